@@ -1,36 +1,16 @@
 // What the rows of convolution and pooling do not reach: gradients over several blocks of windows, and ties.
 #include "autograd/ops/conv.h"
 
-#include <cmath>
-#include <random>
-
 #include "autograd/engine.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
 #include "tests/support/catch.h"
+#include "tests/support/random.h"
 
 using namespace isonorm;
-
-namespace {
-
-std::vector<double> normal(int64_t n, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> draw;
-  std::vector<double> v(static_cast<size_t>(n));
-  for (double& x : v) x = draw(random);
-  return v;
-}
-
-void check_near(const Tensor& a, const std::vector<long double>& expected, double bound) {
-  const std::vector<double> v = a.to_vector<double>();
-  REQUIRE(v.size() == expected.size());
-  double worst = 0;
-  for (size_t i = 0; i < v.size(); ++i) worst = std::max(worst, std::abs(v[i] - static_cast<double>(expected[i])));
-  CHECK(worst <= bound);
-}
-
-}  // namespace
+using test::max_difference;
+using test::randn;
 
 TEST_CASE("gradients of a convolution are the sums over all windows, in however many blocks these are") {
   // 3 x 42 x 21 windows of 9 x 24 numbers in f64, 4.6 MB: five blocks, whose borders lie inside of images and of lines.
@@ -38,20 +18,18 @@ TEST_CASE("gradients of a convolution are the sums over all windows, in however 
   constexpr int64_t out_h = 42, out_w = 21;
   for (const int64_t groups : {1, 2}) {
     const int64_t own = in / groups;
-    const std::vector<double> x = normal(n * height * width * in, 1), w = normal(out * k * k * own, 2),
-                              g = normal(n * out_h * out_w * out, 3);
-    const Tensor tx = require_grad(from_vector(x, {n, height, width, in})),
-                 tw = require_grad(from_vector(w, {out, k, k, own})),
-                 tb = require_grad(from_vector(std::vector<double>(out), {out}));
+    const Tensor tx = require_grad(randn({n, height, width, in}, 1)), tw = require_grad(randn({out, k, k, own}, 2)),
+                 tb = require_grad(randn({out}, 3)), tg = randn({n, out_h, out_w, out}, 4);
     const Tensor y = conv2d(tx, tw, tb, {.stride = {1, stride_w}, .padding = 1, .groups = groups});
-    REQUIRE(y.shape() == Dims{n, out_h, out_w, out});
-    backward(sum(y * from_vector(g, y.shape())));
-    std::vector<long double> dx(x.size()), dw(w.size()), db(out);
+    REQUIRE(y.shape() == tg.shape());
+    backward(sum(y * tg));
+    const std::vector<double> x = tx.to_vector<double>(), w = tw.to_vector<double>(), g = tg.to_vector<double>();
+    std::vector<double> dx(x.size()), dw(w.size()), db(out);
     for (int64_t image = 0; image < n; ++image)
       for (int64_t oy = 0; oy < out_h; ++oy)
         for (int64_t ox = 0; ox < out_w; ++ox)
           for (int64_t o = 0; o < out; ++o) {
-            const long double d = g[((image * out_h + oy) * out_w + ox) * out + o];
+            const double d = g[((image * out_h + oy) * out_w + ox) * out + o];
             db[o] += d;
             for (int64_t i = 0; i < k; ++i)
               for (int64_t j = 0; j < k; ++j) {
@@ -66,9 +44,9 @@ TEST_CASE("gradients of a convolution are the sums over all windows, in however 
               }
           }
     // Sums of up to 36 and of 2,646 products of numbers below 5.
-    check_near(tx.grad(), dx, 36 * 25 * 0x1p-52);
-    check_near(tw.grad(), dw, 2646 * 25 * 0x1p-52);
-    check_near(tb.grad(), db, 2646 * 5 * 0x1p-52);
+    CHECK(max_difference(tx.grad(), from_vector(dx, tx.shape())) <= 36 * 25 * 0x1p-52);
+    CHECK(max_difference(tw.grad(), from_vector(dw, tw.shape())) <= 2646 * 25 * 0x1p-52);
+    CHECK(max_difference(tb.grad(), from_vector(db, tb.shape())) <= 2646 * 5 * 0x1p-52);
   }
 }
 

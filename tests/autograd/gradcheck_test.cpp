@@ -6,11 +6,11 @@
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
+using List = std::vector<Tensor>;
 
 namespace {
 
@@ -32,9 +32,7 @@ Tensor values() { return from_vector<double>({0.5, -1, 2, 0.25, 3, -0.75}, {2, 3
 
 TEST_CASE("gradcheck accepts right gradients of several inputs and outputs") {
   const Tensor w = from_vector<double>({1, 0.5, -1, 2, 0.1, 0.7}, {3, 2});
-  const auto f = [](const std::vector<Tensor>& x) {
-    return std::vector<Tensor>{tanh(matmul(x[0], x[1])), sum(exp(x[0])), argmax(x[1])};
-  };
+  const auto f = [](const List& x) { return List{tanh(matmul(x[0], x[1])), sum(exp(x[0])), argmax(x[1])}; };
   const GradcheckResult r = gradcheck(f, {values(), w});
   INFO(r.message());
   CHECK(r.ok);
@@ -43,7 +41,7 @@ TEST_CASE("gradcheck accepts right gradients of several inputs and outputs") {
 }
 
 TEST_CASE("gradcheck finds an error of a millionth and says where it is") {
-  const auto f = [](double fault) { return [=](const std::vector<Tensor>& x) { return faulty_square(x[0], fault); }; };
+  const auto f = [](double fault) { return [=](const List& x) { return faulty_square(x[0], fault); }; };
   CHECK(gradcheck(f(0), {values()}).ok);
   const GradcheckResult r = gradcheck(f(1e-6), {values()});
   CHECK_FALSE(r.ok);
@@ -54,7 +52,7 @@ TEST_CASE("gradcheck finds an error of a millionth and says where it is") {
 }
 
 TEST_CASE("gradcheck takes its step from the spread of a row") {
-  const auto f = [](const std::vector<Tensor>& x) {
+  const auto f = [](const List& x) {
     const Tensor centred = x[0] - mean(x[0], {-1}, true);
     return centred * rsqrt(mean(square(centred), {-1}, true));
   };
@@ -65,17 +63,16 @@ TEST_CASE("gradcheck takes its step from the spread of a row") {
 }
 
 TEST_CASE("gradcheck sees a missing gradient, a gradient of zero and a NaN") {
-  CHECK_FALSE(gradcheck([](const std::vector<Tensor>& x) { return detach(x[0]) * x[0]; }, {values()}).ok);
-  CHECK_FALSE(gradcheck([](const std::vector<Tensor>& x) { return detach(x[0]); }, {values()}).ok);
-  CHECK(gradcheck([](const std::vector<Tensor>& x) { return sign(x[0]); }, {values()}).ok);
-  CHECK_FALSE(gradcheck([](const std::vector<Tensor>& x) { return faulty_square(x[0], NAN); }, {values()}).ok);
+  CHECK_FALSE(gradcheck([](const List& x) { return detach(x[0]) * x[0]; }, {values()}).ok);
+  CHECK_FALSE(gradcheck([](const List& x) { return detach(x[0]); }, {values()}).ok);
+  CHECK(gradcheck([](const List& x) { return sign(x[0]); }, {values()}).ok);
+  CHECK_FALSE(gradcheck([](const List& x) { return faulty_square(x[0], NAN); }, {values()}).ok);
 }
 
 TEST_CASE("gradcheck refuses what it cannot check") {
-  const auto same = [](const std::vector<Tensor>& x) { return x[0] * 1.0; };
+  const auto same = [](const List& x) { return x[0] * 1.0; };
   CHECK_THROWS_WITH(gradcheck(same, {tensor({1.f})}), Contains("f32") && Contains("[1]"));
   CHECK_THROWS_WITH(gradcheck([](const auto& x) { return x[0].to(DType::f32); }, {values()}), Contains("output"));
   int calls = 0;
-  CHECK_THROWS_WITH(gradcheck([&](const std::vector<Tensor>& x) { return x[0] + double(++calls); }, {values()}),
-                    Contains("random"));
+  CHECK_THROWS_WITH(gradcheck([&](const List& x) { return x[0] + double(++calls); }, {values()}), Contains("random"));
 }

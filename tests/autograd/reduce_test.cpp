@@ -8,7 +8,6 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
-#include "autograd/ops/shape.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
@@ -18,8 +17,7 @@ TEST_CASE("a long running sum keeps its digits, and so does its gradient") {
   // Of n equal terms rounding errs in one direction: their sum one by one is wrong by n roundings.
   constexpr int64_t n = int64_t{1} << 20;
   for (const DType d : {DType::f32, DType::f64}) {
-    Tensor x = full({n}, 0.1, {d});
-    require_grad(x);
+    const Tensor x = require_grad(full({n}, 0.1, {d}));
     const double tenth = detach(x).to_vector<double>()[0], bound = (64 + 64 + n / 4096) * epsilon(d) / 2;
     const Tensor y = cumsum(x, 0);
     backward(y, full({n}, 0.1, {d}));
@@ -55,8 +53,7 @@ TEST_CASE("the variance does not see where the mean lies") {
   const double exact = static_cast<double>(squares / (v.size() - 1));
   CHECK(std::abs(var(x).item() - exact) < 2 * epsilon(DType::f32) * exact);
   // Gradients sum to zero, and are 2 (x - mean) / (n - 1).
-  Tensor leaf = detach(x);
-  require_grad(leaf);
+  const Tensor leaf = require_grad(detach(x));
   backward(var(leaf));
   const Values slopes = leaf.grad().to_vector<double>();
   double worst = 0;

@@ -21,10 +21,11 @@
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
+using List = std::vector<Tensor>;
 
 namespace {
 
-using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+using Function = std::function<Tensor(const List&)>;
 
 Tensor randn(const Dims& shape, unsigned seed) { return test::randn(shape, seed, 0, 1, DType::f32); }
 Tensor rounded(const Tensor& x) { return x.to(DType::bf16).to(DType::f32); }
@@ -34,15 +35,15 @@ Tensor kept(const Tensor& x) { return wide(rounded(x.to(DType::f32))); }
 bool is_exact(const Saved& s, const Tensor& x) { return s.get().data<float>() == x.data<float>(); }
 
 // The value, then the gradients of all inputs.
-std::vector<Tensor> run(const Function& f, const std::vector<Tensor>& inputs, const Tensor& cotangent) {
-  std::vector<Tensor> leaves;
+List run(const Function& f, const List& inputs, const Tensor& cotangent) {
+  List leaves;
   for (const Tensor& x : inputs) leaves.push_back(require_grad(detach(x)));
   const Tensor y = f(leaves);
-  std::vector<Tensor> all = grad({&y, 1}, leaves, {&cotangent, 1});
+  List all = grad({&y, 1}, leaves, {&cotangent, 1});
   all.insert(all.begin(), y);
   return all;
 }
-std::vector<Tensor> run_rounded(const Function& f, const std::vector<Tensor>& inputs, const Tensor& cotangent) {
+List run_rounded(const Function& f, const List& inputs, const Tensor& cotangent) {
   const SaveActivations guard(DType::bf16);
   return run(f, inputs, cotangent);
 }
@@ -54,7 +55,7 @@ double tolerance(double length) { return 16 * epsilon(DType::f32) * std::sqrt(le
 
 TEST_CASE("linear and activation functions: the gradient is that at the rounded input, the value that at the input") {
   const Tensor x = randn({64, 40}, 1), w = randn({24, 40}, 2), b = randn({24}, 3), dy = randn({64, 24}, 4);
-  const Function f = [](const std::vector<Tensor>& t) { return linear(t[0], t[1], t[2]); };
+  const Function f = [](const List& t) { return linear(t[0], t[1], t[2]); };
   const auto exact = run(f, {x, w, b}, dy), at_rounded = run(f, {rounded(x), w, b}, dy);
   const auto guarded = run_rounded(f, {x, w, b}, dy);
   CHECK(same_bytes(guarded[0], exact[0]));
@@ -65,7 +66,7 @@ TEST_CASE("linear and activation functions: the gradient is that at the rounded 
 
   const Tensor cotangent = randn({64, 40}, 5);
   for (Tensor (*op)(const Tensor&) : {gelu, gelu_tanh, silu, softplus}) {
-    const Function g = [op](const std::vector<Tensor>& t) { return op(t[0]); };
+    const Function g = [op](const List& t) { return op(t[0]); };
     const auto result = run_rounded(g, {x}, cotangent);
     CHECK(same_bytes(result[0], op(x)));
     CHECK(same_bytes(result[1], run(g, {rounded(x)}, cotangent)[1]));
@@ -74,9 +75,9 @@ TEST_CASE("linear and activation functions: the gradient is that at the rounded 
 
 TEST_CASE("functions that keep their result round it for the gradient") {
   const Tensor x = randn({64, 40}, 1), dy = randn({64, 40}, 2);
-  const auto tanh_of = run_rounded([](const std::vector<Tensor>& t) { return tanh(t[0]); }, {x}, dy);
+  const auto tanh_of = run_rounded([](const List& t) { return tanh(t[0]); }, {x}, dy);
   check_close(tanh_of[1], mul(wide(dy), sub(1.0, square(kept(tanh_of[0])))), tolerance(1));
-  const auto p = run_rounded([](const std::vector<Tensor>& t) { return softmax(t[0], -1); }, {x}, dy);
+  const auto p = run_rounded([](const List& t) { return softmax(t[0], -1); }, {x}, dy);
   const Tensor y = kept(p[0]);
   check_close(p[1], mul(y, sub(wide(dy), sum(mul(wide(dy), y), {-1}, true))), tolerance(40));
 }
@@ -89,20 +90,18 @@ TEST_CASE("norms: rows are rounded, statistics and gain are not") {
     return mul(rstd, sub(d, mul(n, mean(mul(d, n), {-1}, true))));
   };
   const auto with_gain =
-      run_rounded([](const std::vector<Tensor>& t) { return rms_norm(t[0], t[1], {}, {.eps = 1e-5}); }, {x, gain}, dy);
+      run_rounded([](const List& t) { return rms_norm(t[0], t[1], {}, {.eps = 1e-5}); }, {x, gain}, dy);
   const Tensor n = mul(kept(x), rstd);
   check_close(with_gain[1], dx(mul(wide(dy), wide(gain)), n), tolerance(48));
   check_close(with_gain[2], sum(mul(wide(dy), n), {0}), tolerance(64));
-  const auto bare =
-      run_rounded([](const std::vector<Tensor>& t) { return rms_norm(t[0], {}, {}, {.eps = 1e-5}); }, {x}, dy);
+  const auto bare = run_rounded([](const List& t) { return rms_norm(t[0], {}, {}, {.eps = 1e-5}); }, {x}, dy);
   check_close(bare[1], dx(wide(dy), kept(bare[0])), tolerance(48));
 }
 
 TEST_CASE("mlp: input and hidden entries are rounded, weights are not") {
   const Tensor x = randn({64, 32}, 1), w1 = randn({48, 32}, 2), b1 = randn({48}, 3), w2 = randn({32, 48}, 4),
                b2 = randn({32}, 5), dy = randn({64, 32}, 6);
-  const auto r = run_rounded([](const std::vector<Tensor>& t) { return mlp(t[0], t[1], t[2], t[3], t[4]); },
-                             {x, w1, b1, w2, b2}, dy);
+  const auto r = run_rounded([](const List& t) { return mlp(t[0], t[1], t[2], t[3], t[4]); }, {x, w1, b1, w2, b2}, dy);
   const Tensor h = require_grad(kept(linear(x, w1, b1))), d = wide(dy), a = gelu(h);
   const Tensor dh = grad(a, {h}, matmul(d, wide(w2)))[0];
   check_close(r[1], matmul(dh, wide(w1)), tolerance(48 * 32));
@@ -121,27 +120,25 @@ TEST_CASE("attention: what it reads and its result are rounded, the sums of the 
     const Tensor p = exp(sub(mul(matmul(kept(q), transpose(kept(k), -1, -2)), scale), lse)), d = wide(dy);
     const Tensor dp = matmul(d, transpose(kept(v), -1, -2)), shift = sum(mul(d, kept(out)), {-1}, true);
     const Tensor ds = mul(mul(p, sub(dp, shift)), scale);
-    return std::vector<Tensor>{matmul(ds, kept(k)), matmul(transpose(ds, -1, -2), kept(q)),
-                               matmul(transpose(p, -1, -2), d)};
+    return List{matmul(ds, kept(k)), matmul(transpose(ds, -1, -2), kept(q)), matmul(transpose(p, -1, -2), d)};
   };
-  const auto r = run_rounded(
-      [](const std::vector<Tensor>& t) { return scaled_dot_product_attention(t[0], t[1], t[2]); }, {q, k, v}, dy);
+  const auto r =
+      run_rounded([](const List& t) { return scaled_dot_product_attention(t[0], t[1], t[2]); }, {q, k, v}, dy);
   const auto separate = expected(r[0]);
   for (int i : {0, 1, 2}) check_close(r[1 + i], separate[i], tolerance(24 * 16));
 
   // The same heads side by side in the rows of one tensor.
   const auto pack = [](const Tensor& x) { return reshape(contiguous(transpose(x, 1, 2)), {2, 24, 48}); };
   const Tensor qkv = cat({pack(q), pack(k), pack(v)}, -1);
-  const auto packed =
-      run_rounded([](const std::vector<Tensor>& t) { return packed_attention(t[0], 3); }, {qkv}, pack(dy));
+  const auto packed = run_rounded([](const List& t) { return packed_attention(t[0], 3); }, {qkv}, pack(dy));
   check_close(packed[1], cat({pack(separate[0]), pack(separate[1]), pack(separate[2])}, -1), tolerance(24 * 16));
 }
 
 TEST_CASE("weights, general arithmetic, other dtypes and small tensors are kept as they are") {
   const Tensor x = randn({64, 64}, 1), y = randn({64, 64}, 2), dy = randn({64, 64}, 3);
-  for (const Function& f : {Function([](const std::vector<Tensor>& t) { return mul(t[0], t[1]); }),
-                            Function([](const std::vector<Tensor>& t) { return matmul(t[0], t[1]); }),
-                            Function([](const std::vector<Tensor>& t) { return linear(t[0], recentre(t[1], 0)); })}) {
+  for (const Function& f : {Function([](const List& t) { return mul(t[0], t[1]); }),
+                            Function([](const List& t) { return matmul(t[0], t[1]); }),
+                            Function([](const List& t) { return linear(t[0], recentre(t[1], 0)); })}) {
     const auto exact = run(f, {x, y}, dy), guarded = run_rounded(f, {x, y}, dy);
     CHECK(same_bytes(guarded[1], exact[1]));
   }
@@ -191,7 +188,7 @@ TEST_CASE("a rounded tensor is that of the moment when it was kept") {
   CHECK(same_bytes(b.get(), rounded(high)));
   CHECK(same_bytes(c.get(), rounded(flipped)));
   std::vector<Saved> all;
-  std::vector<Tensor> expected;
+  List expected;
   for (unsigned i = 0; i < 200; ++i) {
     const Tensor passing = randn({32, 32}, i);
     all.push_back(save_activation(passing));

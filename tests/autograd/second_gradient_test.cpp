@@ -12,8 +12,6 @@
 #include "autograd/node.h"
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
-#include "autograd/ops/index.h"
-#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"

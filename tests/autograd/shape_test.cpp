@@ -3,7 +3,6 @@
 
 #include <limits>
 
-#include "autograd/engine.h"
 #include "autograd/fused/attention.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
@@ -59,42 +58,12 @@ TEST_CASE("beside a size of 0 the others may be of any size") {
   CHECK(repeat(x, {2, 1, 1}).shape() == Dims{2 * huge, huge, 0});
 }
 
-TEST_CASE("repeat takes every rank") {
-  const Tensor x = counting({1, 2, 1, 1, 2});
-  const Tensor y = repeat(x, {2, 1, 1, 3, 2});
-  CHECK(y.shape() == Dims{2, 2, 1, 3, 4});
-  Values expected;
-  for (int64_t a = 0; a < 2; ++a)
-    for (int64_t b = 0; b < 2; ++b)
-      for (int64_t d = 0; d < 3; ++d)
-        for (int64_t e = 0; e < 4; ++e) expected.push_back(static_cast<double>(2 * b + e % 2));
-  CHECK(y.to_vector<double>() == expected);
-  Tensor leaf = detach(x);
-  require_grad(leaf);
-  backward(sum(repeat(leaf, {2, 1, 1, 3, 2})));
-  CHECK(leaf.grad().to_vector<double>() == Values(4, 12));
-  CHECK(repeat(zeros({2}), {1, 1, 1, 1, 1, 1, 1, 2}).shape() == Dims{1, 1, 1, 1, 1, 1, 1, 4});
-}
-
 TEST_CASE("repeat and patchify give tensors of their own") {
   const Tensor x = counting({2, 2, 2, 2}), wide = counting({2, 4, 2, 1});
   CHECK_FALSE(share(repeat(x, {1, 1, 1, 1}), x));
   CHECK_FALSE(share(repeat(x, {1, 1, 1, 1, 1}), x));
   CHECK_FALSE(share(patchify(x, 1), x));
   CHECK_FALSE(share(patchify(wide, 2), wide));
-  Tensor leaf = detach(x);
-  require_grad(leaf);
-  backward(sum(repeat(patchify(leaf, 1), {1, 1, 1})));
-  CHECK(leaf.grad().to_vector<double>() == Values(16, 1));
-}
-
-TEST_CASE("-1 in expand keeps a size") {
-  const Tensor x = counting({2, 1});
-  CHECK(expand(x, {-1, 3}).to_vector<double>() == Values{0, 0, 0, 1, 1, 1});
-  CHECK(expand(x, {4, -1, -1}).shape() == Dims{4, 2, 1});
-  CHECK(expand(counting({1, 3}), {-1, 3}).shape() == Dims{1, 3});
-  CHECK_THROWS_WITH(expand(x, {-1, 2, 1}), Contains("expand: size -1 at dimension 0 of [-1, 2, 1]"));
-  CHECK_THROWS_WITH(expand(x, {-2, 1}), Contains("expand: ") && Contains("[-2, 1]"));
 }
 
 TEST_CASE("a softmax is row-major whatever its dimension") {

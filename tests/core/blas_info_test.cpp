@@ -2,8 +2,6 @@
 #include "tests/support/catch.h"
 
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "core/error.h"
 #include "core/system/blas_calls.h"
 #include "core/system/blas_info.h"
+#include "tests/support/child.h"
 
 using namespace isonorm;
 
@@ -22,8 +21,7 @@ TEST_CASE("the BLAS library says what it is") {
 }
 
 TEST_CASE("where OpenBLAS would wait for memory without end, its call is an error") {
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto out_of_memory = [] {
     size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     const rlim_t room = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + (100 << 20);
@@ -37,8 +35,6 @@ TEST_CASE("where OpenBLAS would wait for memory without end, its call is an erro
       code = e.kind() == ErrorKind::memory ? 0 : 2;
     }
     _exit(code);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  CHECK(status == 0);
+  };
+  CHECK(test::status_of_child(out_of_memory) == 0);
 }

@@ -3,10 +3,10 @@
 #include <limits>
 #include <numeric>
 
-#include "core/system/parallel.h"
 #include "core/tensor.h"
 #include "tests/support/catch.h"
 #include "tests/support/nearest_bf16.h"
+#include "tests/support/threads.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
@@ -24,9 +24,8 @@ Tensor counting(int64_t n) {
 
 TEST_CASE("copy_into of a view that overlaps writes what was there before") {
   constexpr int64_t n = 300000, m = n - 70000;
-  const int before = num_threads();
   for (const int threads : {1, 4}) {
-    set_num_threads(threads);
+    const test::Threads guard(threads);
     Tensor x = counting(n);
     copy_into(as_strided(x, {m}, {1}, 70000), as_strided(x, {m}, {1}, 0));  // to the right
     std::vector<float> v = x.to_vector<float>();
@@ -39,7 +38,6 @@ TEST_CASE("copy_into of a view that overlaps writes what was there before") {
     for (int64_t i = 0; i < n; ++i) right &= v[i] == static_cast<float>(n - 1 - i);
     CHECK(right);
   }
-  set_num_threads(before);
   // One element over all, whose own place is in the middle of them; and a transpose in place.
   const Tensor y = counting(5), z = counting(4);
   copy_into(y, as_strided(y, {1}, {1}, 2));
@@ -79,15 +77,7 @@ TEST_CASE("bf16 of a wider number is the nearest one, rounded once") {
     CHECK(narrow.to_vector<float>()[0] == y[i]);
   }
   const int64_t tie = (int64_t{1} << 62) + (int64_t{1} << 54);
-  const std::vector<int64_t> whole = {tie,
-                                      tie - 1,
-                                      tie + 1,
-                                      -tie,
-                                      -tie - 1,
-                                      257,
-                                      259,
-                                      std::numeric_limits<int64_t>::max(),
-                                      std::numeric_limits<int64_t>::min()};
+  const std::vector<int64_t> whole = {tie, tie - 1, tie + 1, -tie, -tie - 1, 257, 259, INT64_MAX, INT64_MIN};
   narrow = empty({static_cast<int64_t>(whole.size())}, {DType::bf16});
   copy_into(narrow, from_vector(whole, narrow.shape()));
   for (size_t i = 0; i < whole.size(); ++i)

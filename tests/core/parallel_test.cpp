@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -18,6 +17,7 @@
 #include "core/error.h"
 #include "core/system/cores.h"
 #include "tests/support/catch.h"
+#include "tests/support/child.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/threads.h"
 
@@ -158,14 +158,11 @@ TEST_CASE("the number of threads has bounds") {
 TEST_CASE("a child of fork() works in parallel, with threads of its own") {
   const test::Threads two(2);
   CHECK(meet(2));
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto works = [] {
     alarm(60);  // so that one that waits for threads it does not have comes to an end
     _exit(meet(2) && num_threads() == 2 ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  CHECK(status == 0);
+  };
+  CHECK(test::status_of_child(works) == 0);
   CHECK(meet(2));
 }
 

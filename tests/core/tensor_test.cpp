@@ -2,7 +2,6 @@
 #include "core/tensor.h"
 
 #include "core/memory/allocator.h"
-#include "core/print.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -47,6 +47,9 @@ void refused(const std::string& what, const std::string& file, const char* says)
   INFO(what);
   CHECK_THROWS_WITH(parse(file), Contains(says) && (Catch::StartsWith("x: ") || Catch::StartsWith("x.'t': ")));
 }
+void refused(const std::vector<Case>& cases) {
+  for (const Case& c : cases) refused(c.header.substr(0, 100), file_of(c.header, c.data), c.says);
+}
 
 }  // namespace
 
@@ -76,7 +79,7 @@ TEST_CASE("safetensors: the file frame is checked") {
 }
 
 TEST_CASE("safetensors: the JSON is strict") {
-  const std::vector<Case> cases = {
+  refused({
       {"{", 0, "json: byte 1: unexpected end of input; expected string literal"},
       {"{}}", 0, "json: byte 2: unexpected '}'; expected end of input"},
       {"{}{}", 0, "expected end of input"},
@@ -110,13 +113,12 @@ TEST_CASE("safetensors: the JSON is strict") {
       {"{\"\xf4\x90\x80\x80\":{}}", 0, "ill-formed UTF-8 byte"},  // beyond U+10FFFF
       {"{\"\xf0\x80\x80\x80\":{}}", 0, "ill-formed UTF-8 byte"},  // overlong
       {"{\"\xe2\x82", 0, "ill-formed UTF-8 byte"},                // cut off
-  };
-  for (const Case& c : cases) refused(c.header.substr(0, 60), file_of(c.header, c.data), c.says);
+  });
 }
 
 TEST_CASE("safetensors: entries are complete, unique and of a known kind") {
   const std::string a = f32("a", 1, 0, 4);
-  const std::vector<Case> cases = {
+  refused({
       {object({a, a}), 4, "'a' is there twice"},
       {text("{", a, R"(,"\u0061":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}})"), 4, "'a' is there twice"},
       {R"({"__metadata__":{},"__metadata__":{}})", 0, "'__metadata__' is there twice"},
@@ -159,12 +161,13 @@ TEST_CASE("safetensors: entries are complete, unique and of a known kind") {
       {one(R"("F32")", "[1]", "[0,4,8]"), 8, "'t' has more than two data_offsets"},
       {one(R"("F32")", "[1]", "[-4,0]"), 4, "whole number"},
       {one(R"("F32")", "[1]", R"({"a":1})"), 4, "expected '['"},
-  };
-  for (const Case& c : cases) refused(c.header.substr(0, 80), file_of(c.header, c.data), c.says);
+  });
 }
 
 TEST_CASE("safetensors: shapes, sizes and places agree") {
-  const std::vector<Case> cases = {
+  host_allocator().reset_peak();
+  const int64_t before = host_allocator().stats().peak;
+  refused({
       {one(R"("F32")", "[2]", "[0,4]"), 4, "takes 8 bytes, its place has 4"},
       {one(R"("F32")", "[1]", "[0,8]"), 8, "takes 4 bytes, its place has 8"},
       {one(R"("BF16")", "[3]", "[0,12]"), 12, "takes 6 bytes, its place has 12"},
@@ -189,10 +192,7 @@ TEST_CASE("safetensors: shapes, sizes and places agree") {
       {object({f32("a", 1, 4, 8)}), 8, "nothing lies in the bytes 0 to 4"},
       {object({f32("a", 0, 4, 4)}), 4, "nothing lies in the bytes 0 to 4"},
       {object({f32("a", 1, 0, 4)}), 8, "4 bytes after the last tensor"},
-  };
-  host_allocator().reset_peak();
-  const int64_t before = host_allocator().stats().peak;
-  for (const Case& c : cases) refused(c.header.substr(0, 100), file_of(c.header, c.data), c.says);
+  });
   CHECK(host_allocator().stats().peak - before < 4096);
   // Legal and rare: no elements with sizes whose product without the zero would pass every limit; order of places
   // unlike that of names.

@@ -14,13 +14,13 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-Checkpoint example() {
+Checkpoint example(const char* step = "17") {
   Checkpoint c;
   c.weights.add("blocks.0.fc.weight", from_vector<float>({1, -0.f, NAN, 4}, {2, 2}));
   c.weights.add("head.bias", from_vector<double>({0.1}, {1}));
   c.optimizer.add("head.bias", from_vector<double>({0.2}, {1}));  // the same name in the other map
   c.optimizer.add("step", from_vector<int64_t>({17}, {}));
-  c.values = {{"step", "17"}, {"lr", exact(0.1)}, {"options", "--width 64"}, {"", "ä\n"}};
+  c.values = {{"step", step}, {"lr", exact(0.1)}, {"options", "--width 64"}, {"", "ä\n"}};
   return c;
 }
 
@@ -48,11 +48,7 @@ TEST_CASE("checkpoint: everything comes back bit by bit") {
 
 TEST_CASE("checkpoint: the one before the last is there when the last is damaged") {
   const TempFolder f;
-  const auto save = [&](const char* step) {
-    Checkpoint c = example();
-    c.values["step"] = step;
-    save_checkpoint(f / "c", c);
-  };
+  const auto save = [&](const char* step) { save_checkpoint(f / "c", example(step)); };
   const auto newest = [&] { return load_newest_checkpoint(f / "c"); };
   CHECK_THROWS_WITH(newest(), Contains("cannot open"));
   save("1");
@@ -78,10 +74,8 @@ TEST_CASE("checkpoint: behind a link the one before the last lies beside the fil
   std::filesystem::create_directory(f / "disk");
   std::filesystem::create_symlink("disk/c", f / "link");
   for (const char* step : {"1", "2"}) {
-    Checkpoint c = example();
-    c.values["step"] = step;
     keep_previous_checkpoint(f / "link");
-    save_checkpoint(f / "link", c);
+    save_checkpoint(f / "link", example(step));
   }
   CHECK(std::filesystem::is_symlink(f / "link"));
   CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(f / "disk/c.previous")));

@@ -6,14 +6,16 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <optional>
 
 #include "io/checkpoint.h"
 #include "io/replacement.h"
 #include "tests/support/catch.h"
+#include "tests/support/child.h"
+#include "tests/support/read_text.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/temp_folder.h"
 
@@ -37,16 +39,13 @@ Checkpoint state(int64_t step) {
 }
 
 bool same(const Checkpoint& a, const Checkpoint& b) {
-  if (a.values != b.values || a.weights.size() != b.weights.size() || a.optimizer.size() != b.optimizer.size())
-    return false;
-  for (const auto& [name, t] : a.weights)
-    if (!b.weights.find(name) || !same_bytes(t, b.weights.at(name))) return false;
-  for (const auto& [name, t] : a.optimizer)
-    if (!b.optimizer.find(name) || !same_bytes(t, b.optimizer.at(name))) return false;
-  return true;
+  const auto equal = [](const TensorMap& x, const TensorMap& y) {
+    return x.size() == y.size() && std::all_of(x.begin(), x.end(), [&](const auto& named) {
+             return y.find(named.first) && same_bytes(named.second, y.at(named.first));
+           });
+  };
+  return a.values == b.values && equal(a.weights, b.weights) && equal(a.optimizer, b.optimizer);
 }
-
-int64_t files_in(const TempFolder& f) { return std::distance(std::filesystem::directory_iterator(f.path), {}); }
 
 // What happens at the n-th system call of the saves that follow (from 0).
 int calls = 0, at = -1;
@@ -92,18 +91,6 @@ struct Injected {
   ~Injected() { io::system_calls() = kReal; }
 };
 
-// Runs `body` in a child process and returns how that ended.
-int in_child(const std::function<void()>& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    body();
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status;
-}
-
 }  // namespace
 
 TEST_CASE("a save in which any system call fails leaves the old state and no other file") {
@@ -134,7 +121,7 @@ TEST_CASE("a save in which any system call fails leaves the old state and no oth
     const bool renamed = kinds["rename"] > 0;
     CHECK(!(renamed && last_call == "open"));
     CHECK(same(found, renamed ? b : a));
-    CHECK(files_in(f) == 1);
+    CHECK(f.files() == 1);
     if (!done && !(renamed && last_call == "close")) {
       CHECK_THAT(message, Contains(path + ": cannot") && Contains(std::strerror(reason)));
     }
@@ -153,7 +140,7 @@ TEST_CASE("the first save of a name that fails leaves nothing") {
   then = Then::fail;
   const Injected injected(3);
   CHECK_THROWS_WITH(save_checkpoint(f / "c", state(1)), Contains("No space left on device"));
-  CHECK(files_in(f) == 0);
+  CHECK(f.files() == 0);
 }
 
 TEST_CASE("short and interrupted writes are continued") {
@@ -179,8 +166,8 @@ TEST_CASE("a process killed at any system call of a save leaves the old state or
     then = how;
     for (int n = 0;; ++n) {
       save_checkpoint(path, a);  // removes what the child before left
-      REQUIRE(files_in(f) == 1);
-      const int status = in_child([&] {
+      REQUIRE(f.files() == 1);
+      const int status = test::status_of_child([&] {
         const Injected injected(n);
         save_checkpoint(path, b);
       });
@@ -218,7 +205,7 @@ TEST_CASE("a process killed at any time while it saves again and again leaves a 
     CHECK(same(found, state(integer_at(found.values, "step"))));
   }
   save_checkpoint(path, state(1));
-  CHECK(files_in(f) == 1);  // what the dead processes left is gone
+  CHECK(f.files() == 1);  // what the dead processes left is gone
 }
 
 namespace {
@@ -227,11 +214,6 @@ void replace(const std::string& path, const std::string& content) {
   io::Replacement r(path);
   r.write(content);
   r.commit();
-}
-
-std::string content_of(const std::string& path) {
-  const auto bytes = read_bytes(path);
-  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
@@ -245,15 +227,15 @@ TEST_CASE("replacements: what a dead process left goes, what a living one writes
   std::optional<io::Replacement> living(f / "a");
   living->write("half");
   CHECK_FALSE(std::filesystem::exists(f / "a.tmp.0123456789abcdef"));
-  CHECK(files_in(f) == 8);
+  CHECK(f.files() == 8);
   replace(f / "a", "while another is written");
-  CHECK(files_in(f) == 9);
-  CHECK(content_of(f / "a") == "while another is written");
+  CHECK(f.files() == 9);
+  CHECK(test::read_text(f / "a") == "while another is written");
   living->write(" and half");
   living->commit();
-  CHECK(content_of(f / "a") == "half and half");
+  CHECK(test::read_text(f / "a") == "half and half");
   living.reset();
-  CHECK(files_in(f) == 8);
+  CHECK(f.files() == 8);
 }
 
 // The children wait after each has written half. Nothing here asks for process numbers, which two containers may share.
@@ -280,16 +262,16 @@ TEST_CASE("replacements: two processes that write one file do not touch each oth
   }
   char byte = 0;
   for (int i = 0; i < 2; ++i) REQUIRE(read(ready[0], &byte, 1) == 1);
-  CHECK(files_in(f) == 2);
+  CHECK(f.files() == 2);
   for (int i = 0; i < 2; ++i) {
     REQUIRE(write(go[1], &byte, 1) == 1);
     int status = 0;
     wait(&status);
     CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
-    const std::string whole = content_of(f / "c");
+    const std::string whole = test::read_text(f / "c");
     CHECK((whole == std::string(2000, 'a') || whole == std::string(2000, 'b')));
   }
-  CHECK(files_in(f) == 1);
+  CHECK(f.files() == 1);
   for (int fd : {ready[0], ready[1], go[0], go[1]}) close(fd);
 }
 
@@ -301,11 +283,11 @@ TEST_CASE("replacements: links are followed, also those that lead nowhere; folde
   replace(f / "link to link", "through the links");
   CHECK(std::filesystem::is_symlink(f / "link"));
   CHECK(std::filesystem::is_symlink(f / "link to link"));
-  CHECK(content_of(f / "folder/a") == "through the links");
+  CHECK(test::read_text(f / "folder/a") == "through the links");
   std::filesystem::create_symlink("circle", f / "circle");
   CHECK_THROWS_WITH(replace(f / "circle", "x"), Contains("lead in a circle"));
   CHECK_THROWS_WITH(replace(f / "folder", "x"), Contains("is a folder"));
-  CHECK(files_in(f) == 4);
+  CHECK(f.files() == 4);
 }
 
 TEST_CASE("replacements: devices and pipes are written, not replaced") {
@@ -319,11 +301,11 @@ TEST_CASE("replacements: devices and pipes are written, not replaced") {
   CHECK(std::string(got) == "through the pipe");
   close(reader);
   CHECK(std::filesystem::is_fifo(pipe));
-  CHECK(files_in(f) == 1);
+  CHECK(f.files() == 1);
   // A device of our own, where we may make one: the machine's would be gone if this failed.
   const std::string full = f / "full";
   if (mknod(full.c_str(), S_IFCHR | 0600, makedev(1, 7)) != 0) return;
   CHECK_THROWS_AS(save_checkpoint(full, state(1)), Error);
   CHECK(std::filesystem::is_character_file(full));
-  CHECK(files_in(f) == 2);
+  CHECK(f.files() == 2);
 }

@@ -15,12 +15,6 @@
 using namespace isonorm;
 using Catch::Matchers::Contains;
 
-namespace {
-
-int64_t files_in(const TempFolder& f) { return std::distance(std::filesystem::directory_iterator(f.path), {}); }
-
-}  // namespace
-
 TEST_CASE("name lock: the second is told the first's process and host; the end leaves no file") {
   const TempFolder f;
   char host[256] = {};
@@ -32,7 +26,7 @@ TEST_CASE("name lock: the second is told the first's process and host; the end l
     std::filesystem::create_symlink("c", f / "link");  // another name of the same
     CHECK_THROWS_WITH(io::NameLock(f / "link"), Contains("is writing it"));
   }
-  CHECK(files_in(f) == 1);  // the link
+  CHECK(f.files() == 1);  // the link
   const io::NameLock again(f / "c");
 }
 
@@ -52,9 +46,9 @@ TEST_CASE("name lock: another process, and what a killed one left") {
   CHECK_THROWS_WITH(io::NameLock(f / "c"), Contains(text("process ", child, " on ")));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  CHECK(files_in(f) == 1);
+  CHECK(f.files() == 1);
   { const io::NameLock taken(f / "c"); }
-  CHECK(files_in(f) == 0);
+  CHECK(f.files() == 0);
   for (int fd : ready) close(fd);
 }
 

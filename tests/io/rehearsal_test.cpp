@@ -21,10 +21,6 @@ namespace {
 
 constexpr uid_t kOther = 65534;  // nobody
 
-int64_t files_in(const std::filesystem::path& folder) {
-  return std::distance(std::filesystem::directory_iterator(folder), {});
-}
-
 // What `body` throws in a process of its own; "" where nothing.
 std::string said_in_child(const std::function<void()>& body) {
   int ends[2];
@@ -84,7 +80,7 @@ TEST_CASE("rehearsal: long names and paths, missing folders, too little room; no
                io::Replacement::rehearse(f / "a", 1001);
              }),
              Contains("/a: there is no room for 1001 bytes: File too large"));
-  CHECK(files_in(f.path) == 0);
+  CHECK(f.files() == 0);
 }
 
 TEST_CASE("rehearsal: an old file stays, a pipe's reader sees no end") {
@@ -96,7 +92,7 @@ TEST_CASE("rehearsal: an old file stays, a pipe's reader sees no end") {
   io::Replacement::rehearse(f / "pipe", 100);  // without a reader an open would wait for one
   REQUIRE(mknod((f / "socket").c_str(), S_IFSOCK | 0600, 0) == 0);
   CHECK_THROWS_WITH(io::Replacement::rehearse(f / "socket", 1), Contains("is a socket"));
-  CHECK(files_in(f.path) == 3);
+  CHECK(f.files() == 3);
 }
 
 TEST_CASE("replacements: whether a file may be replaced is asked of the file that a link leads to") {
@@ -117,6 +113,6 @@ TEST_CASE("replacements: whether a file may be replaced is asked of the file tha
   CHECK_THAT(said_by_another([&] { replace(f / "root's"); }),
              Contains("it is another user's, in a folder where only owners"));
   CHECK(test::read_text(f / "root's") == "old");
-  CHECK(files_in(f.path) == 2);
+  CHECK(f.files() == 2);
   CHECK(said_by_another([&] { replace(f / "own"), replace(f / "own"); }) == "");
 }

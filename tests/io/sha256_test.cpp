@@ -1,12 +1,9 @@
 // SHA-256 against the examples that NIST publishes with FIPS 180-4, and against lengths around the block size.
 #include "io/sha256.h"
 
-#include <cstdio>
-#include <fstream>
-
 #include "core/error.h"
 #include "tests/support/catch.h"
-#include "training/records/manifest.h"
+#include "tests/support/temp_folder.h"
 
 using namespace isonorm;
 using namespace isonorm::io;
@@ -37,17 +34,14 @@ TEST_CASE("sha256 does not depend on how the bytes arrive") {
 }
 
 TEST_CASE("sha256_of_files reads the files one after the other and names one that is missing") {
-  const std::string a = "sha256_test_a.tmp", b = "sha256_test_b.tmp";
-  std::ofstream(a) << "a";
-  std::ofstream(b) << "bc";
-  CHECK(sha256_of_files({a, b}) == digest("abc"));
-  std::remove(a.c_str());
-  std::remove(b.c_str());
+  const TempFolder f;
+  write_text(f / "a", "a"), write_text(f / "b", "bc");
+  CHECK(sha256_of_files({f / "a", f / "b"}) == digest("abc"));
   try {
-    sha256_of_files({a});
+    sha256_of_files({f / "none"});
     FAIL("a missing file was accepted");
   } catch (const Error& e) {
     CHECK(e.kind() == ErrorKind::io);
-    CHECK(std::string(e.what()).find(a) != std::string::npos);
+    CHECK_THAT(e.what(), Catch::Matchers::Contains(f / "none"));
   }
 }

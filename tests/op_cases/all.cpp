@@ -1,9 +1,10 @@
 // All rows, or with ISONORM_OP_ROWS=GROUP in the environment those of one group: on a GPU an error stays until the
 // process ends, so `scripts/gpu truth` runs each group in a process of its own.
 #include <cstdlib>
-#include <iterator>
 #include <string_view>
 
+#include "autograd/fusion.h"
+#include "autograd/node.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {
@@ -12,7 +13,6 @@ namespace {
 struct Group {
   const char* name;
   std::vector<OpCase> (*rows)();
-  std::vector<FusedCase> (*fused)() = nullptr;
 };
 
 constexpr Group kGroups[] = {{"create", create_cases},
@@ -30,41 +30,63 @@ constexpr Group kGroups[] = {{"create", create_cases},
                              {"index", index_cases},
                              {"softmax", softmax_cases},
                              {"rotary", rotary_cases},
-                             {"norm", norm_cases, add_norm_fused_cases},
+                             {"norm", norm_cases},
                              {"image", image_cases},
                              {"loss", loss_cases},
-                             {"mlp", mlp_cases, mlp_fused_cases},
-                             {"attention", attention_cases, attention_fused_cases},
-                             {"recurrent", recurrent_cases, recurrent_fused_cases},
-                             {"group_norm", group_norm_cases, group_norm_fused_cases},
-                             {"linear_cross_entropy", linear_cross_entropy_cases, linear_cross_entropy_fused_cases}};
+                             {"mlp", mlp_cases},
+                             {"attention", attention_cases},
+                             {"recurrent", recurrent_cases},
+                             {"group_norm", group_norm_cases},
+                             {"linear_cross_entropy", linear_cross_entropy_cases}};
 
-template <class Row> std::vector<Row> join(std::vector<Row> (*Group::*member)()) {
+std::vector<OpCase> all_rows() {
   const char* chosen = std::getenv("ISONORM_OP_ROWS");
-  std::vector<Row> rows;
+  std::vector<OpCase> rows;
   std::string names;
-  bool found = false;
   for (const Group& group : kGroups) {
     names += std::string(" ") + group.name;
     if (chosen && std::string_view(chosen) != group.name) continue;
-    found = true;
-    if (!(group.*member)) continue;
-    std::vector<Row> more = (group.*member)();
-    std::move(more.begin(), more.end(), std::back_inserter(rows));
+    for (OpCase& op : group.rows()) rows.push_back(std::move(op));
   }
-  check(found, "ISONORM_OP_ROWS=", chosen ? chosen : "", ": the groups are", names);
+  check(!rows.empty(), "ISONORM_OP_ROWS=", chosen ? chosen : "", ": the groups are", names);
   return rows;
+}
+
+// What a fused op computes while UseReference lives: the doing of other ops.
+Tensors composition(const OpCase& op, const Sample& s, const Tensors& x) {
+  const UseReference guard;
+  const Tensors y = s.run(x);
+  for (const Tensor& t : y)
+    check(!t.impl().node || t.impl().node->name != op.name, op.name, ": its composition is itself");
+  return y;
+}
+
+// A fused op's samples against its composition: not the large ones on an emulated device, where they take minutes.
+FusedCase fused_of(const OpCase& op) {
+  FusedCase f{.name = op.name, .parameters = op.parameters};
+  for (const Sample& s : op.samples)
+    if (s.gradient && s.composed && !(s.large && test_device() != kCpu))
+      f.samples.push_back({s.label, s.inputs, s.run, [&op, &s](const Tensors& x) { return composition(op, s, x); }});
+  return f;
 }
 
 }  // namespace
 
 const std::vector<OpCase>& op_cases() {
-  static const std::vector<OpCase> all = join(&Group::rows);
+  static const std::vector<OpCase> all = all_rows();
   return all;
 }
 
 const std::vector<FusedCase>& fused_cases() {
-  static const std::vector<FusedCase> all = join(&Group::fused);
+  static const std::vector<FusedCase> all = [] {
+    std::vector<FusedCase> fused;
+    for (const OpCase& op : op_cases())
+      if (op.name == "add_norm")
+        fused.push_back(add_norm_fused_case());
+      else if (op.group == "Fused")
+        fused.push_back(fused_of(op));
+    return fused;
+  }();
   return all;
 }
 

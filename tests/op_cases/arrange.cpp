@@ -8,65 +8,31 @@ namespace isonorm::test {
 namespace {
 
 OpCase row(std::string name, std::string parameters, std::string formula) {
-  return {.name = name,
-          .group = "Cutting and joining",
-          .signature = name + parameters,
-          .formula = std::move(formula),
-          .tolerance = tolerance::exact};
+  return row_of("Cutting and joining", std::move(name), parameters, std::move(formula));
 }
 
 // Entries [begin, begin + step, ...) of dimension d, `length` of them.
 Array cut(const Array& x, int d, int64_t begin, int64_t length, int64_t step = 1) {
-  Dims shape = x.shape;
-  shape[d] = length;
-  return tabulate(
-      shape,
-      [&](Dims i) {
-        i[d] = begin + i[d] * step;
-        return x.at(i);
-      },
-      x.kind);
-}
-
-Array without(Array x, int d) {
-  Dims shape;
-  for (int i = 0; i < x.shape.rank; ++i)
-    if (i != d) shape.push_back(x.shape[i]);
-  x.shape = shape;
-  return x;
-}
-
-// A sample of one input, now and then of i64.
-template <class Run, class Reference>
-Sample& add(OpCase& op, Draw& draw, const std::string& label, const Dims& shape, Run run, Reference reference) {
-  const auto call = [run](const Tensors& x) { return run(x[0]); };
-  const auto one = [reference](const Arrays& x) { return reference(x[0]); };
-  if (op.samples.size() % 6 == 0) op.add(label + " i64", {draw.index(shape, 1000)}, call, one);
-  Sample& s = op.add(label, {draw.normal(shape)}, call, one);
-  s.large = shape == kLarge;
-  return s;
+  return moved(x, resized(x.shape, d, length), [&](const Dims& i) { return resized(i, d, begin + i[d] * step); });
 }
 
 OpCase slice_row() {
   OpCase op = row("slice", "(x, int dim, int64_t begin, int64_t end, int64_t step = 1)",
                   "entries begin, begin + step, ... before end of dim; negative ends count back");
-  Draw draw(op.name);
   struct Range {
     int64_t begin, end, step;
   };
-  std::vector<Dims> all = shapes(1);
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
+  for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < std::min(3, shape.rank); ++d)
-      for (const auto& [begin, end, step] : {Range{0, 2, 1}, Range{1, -1, 1}, Range{-3, 100, 2}, Range{2, 1, 1}}) {
+      for (const Range& r : {Range{0, 2, 1}, Range{1, -1, 1}, Range{-3, 100, 2}, Range{2, 1, 1}}) {
         const int64_t n = shape[d];
         const auto bound = [n](int64_t i) { return i < 0 ? std::max<int64_t>(0, i + n) : std::min(i, n); };
-        const int64_t from = bound(begin), to = bound(end), length = to > from ? (to - from + step - 1) / step : 0;
+        const int64_t from = bound(r.begin), to = bound(r.end), length = std::max<int64_t>(0, to - from + r.step - 1);
         const int dim = d % 2 ? d - shape.rank : d;
-        add(
-            op, draw, text("dim ", dim, " [", begin, ", ", end, ") step ", step), shape,
-            [=, begin = begin, end = end, step = step](const Tensor& x) { return slice(x, dim, begin, end, step); },
-            [=, step = step](const Array& x) { return cut(x, d, from, length, step); });
+        add_moved(
+            op, text("dim ", dim, " [", r.begin, ", ", r.end, ") step ", r.step), shape,
+            [=](const Tensor& x) { return slice(x, dim, r.begin, r.end, r.step); },
+            [=](const Array& x) { return cut(x, d, from, length / r.step, r.step); });
       }
   op.refuse({"step 0"}, [] { slice(reals({2}), 0, 0, 1, 0); });
   op.refuse({"dimension 1", "rank 1"}, [] { slice(reals({2}), 1, 0, 1); });
@@ -75,16 +41,13 @@ OpCase slice_row() {
 
 OpCase narrow_row() {
   OpCase op = row("narrow", "(x, int dim, int64_t begin, int64_t length)", "entries [begin, begin + length) of dim");
-  Draw draw(op.name);
-  std::vector<Dims> all = shapes(1);
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
+  for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < shape.rank; ++d)
       for (int64_t begin : {int64_t{0}, shape[d] / 2}) {
         if (begin == 0 && d > 0) continue;
         const int64_t length = shape[d] - begin - (begin == 0 && shape[d] > 0);
-        add(
-            op, draw, text("dim ", d, " from ", begin, begin ? "" : " all but one"), shape,
+        add_moved(
+            op, text("dim ", d, " from ", begin, begin ? "" : " all but one"), shape,
             [=](const Tensor& x) { return narrow(x, d - x.rank(), begin, length); },
             [=](const Array& x) { return cut(x, d, begin, length); });
       }
@@ -96,40 +59,37 @@ OpCase narrow_row() {
 
 OpCase select_row() {
   OpCase op = row("select", "(x, int dim, int64_t index)", "entry index of dim, which is dropped");
-  Draw draw(op.name);
-  std::vector<Dims> all = shapes(1);
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
+  for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < shape.rank; ++d)
       for (int64_t index : {int64_t{0}, int64_t{-1}}) {
         if (shape[d] == 0) continue;
-        add(
-            op, draw, text("dim ", d, " index ", index), shape, [=](const Tensor& x) { return select(x, d, index); },
-            [=](const Array& x) { return without(cut(x, d, index ? shape[d] - 1 : 0, 1), d); });
+        add_moved(
+            op, text("dim ", d, " index ", index), shape, [=](const Tensor& x) { return select(x, d, index); },
+            [=](const Array& x) { return reshaped(cut(x, d, index ? shape[d] - 1 : 0, 1), removed(shape, d)); });
       }
   op.refuse({"index 2", "dimension 0", "[2]"}, [] { select(reals({2}), 0, 2); });
   op.refuse({"dimension 1", "rank 1"}, [] { select(reals({2}), 1, 0); });
   return op;
 }
 
+// Consecutive parts of the given sizes.
+Arrays parts_of(const Array& x, const std::vector<int64_t>& sizes, int d) {
+  Arrays parts;
+  int64_t at = 0;
+  for (int64_t s : sizes) parts.push_back(cut(x, d, at, s)), at += s;
+  return parts;
+}
+
 OpCase split_row() {
   OpCase op =
       row("split", "(x, const std::vector<int64_t>& sizes, int dim)", "consecutive parts of the given sizes along dim");
-  Draw draw(op.name);
-  std::vector<Dims> all = shapes(1);
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
+  for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < shape.rank; ++d) {
       const int64_t n = shape[d];
       const std::vector<int64_t> sizes = {n / 3, n - n / 3 - n / 4, 0, n / 4};
-      add(
-          op, draw, text("dim ", d), shape, [=](const Tensor& x) { return split(x, sizes, d); },
-          [=](const Array& x) {
-            Arrays parts;
-            int64_t at = 0;
-            for (int64_t s : sizes) parts.push_back(cut(x, d, at, s)), at += s;
-            return parts;
-          });
+      add_moved(
+          op, text("dim ", d), shape, [=](const Tensor& x) { return split(x, sizes, d); },
+          [=](const Array& x) { return parts_of(x, sizes, d); });
     }
   op.refuse({"sum to 3", "[2]"}, [] { split(reals({2}), {1, 2}, 0); });
   op.refuse({"size -1"}, [] { split(reals({2}), {3, -1}, 0); });
@@ -140,21 +100,15 @@ OpCase split_row() {
 OpCase chunk_row() {
   OpCase op = row("chunk", "(x, int64_t parts, int dim)",
                   "at most `parts` parts of equal size along dim, the last may be smaller");
-  Draw draw(op.name);
-  std::vector<Dims> all = shapes(1);
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
+  for (const Dims& shape : shapes_and_large(1))
     for (int64_t parts : {2, 3}) {
       const int d = static_cast<int>(parts) % shape.rank;
-      add(
-          op, draw, text(parts, " parts, dim ", d), shape, [=](const Tensor& x) { return chunk(x, parts, d); },
-          [=](const Array& x) {
-            const int64_t n = x.shape[d], length = std::max<int64_t>(1, (n + parts - 1) / parts);
-            Arrays all_parts;
-            for (int64_t at = 0; at < n || all_parts.empty(); at += length)
-              all_parts.push_back(cut(x, d, at, std::min(length, n - at)));
-            return all_parts;
-          });
+      const int64_t n = shape[d], length = std::max<int64_t>(1, (n + parts - 1) / parts);
+      std::vector<int64_t> sizes;
+      for (int64_t at = 0; at < n || sizes.empty(); at += length) sizes.push_back(std::min(length, n - at));
+      add_moved(
+          op, text(parts, " parts, dim ", d), shape, [=](const Tensor& x) { return chunk(x, parts, d); },
+          [=](const Array& x) { return parts_of(x, sizes, d); });
     }
   op.refuse({"0 parts"}, [] { chunk(reals({2}), 0, 0); });
   op.refuse({"dimension 1", "rank 1"}, [] { chunk(reals({2}), 1, 1); });
@@ -162,8 +116,7 @@ OpCase chunk_row() {
 }
 
 Array joined(const Arrays& parts, int d) {
-  Dims shape = parts[0].shape;
-  shape[d] = 0;
+  Dims shape = resized(parts[0].shape, d, 0);
   for (const Array& p : parts) shape[d] += p.shape[d];
   return tabulate(
       shape,
@@ -177,21 +130,18 @@ Array joined(const Arrays& parts, int d) {
 
 OpCase cat_row() {
   OpCase op = row("cat", "(const std::vector<Tensor>& parts, int dim)", "the parts one after the other along dim");
-  Draw draw(op.name);
-  const auto add_one = [&](const Arrays& parts, int d) -> Sample& {
+  const auto add = [&](const Arrays& parts, int d) -> Sample& {
     return op.add(
         text("dim ", d), parts, [=](const Tensors& x) { return cat(x, d); },
         [=](const Arrays& x) { return joined(x, d < 0 ? d + x[0].shape.rank : d); });
   };
   for (const Dims& shape : shapes(1))
-    for (int d = 0; d < shape.rank; ++d) {
-      Dims other = shape;
-      other[d] = d + 1;
-      add_one({draw.normal(shape), draw.normal(other), draw.normal(shape)}, d % 2 ? d - shape.rank : d);
-    }
-  add_one({draw.normal({3})}, 0);
-  add_one({draw.index({3}, 9), draw.index({2}, 9)}, 0);
-  add_one({draw.normal(kLarge), draw.normal({3, 2, 1001})}, 1).large = true;
+    for (int d = 0; d < shape.rank; ++d)
+      add({op.draw.normal(shape), op.draw.normal(resized(shape, d, d + 1)), op.draw.normal(shape)},
+          d % 2 ? d - shape.rank : d);
+  add({op.draw.normal({3})}, 0);
+  add({op.draw.index({3}, 9), op.draw.index({2}, 9)}, 0);
+  add({op.draw.normal(kLarge), op.draw.normal({3, 2, 1001})}, 1).large = true;
   op.refuse({"no tensors"}, [] { cat({}, 0); });
   op.refuse({"[2, 3]", "[3, 2]", "dimension 0"}, [] { cat({reals({2, 3}), reals({3, 2})}, 0); });
   op.refuse({"[2]", "[2, 1]"}, [] { cat({reals({2}), reals({2, 1})}, 0); });
@@ -203,28 +153,20 @@ OpCase cat_row() {
 OpCase stack_row() {
   OpCase op =
       row("stack", "(const std::vector<Tensor>& parts, int dim)", "the parts side by side along a new dimension");
-  Draw draw(op.name);
-  const auto add_one = [&](const Arrays& parts, int d) -> Sample& {
+  const auto add = [&](const Arrays& parts, int d) -> Sample& {
     return op.add(
         text("dim ", d), parts, [=](const Tensors& x) { return stack(x, d); },
         [=](const Arrays& x) {
           const int dim = d < 0 ? d + x[0].shape.rank + 1 : d;
-          Arrays wide = x;
-          for (Array& a : wide) {
-            Dims shape;
-            for (int i = 0; i <= a.shape.rank; ++i) {
-              if (i == dim) shape.push_back(1);
-              if (i < a.shape.rank) shape.push_back(a.shape[i]);
-            }
-            a.shape = shape;
-          }
+          Arrays wide;
+          for (const Array& a : x) wide.push_back(reshaped(a, inserted(a.shape, dim, 1)));
           return joined(wide, dim);
         });
   };
   for (const Dims& shape : shapes())
     for (int d = 0; d <= shape.rank; ++d)
-      add_one({draw.normal(shape), draw.normal(shape)}, d % 2 ? d - shape.rank - 1 : d);
-  add_one({draw.normal(kLarge), draw.normal(kLarge)}, 1).large = true;
+      add({op.draw.normal(shape), op.draw.normal(shape)}, d % 2 ? d - shape.rank - 1 : d);
+  add({op.draw.normal(kLarge), op.draw.normal(kLarge)}, 1).large = true;
   op.refuse({"no tensors"}, [] { stack({}, 0); });
   op.refuse({"[2]", "[3]"}, [] { stack({reals({2}), reals({3})}, 0); });
   op.refuse({"f32", "f64"}, [] { stack({reals({2}), reals({2}, DType::f64)}, 0); });
@@ -235,30 +177,21 @@ OpCase stack_row() {
 
 OpCase flip_row() {
   OpCase op = row("flip", "(x, const std::vector<int>& dims)", "the order of the entries along dims reversed");
-  Draw draw(op.name);
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const Dims& shape : all) {
+  for (const Dims& shape : shapes_and_large()) {
     std::vector<std::vector<int>> choices = {{}};
     if (shape.rank > 0) choices.push_back({-1});
     if (shape.rank > 1) choices.push_back({1, 0});
     for (const auto& dims : choices) {
-      std::string label = "dims";
-      for (int d : dims) label += text(' ', d);
-      add(
-          op, draw, label, shape, [=](const Tensor& x) { return flip(x, dims); },
-          [=](const Array& x) {
-            return tabulate(
-                x.shape,
-                [&](Dims i) {
-                  for (int d : dims) {
-                    const int at = d < 0 ? d + i.rank : d;
-                    i[at] = x.shape[at] - 1 - i[at];
-                  }
-                  return x.at(i);
-                },
-                x.kind);
-          });
+      const auto source = [=](Dims i) {
+        for (int d : dims) {
+          const int at = d < 0 ? d + i.rank : d;
+          i[at] = shape[at] - 1 - i[at];
+        }
+        return i;
+      };
+      add_moved(
+          op, label_of("dims", dims), shape, [=](const Tensor& x) { return flip(x, dims); },
+          [=](const Array& x) { return moved(x, shape, source); });
     }
   }
   op.refuse({"dimension 0", "twice"}, [] { flip(reals({2}), {0, 0}); });
@@ -269,23 +202,19 @@ OpCase flip_row() {
 OpCase pad_row() {
   OpCase op = row("pad", "(x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value = 0)",
                   "(before, after) entries of `value` around each of the last dimensions, outermost first");
-  Draw draw(op.name);
   using Amounts = std::vector<std::pair<int64_t, int64_t>>;
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const Dims& shape : all) {
+  for (const Dims& shape : shapes_and_large()) {
     std::vector<Amounts> choices = {{}};
     if (shape.rank > 0) choices.push_back({{1, 2}});
     if (shape.rank > 1) choices.push_back({{0, 1}, {2, 0}});
-    if (shape.rank > 0 && shape[shape.rank - 1] >= 2) choices.push_back({{-1, 2}}), choices.push_back({{3, -2}});
-    if (shape.rank > 0 && shape[shape.rank - 1] >= 2) choices.push_back({{-1, -1}});
+    if (shape.rank > 0 && shape[shape.rank - 1] >= 2)
+      choices.insert(choices.end(), {Amounts{{-1, 2}}, Amounts{{3, -2}}, Amounts{{-1, -1}}});
     for (const Amounts& amounts : choices) {
       const double value = amounts.size() == 2 ? -1 : 0;
-      add(
-          op, draw,
-          text(amounts.size(), " dimensions",
-               amounts.empty() ? "" : text(' ', amounts[0].first, ' ', amounts[0].second)),
-          shape, [=](const Tensor& x) { return pad(x, amounts, value); },
+      std::string label = text(amounts.size(), " dimensions");
+      if (!amounts.empty()) label += text(' ', amounts[0].first, ' ', amounts[0].second);
+      add_moved(
+          op, label, shape, [=](const Tensor& x) { return pad(x, amounts, value); },
           [=](const Array& x) {
             const int first = x.shape.rank - static_cast<int>(amounts.size());
             Dims to = x.shape;
@@ -311,37 +240,29 @@ OpCase pad_row() {
 OpCase repeat_row() {
   OpCase op = row("repeat", "(x, const std::vector<int64_t>& times)",
                   "times_i copies one after the other along dimension i of the result");
-  Draw draw(op.name);
-  std::vector<Dims> all = shapes(0, 4);
+  std::vector<Dims> all = shapes();
   all.push_back({2, 11, 1001});
   for (const Dims& shape : all) {
     std::vector<std::vector<int64_t>> choices = {std::vector<int64_t>(shape.rank, 1),
                                                  std::vector<int64_t>(shape.rank, 2)};
-    if (shape.rank < 4) {
-      choices.emplace_back(shape.rank + 1, 1);
-      choices.back()[0] = 3;
-      choices.emplace_back(shape.rank + 1, 2);
-      choices.back().back() = 0;
+    if (shape.rank < 5) {
+      choices.emplace_back(shape.rank + 1, 1).front() = 3;
+      choices.emplace_back(shape.rank + 1, 2).back() = 0;
     }
+    if (shape == Dims{2}) choices.push_back({1, 1, 1, 1, 1, 1, 1, 2});
     for (const auto& times : choices) {
-      std::string label = "times";
-      for (int64_t t : times) label += text(' ', t);
-      add(
-          op, draw, label, shape, [=](const Tensor& x) { return repeat(x, times); },
-          [=](const Array& x) {
-            Dims to;
-            const int extra = static_cast<int>(times.size()) - x.shape.rank;
-            for (size_t k = 0; k < times.size(); ++k)
-              to.push_back(times[k] * (int(k) < extra ? 1 : x.shape[int(k) - extra]));
-            return tabulate(
-                to,
-                [&](const Dims& i) {
-                  Dims from = x.shape;
-                  for (int d = 0; d < from.rank; ++d) from[d] = i[d + extra] % x.shape[d];
-                  return x.at(from);
-                },
-                x.kind);
-          })
+      const int extra = static_cast<int>(times.size()) - shape.rank;
+      Dims to;
+      for (int k = 0; k < static_cast<int>(times.size()); ++k)
+        to.push_back(times[k] * (k < extra ? 1 : shape[k - extra]));
+      const auto source = [=](const Dims& i) {
+        Dims from = shape;
+        for (int d = 0; d < from.rank; ++d) from[d] = i[d + extra] % shape[d];
+        return from;
+      };
+      add_moved(
+          op, label_of("times", times), shape, [=](const Tensor& x) { return repeat(x, times); },
+          [=](const Array& x) { return moved(x, to, source); })
           .large = shape[2] == 1001;
     }
   }
@@ -352,26 +273,15 @@ OpCase repeat_row() {
 
 OpCase repeat_interleave_row() {
   OpCase op = row("repeat_interleave", "(x, int64_t times, int dim)", "each entry along dim `times` times in a row");
-  Draw draw(op.name);
-  std::vector<Dims> all = shapes(1);
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
+  for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < shape.rank; ++d)
-      for (int64_t times : {1, 2, 3})
-        add(
-            op, draw, text("dim ", d, ", ", times, " times"), shape,
+      for (int64_t times : {1, 2, 3}) {
+        const auto source = [=](const Dims& i) { return resized(i, d, i[d] / times); };
+        add_moved(
+            op, text("dim ", d, ", ", times, " times"), shape,
             [=](const Tensor& x) { return repeat_interleave(x, times, d % 2 ? d - shape.rank : d); },
-            [=](const Array& x) {
-              Dims to = x.shape;
-              to[d] *= times;
-              return tabulate(
-                  to,
-                  [&](Dims i) {
-                    i[d] /= times;
-                    return x.at(i);
-                  },
-                  x.kind);
-            });
+            [=](const Array& x) { return moved(x, resized(shape, d, shape[d] * times), source); });
+      }
   op.refuse({"-1"}, [] { repeat_interleave(reals({2}), -1, 0); });
   op.refuse({"dimension 1", "rank 1"}, [] { repeat_interleave(reals({2}), 2, 1); });
   op.refuse({"[1, 1, 1, 1, 1, 1, 1, 1]", "7"}, [] { repeat_interleave(reals({1, 1, 1, 1, 1, 1, 1, 1}), 2, 0); });
@@ -380,47 +290,40 @@ OpCase repeat_interleave_row() {
 
 OpCase triangle_row(std::string name, std::string formula, Tensor (*call)(const Tensor&, int64_t), bool lower) {
   OpCase op = row(name, "(x, int64_t diagonal = 0)", std::move(formula));
-  Draw draw(name);
   std::vector<Dims> all = shapes(2);
   all.insert(all.end(), {{5, 3}, {3, 5}, {4, 4}, kLarge});
-  const auto reference = [=](const Array& x, int64_t diagonal) {
-    return tabulate(
-        x.shape,
-        [&](const Dims& i) {
-          const int64_t above = i[i.rank - 1] - i[i.rank - 2];
-          return (lower ? above <= diagonal : above >= diagonal) ? x.at(i) : 0;
-        },
-        x.kind);
+  const auto reference = [=](int64_t diagonal) {
+    return [=](const Array& x) {
+      const auto at = [&](const Dims& i) {
+        const int64_t above = i[i.rank - 1] - i[i.rank - 2];
+        return (lower ? above <= diagonal : above >= diagonal) ? x.at(i) : 0;
+      };
+      return tabulate(x.shape, at, x.kind);
+    };
   };
   for (const Dims& shape : all)
     for (int64_t diagonal : {0, 1, -2})
-      add(
-          op, draw, text("diagonal ", diagonal), shape, [=](const Tensor& x) { return call(x, diagonal); },
-          [=](const Array& x) { return reference(x, diagonal); });
-  for (const Array& x : {draw.index({3, 7, 5}, 1000), draw.mask({3, 7, 5})})
+      add_moved(
+          op, text("diagonal ", diagonal), shape, [=](const Tensor& x) { return call(x, diagonal); },
+          reference(diagonal));
+  for (const Array& x : {op.draw.index({3, 7, 5}, 1000), op.draw.mask({3, 7, 5})})
     op.add(
-        x.kind == Kind::index ? "i64" : "u8", {x}, [=](const Tensors& x) { return call(x[0], 0); },
-        [=](const Arrays& x) { return reference(x[0], 0); });
+        x.kind == Kind::index ? "i64" : "u8", {x}, [=](const Tensor& t) { return call(t, 0); }, reference(0));
   op.refuse({"[2]"}, [=] { call(reals({2}), 0); });
   return op;
 }
 
 OpCase meshgrid_row() {
   OpCase op = row("meshgrid", "(const std::vector<Tensor>& axes)", "y_i at [j_1, ..., j_k] is axes_i at j_i");
-  Draw draw(op.name);
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const Dims& grid : all) {
+  for (const Dims& grid : shapes_and_large(1)) {
     Arrays axes;
-    for (int64_t n : grid) axes.push_back(draw.normal({n}));
+    for (int64_t n : grid) axes.push_back(op.draw.normal({n}));
     const auto reference = [grid](const Arrays& x) {
       Arrays y;
-      for (int d = 0; d < grid.rank; ++d)
-        y.push_back(tabulate(
-            grid, [&](const Dims& i) { return x[d].v[i[d]]; }, x[d].kind));
+      for (int d = 0; d < grid.rank; ++d) y.push_back(moved(x[d], grid, [d](const Dims& i) { return Dims{i[d]}; }));
       return y;
     };
-    if (grid.rank > 0) op.add("", axes, meshgrid, reference).large = grid == kLarge;
+    op.add("", axes, meshgrid, reference).large = grid == kLarge;
   }
   op.refuse({"[2, 3]", "rank 1"}, [] { meshgrid({reals({2}), reals({2, 3})}); });
   return op;
@@ -429,29 +332,25 @@ OpCase meshgrid_row() {
 OpCase patchify_row() {
   OpCase op = row("patchify", "(images, int64_t patch)",
                   "[n, h, w, c] to [n, (h/p)(w/p), p p c]: rows of patches, inside a row by (row, column, channel)");
-  Draw draw(op.name);
-  const auto add_one = [&](int64_t n, int64_t high, int64_t wide, int64_t c, int64_t p) {
-    const Dims shape = {n, high * p, wide * p, c};
-    add(
-        op, draw, text("patch ", p), shape, [=](const Tensor& x) { return patchify(x, p); },
+  const auto add = [&](int64_t n, int64_t high, int64_t wide, int64_t c, int64_t p) {
+    const auto source = [=](const Dims& i) {
+      const int64_t place = i[2] / c;
+      return Dims{i[0], i[1] / wide * p + place / p, i[1] % wide * p + place % p, i[2] % c};
+    };
+    add_moved(
+        op, text("patch ", p), {n, high * p, wide * p, c}, [=](const Tensor& x) { return patchify(x, p); },
         [=](const Array& x) {
-          return tabulate(
-              {n, high * wide, p * p * c},
-              [&](const Dims& i) {
-                const int64_t place = i[2] / c;
-                return x.at({i[0], i[1] / wide * p + place / p, i[1] % wide * p + place % p, i[2] % c});
-              },
-              x.kind);
+          return moved(x, {n, high * wide, p * p * c}, source);
         })
         .large = n * high * wide * p * p * c > 20000;
   };
   for (int64_t n : {1, 2})
     for (int64_t high : {1, 2, 3})
       for (int64_t wide : {1, 2})
-        for (int64_t p : {1, 2, 3}) add_one(n, high, wide, high == 2 ? 3 : 1, p);
-  add_one(0, 1, 1, 1, 2);
-  add_one(2, 0, 1, 1, 2);
-  add_one(4, 7, 7, 3, 8);
+        for (int64_t p : {1, 2, 3}) add(n, high, wide, high == 2 ? 3 : 1, p);
+  add(0, 1, 1, 1, 2);
+  add(2, 0, 1, 1, 2);
+  add(4, 7, 7, 3, 8);
   op.refuse({"[2, 4, 4]"}, [] { patchify(reals({2, 4, 4}), 2); });
   op.refuse({"[2, 4, 5, 1]", "patches of 2"}, [] { patchify(reals({2, 4, 5, 1}), 2); });
   op.refuse({"0"}, [] { patchify(reals({2, 4, 4, 1}), 0); });
@@ -461,14 +360,14 @@ OpCase patchify_row() {
 }  // namespace
 
 std::vector<OpCase> arrange_cases() {
+  const auto lower = "x where column - row <= diagonal, else 0 (last two dimensions)",
+             upper = "x where column - row >= diagonal, else 0 (last two dimensions)";
   std::vector<OpCase> all;
   for (auto make : {slice_row, narrow_row, select_row, split_row, chunk_row, cat_row, stack_row, flip_row, pad_row,
                     repeat_row, repeat_interleave_row})
     all.push_back(make());
-  all.push_back(
-      triangle_row("tril", "x where column - row <= diagonal, else 0 (last two dimensions)", isonorm::tril, true));
-  all.push_back(
-      triangle_row("triu", "x where column - row >= diagonal, else 0 (last two dimensions)", isonorm::triu, false));
+  all.push_back(triangle_row("tril", lower, isonorm::tril, true));
+  all.push_back(triangle_row("triu", upper, isonorm::triu, false));
   all.push_back(meshgrid_row());
   all.push_back(patchify_row());
   return all;

@@ -6,7 +6,6 @@
 
 #include "autograd/engine.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/shape.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {
@@ -58,7 +57,8 @@ struct Size {
 constexpr Size kSizes[] = {{1, 1, 1, 1, 1, 1},   {1, 1, 1, 1, 4, 4},  {1, 1, 2, 3, 4, 4}, {2, 1, 3, 3, 2, 2},
                            {1, 2, 3, 3, 4, 4},   {2, 2, 4, 4, 3, 3},  {1, 1, 5, 2, 3, 3}, {1, 3, 2, 5, 1, 2},
                            {2, 2, 1, 6, 4, 1},   {1, 2, 7, 7, 2, 5},  {3, 1, 2, 2, 8, 8}, {1, 1, 9, 9, 4, 4},
-                           {1, 2, 17, 17, 2, 2}, {1, 1, 3, 33, 4, 4}, {2, 0, 2, 2, 2, 2}, {0, 2, 2, 2, 2, 2}};
+                           {1, 2, 17, 17, 2, 2}, {1, 1, 3, 33, 4, 4}, {2, 0, 2, 2, 2, 2}, {0, 2, 2, 2, 2, 2},
+                           {1, 2, 0, 3, 4, 4},   {1, 2, 3, 0, 4, 4}};
 
 // Additive masks: one for all heads with hidden keys (never the first), one per query, and a bias per head.
 Array hidden_keys(Draw& draw, const Dims& shape) {
@@ -71,41 +71,16 @@ Array hidden_queries(int64_t queries) {
   return tabulate({1, 1, queries, 1}, [](const Dims& i) { return i[2] % 2 == 0 ? -HUGE_VAL : 0.0; });
 }
 
-// Shapes of samples with what belongs to them, for the row and for the fused cases.
-template <class F> void for_settings(Draw& draw, F f) {
-  for (const Size& s : kSizes)
-    for (bool causal : {false, true}) {
-      const std::string label = causal ? "causal" : "full";
-      f(s, label, Setting{.causal = causal});
-      f(s, label + " scale 0.3", Setting{.causal = causal, .scale = 0.3});
-      f(s, label + " mask", Setting{.causal = causal, .mask = hidden_keys(draw, {1, 1, s.queries, s.keys})});
-      f(s, label + " key mask", Setting{.causal = causal, .mask = hidden_keys(draw, {s.batch, 1, 1, s.keys})});
-    }
-}
-
-// Where some queries see nothing.
-template <class F> void for_blind_settings(F f) {
-  for (const Size& s : kSizes) {
-    f(s, "from last", Setting{.causal = true, .from_last = true});
-    for (bool causal : {false, true})
-      f(s, causal ? "causal hidden queries" : "hidden queries",
-        Setting{.causal = causal, .mask = hidden_queries(s.queries)});
-  }
-}
-
 Arrays inputs_of(Draw& draw, const Size& s, double spread = 1) {
   return {draw.normal({s.batch, s.heads, s.queries, s.size}, 0, spread),
           draw.normal({s.batch, s.heads, s.keys, s.size}, 0, spread), draw.normal({s.batch, s.heads, s.keys, s.value})};
 }
 
 OpCase attention_row() {
-  OpCase op{.name = "scaled_dot_product_attention",
-            .group = "Fused",
-            .signature = "scaled_dot_product_attention(q, k, v, const AttentionOptions& options = {})",
-            .formula = "softmax(scale q k^T + mask) v, causal or not; 0 for a query that sees no key",
-            .tolerance = tolerance::composite,
-            .checks = 100};
-  Draw draw(op.name);
+  OpCase op =
+      row_of("Fused", "scaled_dot_product_attention", "(q, k, v, const AttentionOptions& options = {})",
+             "softmax(scale q k^T + mask) v, causal or not; 0 for a query that sees no key", {16, Scale::terms, true});
+  op.checks = 100;
   const auto add = [&](const std::string& label, const Arrays& x, const Setting& setting) -> Sample& {
     Sample& s = op.add(
         label, x,
@@ -127,65 +102,68 @@ OpCase attention_row() {
   };
   const auto add_setting = [&](const Size& s, const std::string& label, const Setting& setting) {
     if (s.batch * s.heads == 0 && !setting.mask.v.empty()) return;
-    add(label, inputs_of(draw, s), setting);
+    add(label, inputs_of(op.draw, s), setting).composed = s.heads > 0;
   };
-  for_settings(draw, add_setting);
+  for (const Size& s : kSizes)
+    for (bool causal : {false, true}) {
+      const std::string label = causal ? "causal" : "full";
+      add_setting(s, label, {.causal = causal});
+      add_setting(s, label + " scale 0.3", {.causal = causal, .scale = 0.3});
+      add_setting(s, label + " mask", {.causal = causal, .mask = hidden_keys(op.draw, {1, 1, s.queries, s.keys})});
+      add_setting(s, label + " key mask", {.causal = causal, .mask = hidden_keys(op.draw, {s.batch, 1, 1, s.keys})});
+      add_setting(s, label + " hidden queries", {.causal = causal, .mask = hidden_queries(s.queries)});
+    }
+  for (const Size& s : kSizes) add_setting(s, "from last", {.causal = true, .from_last = true});
   for (const Size& s : {Size{2, 2, 3, 4, 2, 2}, Size{1, 1, 5, 5, 3, 3}}) {
-    Arrays x = inputs_of(draw, s);
-    x.push_back(draw.normal({s.heads, s.queries, s.keys}));
+    Arrays x = inputs_of(op.draw, s);
+    x.push_back(op.draw.normal({s.heads, s.queries, s.keys}));
     add("mask with gradient", x, {});
-    add("deviation 5", inputs_of(draw, s, 5), {}).slope = 50;
+    Sample& steep = add("deviation 5", inputs_of(op.draw, s, 5), {});
+    steep.slope = 50, steep.composed = false;
   }
-  add("full", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {}).large = true;
-  add("causal", inputs_of(draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
-  for_blind_settings(add_setting);
-  op.refuse({"[2, 3]"}, [] { scaled_dot_product_attention(reals({2, 3}), reals({2, 3}), reals({2, 3})); });
-  op.refuse({"[1, 1, 2, 3]", "[1, 1, 2, 4]"}, [] {
-    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 4}), reals({1, 1, 2, 3}));
-  });
-  op.refuse({"[1, 1, 2, 3]", "[1, 1, 5, 3]"}, [] {
-    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 5, 3}));
-  });
-  op.refuse({"f32", "f64"}, [] {
-    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}, DType::f64));
-  });
-  op.refuse({"[3]", "[1, 1, 2, 2]"}, [] {
-    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), {.mask = reals({3})});
-  });
-  op.refuse({"f64", "f32"}, [] {
-    scaled_dot_product_attention(reals({1, 1, 2, 3}), reals({1, 1, 2, 3}), reals({1, 1, 2, 3}),
-                                 {.mask = reals({2, 2}, DType::f64)});
-  });
+  add("full", inputs_of(op.draw, {2, 4, 150, 150, 16, 16}), {}).large = true;
+  add("causal", inputs_of(op.draw, {2, 4, 150, 150, 16, 16}), {.causal = true}).large = true;
+  add("causal", inputs_of(op.draw, {1, 1, 300, 300, 24, 24}), {.causal = true}).large = true;  // in parts
+  const auto refuse = [&](std::vector<std::string> words, const Dims& q, const Dims& k, const Dims& v,
+                          DType dtype = DType::f32, const Tensor& mask = {}) {
+    op.refuse(std::move(words),
+              [=] { scaled_dot_product_attention(reals(q), reals(k), reals(v, dtype), {.mask = mask}); });
+  };
+  const Dims fits{1, 1, 2, 3};
+  refuse({"[2, 3]", "expected [batch, heads, time, size]"}, {2, 3}, {2, 3}, {2, 3});
+  refuse({"q [1, 1, 2, 3], k [1, 1, 2, 4]"}, fits, {1, 1, 2, 4}, fits);
+  refuse({"[1, 1, 2, 3]", "v [1, 1, 5, 3] do not fit"}, fits, fits, {1, 1, 5, 3});
+  refuse({"dtypes of q, k, v differ: f32, f32, f64"}, fits, fits, fits, DType::f64);
+  refuse({"[3]", "[1, 1, 2, 2]"}, fits, fits, fits, DType::f32, reals({3}));
+  refuse({"f64", "f32"}, fits, fits, fits, DType::f32, reals({2, 2}, DType::f64));
   return op;
 }
 
-// Heads of a packed projection: part 0 queries, 1 keys, 2 values.
-Array head_part(const Array& qkv, int64_t heads, int64_t part) {
-  const int64_t size = qkv.shape[2] / (3 * heads);
-  return tabulate({qkv.shape[0], heads, qkv.shape[1], size}, [&](const Dims& i) {
-    return qkv.at({i[0], i[2], (part * heads + i[1]) * size + i[3]});
+// Heads of a packed projection, from column `first` heads on; `share` following ones are the same.
+Array heads_of(const Array& qkv, int64_t heads, int64_t size, int64_t first, int64_t share) {
+  return moved(qkv, {qkv.shape[0], heads, qkv.shape[1], size}, [=](const Dims& i) {
+    return Dims{i[0], i[2], (first + i[1] / share) * size + i[3]};
   });
 }
 
 OpCase packed_row() {
-  OpCase op{
-      .name = "packed_attention",
-      .group = "Fused",
-      .signature = "packed_attention(qkv, int64_t heads, const AttentionOptions& options = {}, int64_t kv_heads = 0)",
-      .formula = "attention on [batch, time, 3 heads size] to [batch, time, heads size]",
-      .tolerance = tolerance::composite,
-      .checks = 100};
-  Draw draw(op.name);
+  OpCase op = row_of("Fused", "packed_attention",
+                     "(qkv, int64_t heads, const AttentionOptions& options = {}, int64_t kv_heads = 0)",
+                     "attention on [batch, time, 3 heads size] to [batch, time, heads size]", {16, Scale::terms, true});
+  op.checks = 100;
+  // `kv` heads of keys and values, or as many as of queries.
   const auto add = [&](int64_t batch, int64_t time, int64_t heads, int64_t size, const std::string& label,
-                       const Setting& setting) -> Sample& {
+                       const Setting& setting, int64_t kv = 0) -> Sample& {
+    const int64_t own = kv ? kv : heads, share = heads / own;
     Sample& s = op.add(
-        text(heads, " heads ", label), {draw.normal({batch, time, 3 * heads * size})},
-        [=](const Tensors& t) { return packed_attention(t[0], heads, options_of(setting, t[0])); },
-        [=](const Arrays& a) {
-          const Array y = attend(head_part(a[0], heads, 0), head_part(a[0], heads, 1), head_part(a[0], heads, 2),
-                                 setting, setting.mask.v.empty() ? nullptr : &setting.mask);
-          return tabulate({batch, time, heads * size}, [&](const Dims& i) {
-            return y.at({i[0], i[2] / size, i[1], i[2] % size});
+        text(heads, " heads ", label), {op.draw.normal({batch, time, (heads + 2 * own) * size})},
+        [=](const Tensor& t) { return packed_attention(t, heads, options_of(setting, t), kv); },
+        [=](const Array& a) {
+          const Array y = attend(heads_of(a, heads, size, 0, 1), heads_of(a, heads, size, heads, share),
+                                 heads_of(a, heads, size, heads + own, share), setting,
+                                 setting.mask.v.empty() ? nullptr : &setting.mask);
+          return moved(y, {batch, time, heads * size}, [=](const Dims& i) {
+            return Dims{i[0], i[2] / size, i[1], i[2] % size};
           });
         });
     s.length = static_cast<double>(std::max(size, time));
@@ -198,34 +176,26 @@ OpCase packed_row() {
         for (int64_t size : {1, 4}) {
           add(batch, time, heads, size, "full", {});
           add(batch, time, heads, size, "causal", {.causal = true});
-          add(batch, time, heads, size, "mask", {.mask = hidden_keys(draw, {time, time})});
+          add(batch, time, heads, size, "mask", {.mask = hidden_keys(op.draw, {time, time})});
         }
-  // Heads of queries that share one of keys and values.
-  for (const auto& [heads, shared] : {std::pair<int64_t, int64_t>{2, 1}, {6, 2}, {4, 2}, {3, 3}})
-    for (bool causal : {false, true}) {
-      const int64_t h = heads, kv = shared, size = 3;
-      const Setting setting{.causal = causal};
-      Sample& s = op.add(
-          text(h, " heads, ", kv, " of keys", causal ? " causal" : ""), {draw.normal({2, 5, (h + 2 * kv) * size})},
-          [=](const Tensors& t) { return packed_attention(t[0], h, options_of(setting, t[0]), kv); },
-          [=](const Arrays& a) {
-            const auto part = [&](int64_t first, int64_t group) {
-              return tabulate({2, h, 5, size}, [&](const Dims& i) {
-                return a[0].at({i[0], i[2], (first + i[1] / group) * size + i[3]});
-              });
-            };
-            const Array y = attend(part(0, 1), part(h, h / kv), part(h + kv, h / kv), setting, nullptr);
-            return tabulate({2, 5, h * size}, [&](const Dims& i) {
-              return y.at({i[0], i[2] / size, i[1], i[2] % size});
-            });
-          });
-      s.length = 5, s.slope = 10;
-    }
+  for (int64_t time : {3, 9, 17}) {
+    add(2, time, 2, 4, "scale 0.3", {.scale = 0.3});
+    add(2, time, 2, 4, "key mask", {.mask = hidden_keys(op.draw, {2, 1, 1, time})});
+    add(2, time, 2, 4, "hidden queries", {.mask = hidden_queries(time)});
+    add(2, time, 2, 4, "causal hidden queries", {.causal = true, .mask = hidden_queries(time)});
+    add(2, time, 2, 4, "from last", {.causal = true, .from_last = true});
+  }
+  for (const auto& [heads, kv] : {std::pair<int64_t, int64_t>{2, 1}, {6, 2}, {4, 2}, {3, 3}}) {
+    add(2, 5, heads, 3, text(kv, " of keys"), {}, kv);
+    add(2, 5, heads, 3, text(kv, " of keys causal"), {.causal = true}, kv);
+  }
   add(0, 2, 2, 2, "full", {});
   add(3, 150, 4, 16, "full", {}).large = true;
   add(3, 150, 4, 16, "causal", {.causal = true}).large = true;
   op.refuse({"[2, 3]"}, [] { packed_attention(reals({2, 3}), 1); });
-  op.refuse({"[1, 2, 6]", "4"}, [] { packed_attention(reals({1, 2, 6}), 4); });
+  op.refuse({"[1, 2, 6] does not divide into [batch, time, 3 x 4 heads x size]"}, [] {
+    packed_attention(reals({1, 2, 6}), 4);
+  });
   op.refuse({"0"}, [] { packed_attention(reals({1, 2, 6}), 0); });
   op.refuse({"[1, 2, 21]", "2 heads"}, [] { packed_attention(reals({1, 2, 21}), 3, {}, 2); });
   op.refuse({"[1, 2, 9]"}, [] { packed_attention(reals({1, 2, 9}), 2, {}, 1); });
@@ -240,27 +210,5 @@ OpCase packed_row() {
 }  // namespace
 
 std::vector<OpCase> attention_cases() { return {attention_row(), packed_row()}; }
-
-std::vector<FusedCase> attention_fused_cases() {
-  FusedCase heads{.name = "scaled_dot_product_attention"}, packed{.name = "packed_attention"};
-  Draw draw("fused attention");
-  const auto add = [&](const Size& s, const std::string& label, const Setting& setting) {
-    if (s.batch * s.heads == 0) return;
-    heads.add(
-        label, inputs_of(draw, s),
-        [=](const Tensors& t) { return scaled_dot_product_attention(t[0], t[1], t[2], options_of(setting, t[0])); },
-        [=](const Tensors& t) {
-          return reference::scaled_dot_product_attention(t[0], t[1], t[2], options_of(setting, t[0]));
-        });
-    if (s.queries != s.keys || s.size != s.value) return;
-    packed.add(
-        label, {draw.normal({s.batch, s.queries, 3 * s.heads * s.size})},
-        [=](const Tensors& t) { return packed_attention(t[0], s.heads, options_of(setting, t[0])); },
-        [=](const Tensors& t) { return reference::packed_attention(t[0], s.heads, options_of(setting, t[0])); });
-  };
-  for_settings(draw, add);
-  for_blind_settings(add);
-  return {heads, packed};
-}
 
 }  // namespace isonorm::test

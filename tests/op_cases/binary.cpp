@@ -1,6 +1,7 @@
 // Rows of the pointwise ops of two tensors, and of the choice between two. An op of ops::Binary without an oracle()
 // does not compile.
 #include <cmath>
+#include <functional>
 
 #include "autograd/ops/pointwise.h"
 #include "core/formulas/pointwise.h"
@@ -11,27 +12,25 @@ namespace {
 
 struct Oracle {
   Tensor (*call)(const Tensor&, const Tensor&);
-  double (*value)(double, double);
+  std::function<double(double, double)> value;
   std::string formula;
   double lo = -3, hi = 3;
   double lo_b = -3, hi_b = 3;
   bool distinct = false;  // a and b never tie
 };
 
-Oracle oracle(ops::Add) {
-  return {isonorm::add, [](double a, double b) { return a + b; }, "a + b"};
-}
-Oracle oracle(ops::Sub) {
-  return {isonorm::sub, [](double a, double b) { return a - b; }, "a - b"};
-}
-Oracle oracle(ops::Mul) {
-  return {isonorm::mul, [](double a, double b) { return a * b; }, "a b"};
-}
-Oracle oracle(ops::Div) {
-  return {isonorm::div, [](double a, double b) { return a / b; }, "a/b", -3, 3, 0.4, 2.5};
-}
+Oracle oracle(ops::Add) { return {isonorm::add, std::plus<>(), "a + b"}; }
+Oracle oracle(ops::Sub) { return {isonorm::sub, std::minus<>(), "a - b"}; }
+Oracle oracle(ops::Mul) { return {isonorm::mul, std::multiplies<>(), "a b"}; }
+Oracle oracle(ops::Div) { return {isonorm::div, std::divides<>(), "a/b", -3, 3, 0.4, 2.5}; }
 Oracle oracle(ops::Pow) {
-  return {isonorm::pow, std::pow, "a^b; at a = 0 the derivative by b is 0 where b >= 0", 0.3, 3, -2, 2};
+  return {isonorm::pow,
+          [](double a, double b) { return std::pow(a, b); },
+          "a^b; at a = 0 the derivative by b is 0 where b >= 0",
+          0.3,
+          3,
+          -2,
+          2};
 }
 Oracle choice(Tensor (*call)(const Tensor&, const Tensor&), double (*value)(double, double), const char* which) {
   const char* const rest = "NaN where either is; ties share the gradient, at NaN both take it";
@@ -57,52 +56,47 @@ Oracle oracle(ops::Remainder) {  // in the samples of its gradient a is between 
 }
 
 // Integers, and masks beside anything. Quotients are f32.
-template <class Op> void add_integers(OpCase& op, Draw& draw, const Oracle& o) {
+template <class Op> void add_integers(OpCase& op, const Oracle& o) {
   constexpr bool quotient = std::is_same_v<Op, ops::Div>, remainder = std::is_same_v<Op, ops::Remainder>;
   const auto add = [&](const char* label, const Arrays& x, Kind kind) -> Sample& {
-    Sample& s = op.add(
-        label, x, [o](const Tensors& t) { return o.call(t[0], t[1]); },
-        [=](const Arrays& a) {
-          Array y = tabulate(
-              broadcast(a[0].shape, a[1].shape),
-              [&](const Dims& i) {
-                const double p = a[0].stretched(i), q = a[1].stretched(i), v = remainder && q == 0 ? 0 : o.value(p, q);
-                return quotient && kind == Kind::index ? double{static_cast<float>(v)} : v;
-              },
-              kind);
-          if (quotient && kind == Kind::index) y.kind = Kind::real, y.dtype = DType::f32;
-          return y;
-        });
+    Sample& s = op.add(label, x, o.call, [=](const Array& a, const Array& b) {
+      const auto at = [&](const Dims& i) {
+        const double p = a.stretched(i), q = b.stretched(i), v = remainder && q == 0 ? 0 : o.value(p, q);
+        return quotient && kind == Kind::index ? double{static_cast<float>(v)} : v;
+      };
+      Array y = tabulate(broadcast(a.shape, b.shape), at, kind);
+      if (quotient && kind == Kind::index) y.kind = Kind::real, y.dtype = DType::f32;
+      return y;
+    });
     s.gradient = kind == Kind::real;
     return s;
   };
   const auto integers = [&](const Dims& shape) {
-    Array x = draw.index(shape, 41);
+    Array x = op.draw.index(shape, 41);
     for (double& v : x.v) v -= 20;
     return x;
   };
   for (const auto& [a, b] : shape_pairs()) add("i64", {integers(a), integers(b)}, Kind::index);
   add("i64", {integers(kLarge), integers({1001})}, Kind::index).large = true;
   if (std::is_same_v<Op, ops::Minimum> || std::is_same_v<Op, ops::Maximum> || remainder) return;
-  add("u8 both", {draw.mask({5, 7}), draw.mask({7})}, Kind::index);
-  add("u8 and i64", {draw.mask({5, 7}), integers({7})}, Kind::index);
-  add("u8", {draw.mask({5, 7}), draw.uniform({7}, o.lo_b, o.hi_b)}, Kind::real);
+  add("u8 both", {op.draw.mask({5, 7}), op.draw.mask({7})}, Kind::index);
+  add("u8 and i64", {op.draw.mask({5, 7}), integers({7})}, Kind::index);
+  add("u8", {op.draw.mask({5, 7}), op.draw.uniform({7}, o.lo_b, o.hi_b)}, Kind::real);
 }
 
 template <class Op> OpCase binary_row() {
   const Oracle o = oracle(Op{});
-  OpCase op{
-      .name = Op::name, .group = "Pointwise, two tensors", .signature = text(Op::name, "(a, b)"), .formula = o.formula};
-  Draw draw(op.signature);
-  const auto run = [o](const Tensors& x) { return o.call(x[0], x[1]); };
-  const auto reference = [o](const Arrays& x) {
-    return tabulate(broadcast(x[0].shape, x[1].shape),
-                    [&](const Dims& i) { return o.value(x[0].stretched(i), x[1].stretched(i)); });
+  OpCase op = row_of("Pointwise, two tensors", Op::name, "(a, b)", o.formula, tolerance::elementary);
+  op.draw = Draw(op.signature);
+  const auto run = o.call;
+  const auto reference = [o](const Array& a, const Array& b) {
+    return tabulate(broadcast(a.shape, b.shape),
+                    [&](const Dims& i) { return o.value(a.stretched(i), b.stretched(i)); });
   };
   const auto inputs = [&](const Dims& a, const Dims& b) {
-    Arrays x = {draw.uniform(a, o.lo, o.hi), draw.uniform(b, o.lo_b, o.hi_b)};
+    Arrays x = {op.draw.uniform(a, o.lo, o.hi), op.draw.uniform(b, o.lo_b, o.hi_b)};
     if (o.distinct) {
-      x = {draw.distinct(a), draw.distinct(b)};
+      x = {op.draw.distinct(a), op.draw.distinct(b)};
       for (double& v : x[1].v) v += 0.05;  // between the values of a
     }
     return x;
@@ -115,7 +109,7 @@ template <class Op> OpCase binary_row() {
   if constexpr (std::is_same_v<Op, ops::Pow>)
     op.refuse({"i64"}, [o] { o.call(integers({2}), integers({2})); });
   else
-    add_integers<Op>(op, draw, o);
+    add_integers<Op>(op, o);
   op.refuse({"f32", "i64"}, [o] { o.call(reals({2}), integers({2})); });
   return op;
 }

@@ -8,23 +8,18 @@ namespace isonorm::test {
 namespace {
 
 OpCase row(std::string name, std::string parameters, std::string formula, Tensor (*call)(const Tensor&)) {
-  OpCase op{.name = name,
-            .group = "Copies",
-            .signature = name + parameters,
-            .formula = std::move(formula),
-            .tolerance = tolerance::exact,
-            .refuses = false};
-  Draw draw(op.name);
+  OpCase op = row_of("Copies", name, parameters, std::move(formula));
+  op.refuses = false;
   const auto add = [&](const char* label, Array x) -> Sample& {
     return op.add(
         label, {std::move(x)}, [call](const Tensors& x) { return call(x[0]); }, [](const Arrays& x) { return x[0]; });
   };
   for (const Dims& shape : shapes()) {
-    add("", draw.normal(shape));
-    add("i64", draw.index(shape, 1000));
-    add("u8", draw.mask(shape));
+    add("", op.draw.normal(shape));
+    add("i64", op.draw.index(shape, 1000));
+    add("u8", op.draw.mask(shape));
   }
-  add("", draw.normal(kLarge)).large = true;
+  add("", op.draw.normal(kLarge)).large = true;
   return op;
 }
 

@@ -11,13 +11,10 @@ namespace {
 constexpr DType kAll[] = {DType::f64, DType::f32, DType::bf16, DType::i64, DType::u8};
 
 OpCase row(std::string name, std::string parameters, std::string formula) {
-  return {.name = name,
-          .group = "New tensors",
-          .signature = name + parameters,
-          .formula = std::move(formula),
-          .tolerance = tolerance::exact,
-          .differentiable = false,
-          .dtypes = {DType::f64}};
+  OpCase op = row_of("New tensors", std::move(name), parameters, std::move(formula));
+  op.differentiable = false;
+  op.dtypes = {DType::f64};
+  return op;
 }
 
 Array of(Array a, DType dtype) {
@@ -28,9 +25,7 @@ Array of(Array a, DType dtype) {
 OpCase filled_row(std::string name, std::string parameters, std::string formula, double value,
                   std::function<Tensor(const Dims&, TensorOptions)> call) {
   OpCase op = row(name, parameters, formula);
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
+  for (const Dims& shape : shapes_and_large())
     for (DType dtype : kAll)
       op.add(
             text(shape, ' ', dtype), {}, [=](const Tensors&) { return call(shape, options_of(dtype)); },
@@ -52,14 +47,9 @@ OpCase like_row(std::string name, std::string parameters, std::string formula, d
   OpCase op = row(name, parameters, formula);
   op.dtypes = {DType::f64, DType::f32, DType::bf16};
   op.refuses = false;
-  Draw draw(name);
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
-    op.add(
-          "", {draw.normal(shape)}, [=](const Tensors& x) { return call(x[0]); },
-          [=](const Arrays& x) { return Array(x[0].shape, Kind::real, value); })
-        .large = shape == kLarge;
+  for (const Dims& shape : shapes_and_large())
+    op.add("", {op.draw.normal(shape)}, call, [=](const Array& x) { return Array(x.shape, Kind::real, value); }).large =
+        shape == kLarge;
   return op;
 }
 
@@ -76,17 +66,15 @@ OpCase arange_row() {
   struct Range {
     double begin, end, step;
   };
-  for (const auto& [begin, end, step] :
+  for (const Range& r :
        {Range{0, 5, 1}, Range{1, 2, 0.25}, Range{3, -2, -1}, Range{0, 1, 0.3}, Range{2, 2, 1}, Range{0, 30000, 0.5}})
     for (DType dtype : {DType::f64, DType::f32, DType::i64}) {
-      const int64_t n = static_cast<int64_t>(std::ceil((end - begin) / step));
+      const int64_t n = static_cast<int64_t>(std::ceil((r.end - r.begin) / r.step));
       op.add(
-            text('[', begin, ", ", end, ") step ", step, ' ', dtype), {},
-            [=, begin = begin, end = end, step = step](const Tensors&) {
-              return arange(begin, end, step, options_of(dtype));
-            },
-            [=, begin = begin, step = step](const Arrays&) {
-              return sequence(n, dtype, [=](int64_t i) { return begin + static_cast<double>(i) * step; });
+            text('[', r.begin, ", ", r.end, ") step ", r.step, ' ', dtype), {},
+            [=](const Tensors&) { return arange(r.begin, r.end, r.step, options_of(dtype)); },
+            [=](const Arrays&) {
+              return sequence(n, dtype, [=](int64_t i) { return r.begin + static_cast<double>(i) * r.step; });
             })
           .large = n > 20000;
     }
@@ -94,6 +82,7 @@ OpCase arange_row() {
   op.refuse({"-1"}, [] { arange(0.0, 1.0, -1.0); });
   op.refuse({"inf"}, [] { arange(0.0, HUGE_VAL, 1.0); });
   op.refuse({"299", "u8"}, [] { arange(0.0, 300.0, 1.0, {DType::u8}); });
+  op.refuse({"-1 does not fit u8"}, [] { arange(2, -2, -1, {DType::u8}); });
   return op;
 }
 
@@ -113,17 +102,16 @@ OpCase linspace_row() {
   OpCase op = row("linspace", "(double begin, double end, int64_t count, TensorOptions options = {})",
                   "count values from begin to end, both included");
   op.tolerance = {2, Scale::output};
-  for (const auto& [begin, end] : {std::pair{0.0, 1.0}, std::pair{3.0, -2.0}, std::pair{5.0, 5.0}})
+  for (const auto& ends : {std::pair{0.0, 1.0}, std::pair{3.0, -2.0}, std::pair{5.0, 5.0}})
     for (int64_t n : {0, 1, 2, 7, 50001})
       for (DType dtype : {DType::f64, DType::f32, DType::bf16})
         op.add(
-              text(begin, " to ", end, ", ", n, ' ', dtype), {},
-              [=, begin = begin, end = end](const Tensors&) { return linspace(begin, end, n, options_of(dtype)); },
-              [=, begin = begin, end = end](const Arrays&) {
+              text(ends.first, " to ", ends.second, ", ", n, ' ', dtype), {},
+              [=](const Tensors&) { return linspace(ends.first, ends.second, n, options_of(dtype)); },
+              [=](const Arrays&) {
                 return sequence(n, dtype, [=](int64_t i) {
-                  return n == 1 ? begin
-                                : (begin * static_cast<double>(n - 1 - i) + end * static_cast<double>(i)) /
-                                      static_cast<double>(n - 1);
+                  const double last = static_cast<double>(n - 1), at = static_cast<double>(i);
+                  return n == 1 ? ends.first : (ends.first * (last - at) + ends.second * at) / last;
                 });
               })
             .large = n == 50001;

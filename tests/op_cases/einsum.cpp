@@ -62,71 +62,38 @@ Array naive(const Formula& f, const Arrays& x, std::map<char, int64_t> sizes) {
 }  // namespace
 
 std::vector<OpCase> einsum_cases() {
-  OpCase op{.name = "einsum",
-            .group = "Matrix products",
-            .signature = "einsum(const std::string& formula, const std::vector<Tensor>& operands)",
-            .formula = "the sum of products that a formula as \"bij,bjk->bik\" states; no letter twice in an operand",
-            .tolerance = tolerance::product};
-  Draw draw(op.name);
+  OpCase op = row_of("Matrix products", "einsum", "(const std::string& formula, const std::vector<Tensor>& operands)",
+                     "the sum of products that a formula as \"bij,bjk->bik\" states; no letter twice in an operand",
+                     tolerance::product);
   const auto add = [&](const std::string& formula, const std::string& result,
                        const std::map<char, int64_t>& sizes = kSizes) -> Sample& {
     const Formula f = parsed(formula, result);
     Arrays x;
-    for (const std::string& t : f.terms) x.push_back(draw.normal(shape_of(t, sizes)));
+    for (const std::string& t : f.terms) x.push_back(op.draw.normal(shape_of(t, sizes)));
     Sample& s = op.add(
         formula, x, [=](const Tensors& t) { return einsum(formula, t); },
         [=](const Arrays& a) { return naive(f, a, sizes); });
     s.length = 120;
     return s;
   };
-  // One operand: as it is, turned, summed; no "->".
-  for (const auto& [formula, result] : std::vector<std::pair<std::string, std::string>>{
-           {"ij->ij", "ij"},
-           {"ij->ji", "ji"},
-           {"ijk->kij", "kij"},
-           {"ij->", ""},
-           {"ij->j", "j"},
-           {"ijk->ki", "ki"},
-           {"->", ""},
-           {"ji", "ij"},
-           {"Zab", "Zab"},
-           {"noi->i", "i"},
-           // Two: products, batches, what one alone has and is summed, elementwise, inner, outer.
-           {"ij,jk->ik", "ik"},
-           {"ij,jk", "ik"},
-           {"ij,jk->ki", "ki"},
-           {"ji,jk->ik", "ik"},
-           {"ij,kj->ik", "ik"},
-           {"bij,bjk->bik", "bik"},
-           {"bij,jk->bik", "bik"},
-           {"ij,bjk->bik", "bik"},
-           {"aibj,cjbk->abcik", "abcik"},
-           {"ij,ij->ij", "ij"},
-           {"ij,ij->", ""},
-           {"ij,ij->i", "i"},
-           {"ij,ji->j", "j"},
-           {"i,j->ij", "ij"},
-           {"i,i", ""},
-           {"i,ij->j", "j"},
-           {"ij,j->i", "i"},
-           {"ija,jkb->ik", "ik"},
-           {",ij->ji", "ji"},
-           {",", ""},
-           {"ij,kc->", ""},
-           {"abij, abjk -> abik", "abik"},
-           {"iboj,ocj->bic", "bic"},
-           {"in,nk->ik", "ik"},
-           {"n,n", ""},
-           {"ab,cd->dbca", "dbca"},
-           // Three and more.
-           {"ij,jk,ka->ia", "ia"},
-           {"i,j,k->kji", "kji"},
-           {"ai,bij,cj->abc", "abc"},
-           {"bi,bj,bk->bijk", "bijk"},
-           {"i,i,i", ""},
-           {"i,i,i->", ""},
-           {"ab,bc,cd,de->ae", "ae"}})
-    add(formula, result);
+  // One operand: as it is, turned, summed. Two: products, batches, what one alone has and is summed, elementwise,
+  // inner, outer. Three and more.
+  const std::vector<std::string> one = {"ij->ij", "ij->ji", "ijk->kij", "ij->", "ij->j", "ijk->ki", "->", "noi->i"},
+                                 two = {"ij,jk->ik",    "ij,jk->ki",   "ji,jk->ik",     "ij,kj->ik",
+                                        "bij,bjk->bik", "bij,jk->bik", "ij,bjk->bik",   "aibj,cjbk->abcik",
+                                        "ij,ij->ij",    "ij,ij->",     "ij,ij->i",      "ij,ji->j",
+                                        "i,j->ij",      "i,ij->j",     "ij,j->i",       "ija,jkb->ik",
+                                        ",ij->ji",      "ij,kc->",     "iboj,ocj->bic", "in,nk->ik",
+                                        "ab,cd->dbca"},
+                                 more = {"ij,jk,ka->ia",   "i,j,k->kji", "ai,bij,cj->abc",
+                                         "bi,bj,bk->bijk", "i,i,i->",    "ab,bc,cd,de->ae"};
+  for (const auto& formulas : {one, two, more})
+    for (const std::string& f : formulas) add(f, f.substr(f.find("->") + 2));
+  add("abij, abjk -> abik", "abik");
+  // No "->": the letters that are there once, in their order.
+  const std::vector<std::pair<std::string, std::string>> implied = {
+      {"ji", "ij"}, {"Zab", "Zab"}, {"ij,jk", "ik"}, {"i,i", ""}, {",", ""}, {"n,n", ""}, {"i,i,i", ""}};
+  for (const auto& [formula, result] : implied) add(formula, result);
   const std::map<char, int64_t> large = {{'b', 3}, {'i', 70}, {'j', 40}, {'k', 50}};
   add("bij,bkj->bik", "bik", large).large = true;
   op.refuse({"ij,jk->ik", "2 operands", "1"}, [] { einsum("ij,jk->ik", {reals({2, 3})}); });

@@ -1,6 +1,7 @@
 // Rows of convolution and pooling.
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "autograd/ops/conv.h"
 #include "autograd/ops/pool.h"
@@ -76,15 +77,11 @@ std::string label_of(const Windows& w) {
 }
 
 OpCase conv_case() {
-  OpCase op{
-      .name = "conv2d",
-      .group = "Images",
-      .signature = "conv2d(x, weight, bias = {}, Conv2dOptions options = {})",
-      .formula =
-          "y[n, h, w, o] = bias[o] + sum of x[n, h stride + i dilation - padding, w stride + j dilation - padding, c] "
-          "weight[o, i, j, c]",
-      .tolerance = tolerance::product};
-  Draw draw(op.name);
+  OpCase op = row_of(
+      "Images", "conv2d", "(x, weight, bias = {}, Conv2dOptions options = {})",
+      "y[n, h, w, o] = bias[o] + sum of x[n, h stride + i dilation - padding, w stride + j dilation - padding, c] "
+      "weight[o, i, j, c]",
+      tolerance::product);
   struct Case {
     Dims x;
     int64_t out;
@@ -93,8 +90,8 @@ OpCase conv_case() {
   };
   const auto add = [&](const Case& c, bool bias) -> Sample& {
     const int64_t own = c.x[3] / c.o.groups;
-    Arrays in{draw.normal(c.x), draw.normal({c.out, c.window.height, c.window.width, own})};
-    if (bias) in.push_back(draw.normal({c.out}));
+    Arrays in{op.draw.normal(c.x), op.draw.normal({c.out, c.window.height, c.window.width, own})};
+    if (bias) in.push_back(op.draw.normal({c.out}));
     Sample& s = op.add(
         label_of({c.window, c.o.stride, c.o.padding, c.o.dilation}) +
             (c.o.groups == 1 ? "" : text(" groups ", c.o.groups)),
@@ -199,22 +196,16 @@ template <class F> void add_refusals(OpCase& op, F pool) {
 }  // namespace
 
 std::vector<OpCase> image_cases() {
-  OpCase largest{.name = "max_pool2d",
-                 .group = "Images",
-                 .signature = "max_pool2d(x, Size2 window, Pool2dOptions options = {})",
-                 .formula = "the largest element of each window, by channel",
-                 .tolerance = tolerance::exact};
-  OpCase mean{.name = "avg_pool2d",
-              .group = "Images",
-              .signature = "avg_pool2d(x, Size2 window, Pool2dOptions options = {})",
-              .formula = "the mean of each window, by channel; padding counts as zeros, or not",
-              .tolerance = tolerance::reduction};
+  OpCase largest = row_of("Images", "max_pool2d", "(x, Size2 window, Pool2dOptions options = {})",
+                          "the largest element of each window, by channel");
+  OpCase mean = row_of("Images", "avg_pool2d", "(x, Size2 window, Pool2dOptions options = {})",
+                       "the mean of each window, by channel; padding counts as zeros, or not", tolerance::reduction);
   Draw draw("pooling");
   for_poolings([&](const Dims& shape, const Windows& w, bool large) {
     const Pool2dOptions o{.stride = w.stride, .padding = w.padding, .dilation = w.dilation, .ceil = w.ceil};
     Sample& top = largest.add(
-        label_of(w), {draw.distinct(shape)}, [=](const Tensors& t) { return max_pool2d(t[0], w.window, o); },
-        [=](const Arrays& a) { return pooled(a[0], w, largest_of); });
+        label_of(w), {draw.distinct(shape)}, [=](const Tensor& x) { return max_pool2d(x, w.window, o); },
+        [=](const Array& a) { return pooled(a, w, largest_of); });
     const bool blind = shape[1] == 1 && w.dilation == Size2(2);  // no window has a pixel
     top.large = large, top.gradient = !blind;
     for (const bool count : {true, false}) {
@@ -222,13 +213,13 @@ std::vector<OpCase> image_cases() {
       counted.count_padding = count;
       Sample& s = mean.add(
           label_of(w) + (count ? "" : " without padding"), {draw.normal(shape)},
-          [=](const Tensors& t) { return avg_pool2d(t[0], w.window, counted); },
-          [=](const Arrays& a) {
-            return pooled(a[0], w, [&](const std::vector<double>& v, int64_t places) {
-              long double sum = 0;
-              for (const double x : v) sum += x;
+          [=](const Tensor& x) { return avg_pool2d(x, w.window, counted); },
+          [=](const Array& a) {
+            const auto mean_of = [&](const std::vector<double>& v, int64_t places) {
+              const long double sum = std::accumulate(v.begin(), v.end(), 0.0L);
               return static_cast<double>(sum / (count ? places : static_cast<int64_t>(v.size())));
-            });
+            };
+            return pooled(a, w, mean_of);
           });
       s.length = static_cast<double>(w.window.height * w.window.width);
       s.large = large, s.gradient = count || !blind;
@@ -238,12 +229,11 @@ std::vector<OpCase> image_cases() {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   Array special({1, 2, 4, 2});
   special.v = {1, -inf, nan, -inf, 2, inf, 3, nan, nan, -inf, 5, -inf, inf, 7, 1, 0};
+  const Windows side_by_side{2, 2};
   largest
       .add(
-          "special values", {special}, [](const Tensors& t) { return max_pool2d(t[0], 2); },
-          [](const Arrays& a) {
-            return pooled(a[0], {2, 2}, largest_of);
-          })
+          "special values", {special}, [](const Tensor& x) { return max_pool2d(x, 2); },
+          [=](const Array& a) { return pooled(a, side_by_side, largest_of); })
       .gradient = false;
   add_refusals(largest, [](const Tensor& x, Size2 window, Pool2dOptions o) { max_pool2d(x, window, o); });
   add_refusals(mean, [](const Tensor& x, Size2 window, Pool2dOptions o) { avg_pool2d(x, window, o); });

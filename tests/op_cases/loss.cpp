@@ -21,39 +21,17 @@ Array reduced(Array single, Reduction r, double count) {
   return Array({}, Kind::real, static_cast<double>(r == Reduction::sum ? sum : sum / count));
 }
 
-Array cross_entropies(const Arrays& x, const CrossEntropyOptions& o) {
-  const int64_t classes = x[0].shape[x[0].shape.rank - 1];
-  Array single(x[1].shape);
-  double count = 0;
-  for (int64_t r = 0; r < single.size(); ++r) {
-    const int64_t target = static_cast<int64_t>(x[1].v[r]);
-    if (target == o.ignore_index) continue;
-    ++count;
-    const double* row = x[0].v.data() + r * classes;
-    const long double top = *std::max_element(row, row + classes);
-    long double sum = 0, loss = 0;
-    for (int64_t j = 0; j < classes; ++j) sum += std::exp(row[j] - top);
-    for (int64_t j = 0; j < classes; ++j)
-      loss +=
-          (o.label_smoothing / classes + (j == target ? 1 - o.label_smoothing : 0)) * (top + std::log(sum) - row[j]);
-    single.v[r] = static_cast<double>(loss);
-  }
-  return reduced(single, o.reduction, count);
-}
-
 // Shapes of targets and numbers of classes.
 std::vector<std::pair<Dims, int64_t>> target_shapes() {
-  return {{{}, 5},   {{1}, 3},  {{4}, 2},       {{7}, 10},    {{3}, 1}, {{2, 3}, 4},
-          {{5}, 50}, {{2}, 67}, {{2, 1, 3}, 6}, {{3, 4}, 17}, {{0}, 3}};
+  return {{{}, 5},   {{1}, 3},       {{4}, 2},     {{7}, 10}, {{3}, 1},    {{2, 3}, 4},  {{5}, 50},
+          {{2}, 67}, {{2, 1, 3}, 6}, {{3, 4}, 17}, {{0}, 3},  {{3, 2}, 8}, {{3, 5}, 130}};
 }
 
 // -sum_j w_j q_j ln softmax(x)_j for each row: of inputs logits, target (positions or q), perhaps w.
-Array weighted_entropies(const Arrays& x, const CrossEntropyOptions& o) {
+Array cross_entropies(const Arrays& x, const CrossEntropyOptions& o) {
   const int64_t classes = x[0].shape[x[0].shape.rank - 1], rows = classes == 0 ? 0 : x[0].size() / classes;
   const bool positions = x[1].kind == Kind::index;
-  Dims shape = x[0].shape;
-  --shape.rank;
-  Array single(shape);
+  Array single(removed(x[0].shape, x[0].shape.rank - 1));
   long double divisor = 0;
   for (int64_t r = 0; r < rows; ++r) {
     if (positions && x[1].v[r] == static_cast<double>(o.ignore_index)) continue;
@@ -74,37 +52,42 @@ Array weighted_entropies(const Arrays& x, const CrossEntropyOptions& o) {
   return reduced(single, o.reduction, static_cast<double>(divisor));
 }
 
-void add_weighted(OpCase& op, Draw& draw) {
+Sample& add_entropies(OpCase& op, const Arrays& x, const CrossEntropyOptions& o, const std::string& label) {
+  Sample& s = op.add(
+      label, x,
+      [=](const Tensors& t) {
+        CrossEntropyOptions with = o;
+        if (t.size() > 2) with.weight = t[2];
+        return cross_entropy(t[0], t[1], with);
+      },
+      [=](const Arrays& a) { return cross_entropies(a, o); });
+  s.length = static_cast<double>(x[0].size());
+  // The sum of exponentials, 1 and more, is rounded. A weight that all rows share does not count in the mean: terms
+  // cancel.
+  s.slope = x.size() > 2 ? 1 : 1 / kGradientConstant;
+  return s;
+}
+
+void add_weighted(OpCase& op) {
   const auto add = [&](const Arrays& x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
-    const double length = static_cast<double>(x[0].size());
-    Sample& s = op.add(
-        label, x,
-        [=](const Tensors& t) {
-          CrossEntropyOptions with = o;
-          if (t.size() > 2) with.weight = t[2];
-          return cross_entropy(t[0], t[1], with);
-        },
-        [=](const Arrays& a) { return weighted_entropies(a, o); });
-    s.length = length;
-    s.slope = x.size() > 2 ? 1 : 0;  // a weight that all rows share does not count in the mean: terms cancel
-    return s;
+    return add_entropies(op, x, o, label);
   };
   for (const auto& [shape, classes] : {std::pair<Dims, int64_t>{{}, 5}, {{4}, 2}, {{2, 3}, 4}, {{7}, 10}, {{0}, 3}})
     for (Reduction r : kReductions)
       for (double smoothing : {0.0, 0.1}) {
-        Dims wide = shape;
-        wide.push_back(classes);
+        const Dims wide = inserted(shape, shape.rank, classes);
         const CrossEntropyOptions o{.ignore_index = -7, .label_smoothing = smoothing, .reduction = r};
         const std::string label = text(label_of(r), " smoothing ", smoothing);
-        Array target = draw.index(shape, classes);
+        Array target = op.draw.index(shape, classes);
         for (size_t i = 1; i < target.v.size(); i += 3) target.v[i] = -7;
         const bool smooth = !(r == Reduction::mean && shape == Dims{0});  // a mean over no row is 0/0
-        const Array weight = draw.uniform({classes}, 0.5, 2), soft = draw.uniform(wide, 0, 1);
-        add({draw.normal(wide, 0, 3), target, weight}, o, label + " weight").gradient = smooth;
-        add({draw.normal(wide, 0, 3), soft}, o, label + " distributions").gradient = smooth;
-        add({draw.normal(wide, 0, 3), soft, weight}, o, label + " distributions weight").gradient = smooth;
+        const Array weight = op.draw.uniform({classes}, 0.5, 2), soft = op.draw.uniform(wide, 0, 1);
+        add({op.draw.normal(wide, 0, 3), target, weight}, o, label + " weight").gradient = smooth;
+        add({op.draw.normal(wide, 0, 3), soft}, o, label + " distributions").gradient = smooth;
+        add({op.draw.normal(wide, 0, 3), soft, weight}, o, label + " distributions weight").gradient = smooth;
       }
-  add({draw.normal({51, 1001}), draw.index({51}, 1001), draw.uniform({1001}, 0.5, 2)}, {}, "mean weight").large = true;
+  add({op.draw.normal({51, 1001}), op.draw.index({51}, 1001), op.draw.uniform({1001}, 0.5, 2)}, {}, "mean weight")
+      .large = true;
   op.refuse({"[2, 3]", "[2]", "f32", "i64"}, [] { cross_entropy(reals({2, 3}), reals({2})); });
   op.refuse({"f64", "f32"}, [] { cross_entropy(reals({2, 3}), reals({2, 3}, DType::f64)); });
   op.refuse({"weight", "[2]", "[2, 3]"}, [] { cross_entropy(reals({2, 3}), reals({2, 3}), {.weight = reals({2})}); });
@@ -114,109 +97,77 @@ void add_weighted(OpCase& op, Draw& draw) {
 }
 
 OpCase cross_entropy_row() {
-  OpCase op{.name = "cross_entropy",
-            .group = "Losses",
-            .signature = "cross_entropy(logits, target, const CrossEntropyOptions& options = {})",
-            .formula = "-sum_j q_j ln softmax(logits)_j, q the (smoothed) one-hot target",
-            .tolerance = tolerance::reduction,
-            .checks = 100};
-  Draw draw(op.name);
-  const auto add = [&](Arrays x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
-    const double length = static_cast<double>(x[0].size());
-    Sample& s = op.add(
-        label, std::move(x), [=](const Tensors& t) { return cross_entropy(t[0], t[1], o); },
-        [=](const Arrays& a) { return cross_entropies(a, o); });
-    s.length = length;
-    return s;
+  OpCase op = row_of("Losses", "cross_entropy", "(logits, target, const CrossEntropyOptions& options = {})",
+                     "-sum_j q_j ln softmax(logits)_j, q the (smoothed) one-hot target", tolerance::reduction);
+  op.checks = 100;
+  const auto add = [&](const Arrays& x, const CrossEntropyOptions& o, const std::string& label) -> Sample& {
+    return add_entropies(op, x, o, label);
   };
   for (const auto& [shape, classes] : target_shapes())
     for (Reduction r : kReductions)
       for (double smoothing : {0.0, 0.1, 1.0})
-        for (bool ignore : {false, true}) {
-          Dims wide = shape;
-          wide.push_back(classes);
-          Array target = draw.index(shape, classes);
-          if (ignore)
+        for (int64_t ignored : {int64_t{-100}, int64_t{-7}, classes - 1}) {
+          const Dims wide = inserted(shape, shape.rank, classes);
+          Array target = op.draw.index(shape, classes);
+          if (ignored == -7)
             for (size_t i = 0; i < target.v.size(); i += 2) target.v[i] = -7;
-          add({draw.normal(wide, 0, 3), target},
-              {.ignore_index = ignore ? -7 : -100, .label_smoothing = smoothing, .reduction = r},
-              text(label_of(r), " smoothing ", smoothing, ignore ? " ignore" : ""));
+          Sample& s = add({op.draw.normal(wide, 0, 3), target},
+                          {.ignore_index = ignored, .label_smoothing = smoothing, .reduction = r},
+                          text(label_of(r), " smoothing ", smoothing, " ignore ", ignored));
+          const double terms = static_cast<double>(classes + (r == Reduction::none ? 0 : target.size()));
+          s.tolerance = {op.tolerance.constant * std::sqrt(terms / std::max(1.0, s.length)), op.tolerance.scale, true};
           // Mean over no row: 0/0.
-          if (r == Reduction::mean && (shape == Dims{0} || (ignore && target.size() == 1)))
-            op.samples.back().gradient = false;
+          const auto counts = [&](double t) { return t != static_cast<double>(ignored); };
+          s.gradient = r != Reduction::mean || std::any_of(target.v.begin(), target.v.end(), counts);
         }
-  for (double mean : {1e4, -1e4}) add({draw.normal({3, 9}, mean), draw.index({3}, 9)}, {}, text("mean mean ", mean));
-  add({draw.normal({3, 9}, 0, 300), draw.index({3}, 9)}, {}, "mean deviation 300");
-  add({draw.normal({51, 1001}), draw.index({51}, 1001)}, {}, "mean").large = true;
-  add({draw.normal({5001, 10}), draw.index({5001}, 10)}, {.label_smoothing = 0.1}, "mean smoothing 0.1").large = true;
-  add_weighted(op, draw);
+  for (double mean : {1e4, -1e4})
+    add({op.draw.normal({3, 9}, mean), op.draw.index({3}, 9)}, {}, text("mean mean ", mean));
+  add({op.draw.distinct({3, 9}, 70), op.draw.index({3}, 9)}, {}, "mean up to 945");
+  add({op.draw.normal({51, 1001}), op.draw.index({51}, 1001)}, {}, "mean").large = true;
+  add({op.draw.normal({5001, 10}), op.draw.index({5001}, 10)}, {.label_smoothing = 0.1}, "mean smoothing 0.1").large =
+      true;
+  add_weighted(op);
   op.refuse({"[2, 3]", "[3]"}, [] { cross_entropy(reals({2, 3}), integers({3})); });
   op.refuse({"f32", "i64"}, [] { cross_entropy(reals({2, 3}), reals({2})); });
   op.refuse({"3", "element 1"}, [] { cross_entropy(reals({2, 3}), ids({0, 3})); });
   op.refuse({"-1"}, [] { cross_entropy(reals({2, 3}), ids({0, -1})); });
+  op.refuse({"id -100"}, [] { cross_entropy(reals({2, 3}), ids({-100, 0}), {.ignore_index = -1}); });
+  op.refuse({"[2, 0]"}, [] { cross_entropy(reals({2, 0}), integers({2})); });
   op.refuse({"1.5"}, [] { cross_entropy(reals({2, 3}), ids({0, 0}), {.label_smoothing = 1.5}); });
   op.refuse({"i64"}, [] { cross_entropy(integers({2, 3}), integers({2})); });
   return op;
 }
 
-// x W^T + b for rows x.
-Array logits_of(const Array& x, const Array& weight, const Array* bias) {
-  Dims shape = x.shape;
-  const int64_t width = shape[shape.rank - 1];
-  shape[shape.rank - 1] = weight.shape[0];
-  return tabulate(shape, [&](Dims i) {
-    const int64_t c = i[i.rank - 1];
-    long double sum = bias ? bias->v[c] : 0;
-    for (int64_t k = 0; k < width; ++k) {
-      i[i.rank - 1] = k;
-      sum += static_cast<long double>(x.at(i)) * weight.at({c, k});
-    }
-    return static_cast<double>(sum);
-  });
-}
-
-// Inputs x, target, weight and, where wanted, bias, with the options to try on them.
-template <class F> void for_linear_samples(Draw& draw, F f) {
+OpCase linear_cross_entropy_row() {
+  OpCase op =
+      row_of("Fused", "linear_cross_entropy", "(x, weight, bias, target, const CrossEntropyOptions& options = {})",
+             "cross_entropy(linear(x, weight, bias), target)", tolerance::composite);
+  op.checks = 100, op.parameters = 2;
+  const auto add = [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o) -> Sample& {
+    Sample& s = op.add(
+        label, x,
+        [=](const Tensors& t) { return linear_cross_entropy(t[0], t[2], t.size() > 3 ? t[3] : Tensor(), t[1], o); },
+        [=](const Arrays& a) {
+          return cross_entropies({affine(a[0], a[2], a.size() > 3 ? &a[3] : nullptr), a[1]}, o);
+        });
+    s.length = static_cast<double>(std::max(x[0].size(), x[2].size()));
+    return s;
+  };
   for (const auto& [shape, classes] : target_shapes())
     for (int64_t width : {3, 8})
       for (bool bias : {false, true})
         for (const CrossEntropyOptions& o : {CrossEntropyOptions{}, CrossEntropyOptions{.reduction = Reduction::sum},
                                              CrossEntropyOptions{.ignore_index = 0, .label_smoothing = 0.1},
                                              CrossEntropyOptions{.reduction = Reduction::none}}) {
-          Dims wide = shape;
-          wide.push_back(width);
-          Arrays x = {draw.normal(wide), draw.index(shape, classes), draw.normal({classes, width})};
-          if (bias) x.push_back(draw.normal({classes}));
+          Arrays x = {op.draw.normal(inserted(shape, shape.rank, width)), op.draw.index(shape, classes),
+                      op.draw.normal({classes, width})};
+          if (bias) x.push_back(op.draw.normal({classes}));
           // The mean over no row is 0/0.
-          const int64_t counted =
-              std::count_if(x[1].v.begin(), x[1].v.end(), [&](double t) { return t != double(o.ignore_index); });
-          f(text(label_of(o.reduction), o.ignore_index == 0 ? " ignore smoothing" : ""), x, o,
-            counted > 0 || o.reduction != Reduction::mean);
+          const auto counts = [&](double t) { return t != static_cast<double>(o.ignore_index); };
+          add(text(label_of(o.reduction), o.ignore_index == 0 ? " ignore smoothing" : ""), x, o).gradient =
+              o.reduction != Reduction::mean || std::any_of(x[1].v.begin(), x[1].v.end(), counts);
         }
-}
-
-OpCase linear_cross_entropy_row() {
-  OpCase op{.name = "linear_cross_entropy",
-            .group = "Fused",
-            .signature = "linear_cross_entropy(x, weight, bias, target, const CrossEntropyOptions& options = {})",
-            .formula = "cross_entropy(linear(x, weight, bias), target)",
-            .tolerance = tolerance::composite,
-            .checks = 100};
-  Draw draw(op.name);
-  const auto add = [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o) -> Sample& {
-    Sample& s = op.add(
-        label, x,
-        [=](const Tensors& t) { return linear_cross_entropy(t[0], t[2], t.size() > 3 ? t[3] : Tensor(), t[1], o); },
-        [=](const Arrays& a) {
-          return cross_entropies({logits_of(a[0], a[2], a.size() > 3 ? &a[3] : nullptr), a[1]}, o);
-        });
-    s.length = static_cast<double>(std::max(x[0].size(), x[2].size()));
-    return s;
-  };
-  for_linear_samples(draw, [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o, bool gradient) {
-    add(label, x, o).gradient = gradient;
-  });
-  add("mean", {draw.normal({151, 16}), draw.index({151}, 333), draw.normal({333, 16})}, {}).large = true;
+  add("mean", {op.draw.normal({151, 16}), op.draw.index({151}, 333), op.draw.normal({333, 16})}, {}).large = true;
   op.refuse({"[2, 3]", "[5, 4]"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 4}), {}, integers({2})); });
   op.refuse({"[2, 3]", "[3]"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 3}), {}, integers({3})); });
   op.refuse({"5", "element 1"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 3}), {}, ids({0, 5})); });
@@ -224,44 +175,44 @@ OpCase linear_cross_entropy_row() {
     linear_cross_entropy(reals({2, 3}), reals({5, 4}), {}, integers({2}), {.reduction = Reduction::none});
   });
   op.refuse({"f32", "f64"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 3}, DType::f64), {}, integers({2})); });
+  op.refuse({"[3]", "[4, 3]"}, [] { linear_cross_entropy(reals({2, 3}), reals({4, 3}), reals({3}), integers({2})); });
+  op.refuse({"-1"}, [] {
+    linear_cross_entropy(reals({2, 3}), reals({4, 3}), {}, ids({0, 0}), {.label_smoothing = -1});
+  });
   return op;
 }
 
 using Loss = std::function<Tensor(const Tensor&, const Tensor&, Reduction)>;
 
-// A row of a loss of two tensors: single(x, target) per entry; x - target stays away from `kinks`, targets lie in [lo,
-// hi].
-OpCase pairwise_row(std::string name, std::string parameters, std::string formula, Tolerance tolerance,
-                    const std::vector<std::pair<std::string, std::pair<Loss, double (*)(double, double)>>>& variants,
-                    std::vector<double> kinks, double lo, double hi) {
-  OpCase op{.name = name,
-            .group = "Losses",
-            .signature = name + parameters,
-            .formula = std::move(formula),
-            .tolerance = tolerance,
-            .checks = 50};
-  Draw draw(name);
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const auto& [label, functions] : variants)
-    for (const Dims& shape : all)
+struct Variant {
+  const char* label;
+  Loss call;
+  double (*single)(double x, double target);
+};
+
+// A row of a loss of two tensors; x - target stays away from `kinks`, targets lie in [lo, hi].
+OpCase pairwise_row(std::string name, const std::string& parameters, std::string formula, Tolerance tolerance,
+                    const std::vector<Variant>& variants, const std::vector<double>& kinks, double lo, double hi) {
+  OpCase op = row_of("Losses", name, parameters, std::move(formula), tolerance);
+  op.checks = 50;
+  for (const Variant& v : variants)
+    for (const Dims& shape : shapes_and_large())
       for (Reduction r : kReductions) {
-        const auto& [call, single] = functions;
-        Arrays x = {draw.uniform(shape, -3, 3, kinks), draw.uniform(shape, lo, hi)};
+        Arrays x = {op.draw.uniform(shape, -3, 3, kinks), op.draw.uniform(shape, lo, hi)};
         if (!kinks.empty())
           for (size_t i = 0; i < x[0].v.size(); ++i) x[0].v[i] += x[1].v[i];
         Sample& s = op.add(
-            label_of(r) + label, x, [call = call, r](const Tensors& t) { return call(t[0], t[1], r); },
-            [single = single, r](const Arrays& a) {
-              Array y = a[0];
-              for (size_t i = 0; i < y.v.size(); ++i) y.v[i] = single(a[0].v[i], a[1].v[i]);
+            label_of(r) + std::string(v.label), x,
+            [call = v.call, r](const Tensor& t, const Tensor& target) { return call(t, target, r); },
+            [single = v.single, r](Array y, const Array& target) {
+              for (size_t i = 0; i < y.v.size(); ++i) y.v[i] = single(y.v[i], target.v[i]);
               return reduced(y, r, static_cast<double>(y.size()));
             });
         s.length = r == Reduction::none ? 1 : static_cast<double>(x[0].size());
         s.large = shape == kLarge;
         s.gradient = !(r == Reduction::mean && is_empty(shape));
       }
-  const Loss& call = variants[0].second.first;
+  const Loss& call = variants[0].call;
   op.refuse({"[2, 3]", "[3]"}, [=] { call(reals({2, 3}), reals({3}), Reduction::mean); });
   op.refuse({"f32", "f64"}, [=] { call(reals({2}), reals({2}, DType::f64), Reduction::mean); });
   op.refuse({"i64"}, [=] { call(integers({2}), integers({2}), Reduction::mean); });
@@ -269,74 +220,55 @@ OpCase pairwise_row(std::string name, std::string parameters, std::string formul
 }
 
 double huber(double d, double delta) { return std::fabs(d) <= delta ? d * d / 2 : delta * (std::fabs(d) - delta / 2); }
+double softplus_of(double v) { return std::fmax(v, 0) + std::log1p(std::exp(-std::fabs(v))); }
+
+Variant huber_by(const char* label, double delta, double (*single)(double, double)) {
+  return {label, [=](const Tensor& x, const Tensor& t, Reduction r) { return huber_loss(x, t, delta, r); }, single};
+}
 
 }  // namespace
 
 std::vector<OpCase> loss_cases() {
   const char* const plain = "(x, target, Reduction reduction = Reduction::mean)";
+  const Tolerance near{8, Scale::unit};
   std::vector<OpCase> all = {cross_entropy_row()};
-  all.push_back(pairwise_row("mse_loss", plain, "(x - target)^2", tolerance::composite,
-                             {{"", {mse_loss, [](double x, double t) { return (x - t) * (x - t); }}}}, {}, -3, 3));
-  all.push_back(pairwise_row("l1_loss", plain, "|x - target|", tolerance::composite,
-                             {{"", {l1_loss, [](double x, double t) { return std::fabs(x - t); }}}}, {0}, -3, 3));
+  all.push_back(pairwise_row("mse_loss", plain, "(x - target)^2", near,
+                             {{"", mse_loss, [](double x, double t) { return (x - t) * (x - t); }}}, {}, -3, 3));
+  all.push_back(pairwise_row("l1_loss", plain, "|x - target|", near,
+                             {{"", l1_loss, [](double x, double t) { return std::fabs(x - t); }}}, {0}, -3, 3));
   all.push_back(pairwise_row("huber_loss", "(x, target, double delta = 1, Reduction reduction = Reduction::mean)",
-                             "d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target",
-                             tolerance::composite,
-                             {{" delta 1",
-                               {[](const Tensor& x, const Tensor& t, Reduction r) { return huber_loss(x, t, 1, r); },
-                                [](double x, double t) { return huber(x - t, 1); }}},
-                              {" delta 0.5",
-                               {[](const Tensor& x, const Tensor& t, Reduction r) { return huber_loss(x, t, 0.5, r); },
-                                [](double x, double t) { return huber(x - t, 0.5); }}}},
-                             {-1, 1, -0.5, 0.5}, -3, 3));
-  all.back().refuse({"0"}, [] { huber_loss(reals({2}), reals({2}), 0); });
+                             "d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = x - target", near,
+                             {huber_by(" delta 1", 1, [](double x, double t) { return huber(x - t, 1); }),
+                              huber_by(" delta 0.5", 0.5, [](double x, double t) { return huber(x - t, 0.5); }),
+                              huber_by(" delta 1.5", 1.5, [](double x, double t) { return huber(x - t, 1.5); })},
+                             {-1, 1, -0.5, 0.5, -1.5, 1.5}, -3, 3));
+  all.back().refuse({"delta is 0"}, [] { huber_loss(reals({2}), reals({2}), 0); });
+  const Loss logarithmic = [](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r, true); };
   all.push_back(pairwise_row(
       "kl_div", "(x, target, Reduction reduction = Reduction::mean, bool log_target = false)",
       "target (ln target - x) of log-probabilities x, 0 where target is 0; of logarithms of targets with log_target",
       tolerance::composite,
-      {{"",
-        {[](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r); },
-         [](double x, double t) { return t == 0 ? 0 : t * (std::log(t) - x); }}},
-       {" log_target",
-        {[](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r, true); },
-         [](double x, double t) { return std::exp(t) * (t - x); }}}},
+      {{"", [](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r); },
+        [](double x, double t) { return t == 0 ? 0 : t * (std::log(t) - x); }},
+       {" log_target", logarithmic, [](double x, double t) { return std::exp(t) * (t - x); }}},
       {}, 0.1, 1));
   Array sparse({6});
   sparse.v = {0, 0.5, 0, 0.25, 0.25, 0};
   all.back()
       .add(
-          "target 0", {sparse, sparse}, [](const Tensors& t) { return kl_div(t[0], t[1], Reduction::none); },
-          [](const Arrays& a) {
-            Array y = a[0];
+          "target 0", {sparse}, [](const Tensor& t) { return kl_div(t, t, Reduction::none); },
+          [](Array y) {
             for (double& v : y.v) v = v == 0 ? 0 : v * (std::log(v) - v);
             return y;
           })
       .gradient = false;
   all.push_back(pairwise_row(
-      "bce_with_logits", plain, "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", tolerance::composite,
-      {{"",
-        {bce_with_logits,
-         [](double x, double t) {
-           const auto softplus = [](double v) { return std::fmax(v, 0) + std::log1p(std::exp(-std::fabs(v))); };
-           return t * softplus(-x) + (1 - t) * softplus(x);
-         }}}},
-      {}, 0, 1));
+      "bce_with_logits", plain, "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", near,
+      {{"", bce_with_logits, [](double x, double t) { return t * softplus_of(-x) + (1 - t) * softplus_of(x); }}}, {}, 0,
+      1));
   return all;
 }
 
 std::vector<OpCase> linear_cross_entropy_cases() { return {linear_cross_entropy_row()}; }
-
-std::vector<FusedCase> linear_cross_entropy_fused_cases() {
-  FusedCase f{.name = "linear_cross_entropy", .parameters = 2};
-  Draw draw("fused linear_cross_entropy");
-  for_linear_samples(draw, [&](const std::string& label, const Arrays& x, const CrossEntropyOptions& o, bool gradient) {
-    if (!gradient) return;
-    const auto with = [=](auto call) {
-      return [=](const Tensors& t) { return call(t[0], t[2], t.size() > 3 ? t[3] : Tensor(), t[1], o); };
-    };
-    f.add(label, x, with(isonorm::linear_cross_entropy), with(reference::linear_cross_entropy));
-  });
-  return {f};
-}
 
 }  // namespace isonorm::test

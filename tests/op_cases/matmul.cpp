@@ -1,6 +1,5 @@
 // Rows of the matrix products.
 #include "autograd/ops/matmul.h"
-#include "autograd/ops/shape.h"
 #include "tests/op_cases/groups.h"
 
 namespace isonorm::test {
@@ -40,17 +39,11 @@ Array product(Array a, Array b) {
 }
 
 OpCase matmul_row() {
-  OpCase op{.name = "matmul",
-            .group = kGroup,
-            .signature = "matmul(a, b)",
-            .formula = "y_ij = sum over k of a_ik b_kj; leading dimensions broadcast",
-            .tolerance = tolerance::product,
-            .checks = 100};
-  Draw draw(op.name);
+  OpCase op = row_of(kGroup, "matmul", "(a, b)", "y_ij = sum over k of a_ik b_kj; leading dimensions broadcast",
+                     tolerance::product);
+  op.checks = 100;
   const auto add = [&](const Dims& a, const Dims& b) -> Sample& {
-    Sample& s = op.add(
-        "", {draw.normal(a), draw.normal(b)}, [](const Tensors& x) { return matmul(x[0], x[1]); },
-        [](const Arrays& x) { return product(x[0], x[1]); });
+    Sample& s = op.add("", {op.draw.normal(a), op.draw.normal(b)}, matmul, product);
     s.length = static_cast<double>(a[a.rank - 1]);
     return s;
   };
@@ -85,17 +78,10 @@ OpCase matmul_row() {
 }
 
 OpCase dot_row() {
-  OpCase op{.name = "dot",
-            .group = kGroup,
-            .signature = "dot(a, b)",
-            .formula = "sum of a_i b_i",
-            .tolerance = tolerance::product,
-            .checks = 5};
-  Draw draw(op.name);
+  OpCase op = row_of(kGroup, "dot", "(a, b)", "sum of a_i b_i", tolerance::product);
+  op.checks = 5;
   for (int64_t n : {0, 1, 2, 7, 35, 100, 20000}) {
-    Sample& s = op.add(
-        "", {draw.normal({n}), draw.normal({n})}, [](const Tensors& x) { return dot(x[0], x[1]); },
-        [](const Arrays& x) { return product(x[0], x[1]); });
+    Sample& s = op.add("", {op.draw.normal({n}), op.draw.normal({n})}, dot, product);
     s.length = static_cast<double>(n);
     s.large = n > 1000;
   }
@@ -107,20 +93,13 @@ OpCase dot_row() {
 }
 
 OpCase outer_row() {
-  OpCase op{.name = "outer",
-            .group = kGroup,
-            .signature = "outer(a, b)",
-            .formula = "y_ij = a_i b_j",
-            .tolerance = tolerance::rounded,
-            .checks = 10};
-  Draw draw(op.name);
+  OpCase op = row_of(kGroup, "outer", "(a, b)", "y_ij = a_i b_j", tolerance::rounded);
+  op.checks = 10;
   for (int64_t m : {0, 1, 5, 300})
     for (int64_t n : {0, 1, 7, 301}) {
-      Sample& s = op.add(
-          "", {draw.normal({m}), draw.normal({n})}, [](const Tensors& x) { return outer(x[0], x[1]); },
-          [=](const Arrays& x) {
-            return tabulate({m, n}, [&](const Dims& i) { return x[0].v[i[0]] * x[1].v[i[1]]; });
-          });
+      Sample& s = op.add("", {op.draw.normal({m}), op.draw.normal({n})}, outer, [=](const Array& a, const Array& b) {
+        return tabulate({m, n}, [&](const Dims& i) { return a.v[i[0]] * b.v[i[1]]; });
+      });
       s.large = m * n > 10000;
       s.slope = 1;  // a sum of products of normal numbers may be small
     }
@@ -131,31 +110,13 @@ OpCase outer_row() {
 }
 
 OpCase linear_row() {
-  OpCase op{.name = "linear",
-            .group = kGroup,
-            .signature = "linear(x, weight, bias = {})",
-            .formula = "y = x W^T + b, weight [out, in]",
-            .tolerance = tolerance::product,
-            .checks = 100};
-  Draw draw(op.name);
-  const auto reference = [](const Arrays& x) {
-    const int64_t out = x[1].shape[0], in = x[1].shape[1];
-    Dims shape = x[0].shape;
-    shape[shape.rank - 1] = out;
-    return tabulate(shape, [&](Dims at) {
-      const int64_t o = at[at.rank - 1];
-      long double sum = x.size() > 2 ? x[2].v[o] : 0;
-      for (int64_t i = 0; i < in; ++i) {
-        at[at.rank - 1] = i;
-        sum += static_cast<long double>(x[0].at(at)) * x[1].at({o, i});
-      }
-      return static_cast<double>(sum);
-    });
-  };
+  OpCase op = row_of(kGroup, "linear", "(x, weight, bias = {})", "y = x W^T + b, weight [out, in]", tolerance::product);
+  op.checks = 100;
+  const auto reference = [](const Arrays& x) { return affine(x[0], x[1], x.size() > 2 ? &x[2] : nullptr); };
   const auto add = [&](const Dims& x, int64_t out, bool bias) -> Sample& {
     const int64_t in = x[x.rank - 1];
-    Arrays inputs = {draw.normal(x), draw.normal({out, in})};
-    if (bias) inputs.push_back(draw.normal({out}));
+    Arrays inputs = {op.draw.normal(x), op.draw.normal({out, in})};
+    if (bias) inputs.push_back(op.draw.normal({out}));
     Sample& s = op.add(
         "", inputs, [](const Tensors& t) { return linear(t[0], t[1], t.size() > 2 ? t[2] : Tensor()); }, reference);
     s.length = static_cast<double>(in);

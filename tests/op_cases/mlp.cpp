@@ -17,38 +17,22 @@ long double gelu_of(long double v, GeluForm form) {
                                : v / (1 + std::exp(-2 * u));
 }
 
-// x w^T + b, each entry through f; b without entries is none.
-template <class F> Array layer(const Array& x, const Array& w, const Array& b, const F& f) {
-  Dims shape = x.shape;
-  shape[shape.rank - 1] = w.shape[0];
-  return tabulate(shape, [&](const Dims& i) {
-    const int64_t o = i[i.rank - 1];
-    long double sum = b.v.empty() ? 0 : b.at({o});
-    Dims at = i;
-    for (int64_t k = 0; k < w.shape[1]; ++k) {
-      at[at.rank - 1] = k;
-      sum += static_cast<long double>(x.at(at)) * w.at({o, k});
-    }
-    return static_cast<double>(f(sum));
-  });
-}
-
 Array mlp_of(const Arrays& a, GeluForm form) {
-  const Array none;
   const bool biased = a.size() == 5;
-  const Array h = layer(a[0], a[1], biased ? a[3] : none, [form](long double v) { return gelu_of(v, form); });
-  return layer(h, a[2], biased ? a[4] : none, [](long double v) { return v; });
+  Array h = affine(a[0], a[1], biased ? &a[3] : nullptr);
+  for (double& v : h.v) v = static_cast<double>(gelu_of(v, form));
+  return affine(h, a[2], biased ? &a[4] : nullptr);
 }
 
 struct Sizes {
   Dims x;
   int64_t hidden, out;
-  bool large = false;
+  bool large() const { return hidden >= 600; }
 };
 // Around the blocks of the kernel: rows by 6, panels of 8 to 64, a depth of 512; and sizes of 1 and 0.
-const std::vector<Sizes> kSizes = {
-    {{3}, 4, 2},    {{1, 1}, 1, 1}, {{2, 3, 5}, 8, 4}, {{7, 16}, 64, 16}, {{13, 17}, 65, 19},
-    {{0, 4}, 3, 2}, {{4, 0}, 3, 2}, {{2, 2, 2}, 0, 3}, {{5, 3}, 7, 0},    {{210, 70}, 600, 40, true}};
+const std::vector<Sizes> kSizes = {{{3}, 4, 2},        {{1, 1}, 1, 1},       {{2, 3, 5}, 8, 4},   {{7, 16}, 64, 16},
+                                   {{13, 17}, 65, 19}, {{0, 4}, 3, 2},       {{4, 0}, 3, 2},      {{5, 3}, 7, 0},
+                                   {{2, 2, 2}, 0, 3},  {{70, 33}, 1100, 50}, {{210, 70}, 600, 40}};
 
 Arrays draw_layers(Draw& draw, const Sizes& s, bool bias) {
   const int64_t in = s.x[s.x.rank - 1];
@@ -61,28 +45,25 @@ Arrays draw_layers(Draw& draw, const Sizes& s, bool bias) {
   return a;
 }
 
-Tensor run(const Tensors& t, GeluForm form, decltype(mlp)& f) {
+Tensor run(const Tensors& t, GeluForm form) {
   const bool bias = t.size() == 5;
-  return f(t[0], t[1], bias ? t[3] : Tensor(), t[2], bias ? t[4] : Tensor(), form);
+  return mlp(t[0], t[1], bias ? t[3] : Tensor(), t[2], bias ? t[4] : Tensor(), form);
 }
 
 }  // namespace
 
 std::vector<OpCase> mlp_cases() {
-  OpCase op{.name = "mlp",
-            .group = "Fused",
-            .signature = "mlp(x, w1, b1, w2, b2, GeluForm form = GeluForm::erf)",
-            .formula = "gelu(x W1^T + b1) W2^T + b2, w1 [hidden, in], w2 [out, hidden]",
-            .tolerance = tolerance::product};
-  Draw draw(op.name);
+  OpCase op = row_of("Fused", "mlp", "(x, w1, b1, w2, b2, GeluForm form = GeluForm::erf)",
+                     "gelu(x W1^T + b1) W2^T + b2, w1 [hidden, in], w2 [out, hidden]", tolerance::product);
+  op.parameters = 1;
   for (GeluForm form : {GeluForm::erf, GeluForm::tanh})
     for (bool bias : {false, true})
       for (const Sizes& s : kSizes) {
         auto& sample = op.add(
-            label_of(form), draw_layers(draw, s, bias), [form](const Tensors& t) { return run(t, form, mlp); },
+            label_of(form), draw_layers(op.draw, s, bias), [form](const Tensors& t) { return run(t, form); },
             [form](const Arrays& a) { return mlp_of(a, form); });
         sample.length = static_cast<double>(s.hidden + s.x[s.x.rank - 1]);
-        sample.large = s.large;
+        sample.large = s.large();
       }
   const auto call = [](const Dims& x, const Dims& w1, const Dims& w2, DType dtype = DType::f32) {
     mlp(reals(x), reals(w1, dtype), {}, reals(w2, dtype), {});
@@ -94,17 +75,6 @@ std::vector<OpCase> mlp_cases() {
   op.refuse({"i64"}, [] { mlp(integers({2, 3}), reals({4, 3}), {}, reals({3, 4}), {}); });
   op.refuse({"[]"}, [] { mlp(reals({}), reals({4, 3}), {}, reals({3, 4}), {}); });
   return {op};
-}
-
-std::vector<FusedCase> mlp_fused_cases() {
-  FusedCase f{.name = "mlp", .parameters = 1};
-  Draw draw("fused mlp");
-  for (GeluForm form : {GeluForm::erf, GeluForm::tanh})
-    for (const Sizes& s : kSizes)
-      f.add(
-          label_of(form), draw_layers(draw, s, true), [form](const Tensors& t) { return run(t, form, mlp); },
-          [form](const Tensors& t) { return run(t, form, reference::mlp); });
-  return {f};
 }
 
 }  // namespace isonorm::test

@@ -12,21 +12,7 @@
 namespace isonorm::test {
 namespace {
 
-// Which of gain and bias are given: they follow the other inputs in that order.
-struct Affine {
-  bool gain, bias;
-  const char* label;
-};
-constexpr Affine kAffine[] = {
-    {false, false, ""}, {true, false, " gain"}, {true, true, " gain bias"}, {false, true, " bias"}};
-
-template <class T> const T* gain_of(const Affine& a, const std::vector<T>& x, size_t first) {
-  return a.gain ? &x[first] : nullptr;
-}
-template <class T> const T* bias_of(const Affine& a, const std::vector<T>& x, size_t first) {
-  return a.bias ? &x[first + a.gain] : nullptr;
-}
-Tensor or_undefined(const Tensor* t) { return t ? *t : Tensor(); }
+std::string label_of(const NormSpec& s) { return text(name_of(s.kind), s.p == 1 ? "" : text(" p ", s.p)); }
 
 using Call = std::function<Tensors(const Tensors&, const NormSpec&, const Tensor& gain, const Tensor& bias)>;
 using Reference = std::function<Arrays(const Arrays&, const NormSpec&, const Array* gain, const Array* bias)>;
@@ -60,22 +46,18 @@ void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affin
                        double deviation) -> Sample& {
     Arrays x;
     for (size_t k = 0; k < inputs; ++k) x.push_back(draw.normal(shape, k ? 0 : mean, deviation));
-    const Dims width = {shape[shape.rank - 1]};
-    if (affine.gain) x.push_back(draw.uniform(width, 0.5, 2));
-    if (affine.bias) x.push_back(draw.normal(width));
-    if (norm_entries(s, width[0]) == 1)
-      s.eps = 0.3;  // around 0 the norm of a single number is a step of width sqrt(eps)
+    affine.draw(draw, shape, x);
+    const int64_t width = shape[shape.rank - 1];
+    if (norm_entries(s, width) == 1) s.eps = 0.3;  // around 0 the norm of a single number is a step of width sqrt(eps)
     Sample& sample = op.add(
         label + affine.label, x,
-        [=](const Tensors& t) {
-          return call(t, s, or_undefined(gain_of(affine, t, inputs)), or_undefined(bias_of(affine, t, inputs)));
-        },
-        [=](const Arrays& a) { return reference(a, s, gain_of(affine, a, inputs), bias_of(affine, a, inputs)); });
-    sample.length = static_cast<double>(width[0]);
+        [=](const Tensors& t) { return call(t, s, affine.gain_of(t, inputs), affine.bias_of(t, inputs)); },
+        [=](const Arrays& a) { return reference(a, s, affine.gain_of(a, inputs), affine.bias_of(a, inputs)); });
+    sample.length = static_cast<double>(width);
     sample.slope = steepness(x, inputs, s);
     return sample;
   };
-  std::string kind = text(name_of(spec.kind), spec.p == 1 ? "" : text(" p ", spec.p));
+  const std::string kind = label_of(spec);
   for (const Affine& affine : kAffine) {
     if (!all_affine && affine.gain != affine.bias) continue;
     for (const Dims& shape : shapes(1)) add(shape, affine, spec, kind, 0, 1);
@@ -89,6 +71,14 @@ void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affin
       add(shape, affine, spec, kind + " deviation 1e3", 0, 1e3);
     }
   }
+  // Sums of `width` terms, then a few roundings of a result of that size.
+  for (int64_t width : {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 130, 191, 300, 1000})
+    for (const Affine& affine : {kAffine[0], kAffine[2]}) {
+      Sample& s = add({5, width}, affine, spec, kind + " mean 0.7 deviation 2", 0.7, 2);
+      s.tolerance = {(affine.gain ? 3 : 1) * (4 / std::sqrt(s.length) + 1), Scale::unit,
+                     inputs == 1 && spec.kind != NormKind::none};
+      s.gradient = false;
+    }
   add({171, 301}, kAffine[2], spec, kind, 0, 1).large = true;
   add({171, 301}, kAffine[0], spec, kind, 0, 1).large = true;
 }
@@ -105,13 +95,9 @@ using Norm = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, NormOptions
 
 OpCase norm_row(NormKind kind, Norm norm, std::string formula) {
   const std::string name = name_of(kind);
-  OpCase op{.name = name,
-            .group = "Norms",
-            .signature = name + "(x, gain = {}, bias = {}, NormOptions options = {})",
-            .formula = std::move(formula),
-            .tolerance = tolerance::composite,
-            .stretch_rows = kind != NormKind::layer,
-            .checks = 100};
+  OpCase op = row_of("Norms", name, "(x, gain = {}, bias = {}, NormOptions options = {})", std::move(formula),
+                     tolerance::composite);
+  op.stretch_rows = kind != NormKind::layer, op.checks = 100;
   for (double p : {1.0, 0.4}) {
     if (p != 1 && kind != NormKind::rms) continue;
     add_samples(
@@ -124,23 +110,25 @@ OpCase norm_row(NormKind kind, Norm norm, std::string formula) {
         });
   }
   add_refusals(op, [=](const Tensor& x, const Tensor& gain, const Tensor& bias) { norm(x, gain, bias, {}); });
+  op.refuse({"eps is -1"}, [=] { norm(reals({2, 3}), {}, {}, {.eps = -1}); });
+  op.refuse({kind == NormKind::rms ? "p is 0" : "only rms_norm has a partial form"}, [=] {
+    norm(reals({2, 3}), {}, {}, {.p = kind == NormKind::rms ? 0 : 0.5});
+  });
   return op;
 }
 
-constexpr NormKind kKinds[] = {NormKind::none, NormKind::layer, NormKind::rms, NormKind::crms,
-                               NormKind::crms_isometric};
+constexpr NormSpec kSpecs[] = {{.kind = NormKind::none}, {.kind = NormKind::layer},
+                               {.kind = NormKind::rms},  {.kind = NormKind::rms, .p = 0.3},
+                               {.kind = NormKind::crms}, {.kind = NormKind::crms_isometric}};
 
 OpCase normalize_row() {
-  OpCase op{.name = "normalize",
-            .group = "Norms",
-            .signature = "normalize(x, const NormSpec& spec, gain = {}, bias = {}, std::optional<DType> as = {})",
-            .formula = "the norm that spec names; x gain + bias for none",
-            .tolerance = tolerance::composite,
-            .stretch_rows = false,
-            .checks = 100};
-  for (NormKind kind : kKinds)
+  OpCase op =
+      row_of("Norms", "normalize", "(x, const NormSpec& spec, gain = {}, bias = {}, std::optional<DType> as = {})",
+             "the norm that spec names; x gain + bias for none", tolerance::composite);
+  op.stretch_rows = false, op.checks = 100;
+  for (const NormSpec& spec : kSpecs)
     add_samples(
-        op, 1, {.kind = kind}, false,
+        op, 1, spec, false,
         [](const Tensors& x, const NormSpec& s, const Tensor& gain, const Tensor& bias) {
           return Tensors{normalize(x[0], s, gain, bias)};
         },
@@ -152,17 +140,13 @@ OpCase normalize_row() {
 }
 
 OpCase add_norm_row() {
-  OpCase op{
-      .name = "add_norm",
-      .group = "Fused",
-      .signature = "add_norm(x, branch, const NormSpec& spec, gain = {}, bias = {}, std::optional<DType> as = {})",
-      .formula = "sum = x + branch, normed = normalize(sum)",
-      .tolerance = tolerance::composite,
-      .stretch_rows = false,
-      .checks = 100};
-  for (NormKind kind : kKinds)
+  OpCase op = row_of("Fused", "add_norm",
+                     "(x, branch, const NormSpec& spec, gain = {}, bias = {}, std::optional<DType> as = {})",
+                     "sum = x + branch, normed = normalize(sum)", tolerance::composite);
+  op.stretch_rows = false, op.checks = 100;
+  for (const NormSpec& spec : kSpecs)
     add_samples(
-        op, 2, {.kind = kind}, false,
+        op, 2, spec, false,
         [](const Tensors& x, const NormSpec& s, const Tensor& gain, const Tensor& bias) {
           const AddNorm r = add_norm(x[0], x[1], s, gain, bias);
           return Tensors{r.sum, r.normed};
@@ -191,39 +175,34 @@ std::vector<OpCase> norm_cases() {
           add_norm_row()};
 }
 
-std::vector<FusedCase> add_norm_fused_cases() {
+FusedCase add_norm_fused_case() {
   FusedCase f{.name = "add_norm", .parameters = 2};
   Draw draw("fused add_norm");
-  const auto add = [&](NormKind kind, const Dims& shape, const Affine& affine, double mean) {
+  const auto add = [&](NormSpec spec, const Dims& shape, const Affine& affine, double mean) {
     // Around a mean the rows spread by one step of bf16, and a branch's entries are less than that.
     const double spread = mean == 0 ? 1 : mean * epsilon(DType::bf16);
     Arrays x = {draw.normal(shape, mean, spread), draw.normal(shape, 0, mean == 0 ? 1 : spread / 4)};
-    const Dims width = {shape[shape.rank - 1]};
-    if (affine.gain) x.push_back(draw.uniform(width, 0.5, 2));
-    if (affine.bias) x.push_back(draw.normal(width));
-    const NormSpec spec{.kind = kind, .eps = mean == 0 ? 1e-5 : spread * spread};
+    affine.draw(draw, shape, x);
+    spec.eps = mean == 0 ? 1e-5 : spread * spread;
     const auto with = [=](auto call) {
       return [=](const Tensors& t) {
-        const AddNorm r = call(t[0], t[1], spec, or_undefined(gain_of(affine, t, 2)),
-                               or_undefined(bias_of(affine, t, 2)), std::nullopt);
+        const AddNorm r = call(t[0], t[1], spec, affine.gain_of(t, 2), affine.bias_of(t, 2), std::nullopt);
         return Tensors{r.sum, r.normed};
       };
     };
-    FusedCase::Sample& s =
-        f.add(text(name_of(kind), affine.label, " mean ", mean), x, with(isonorm::add_norm), with(reference::add_norm));
-    s.stored = [=](const Tensors& t, FusedCase::Sample::Stored stored) {
-      const Tensor sum = stored(isonorm::add(t[0], t[1]));
-      return Tensors{sum,
-                     normalize(sum, spec, or_undefined(gain_of(affine, t, 2)), or_undefined(bias_of(affine, t, 2)))};
+    const auto stored = [=](const Tensors& t, FusedCase::Sample::Stored store) {
+      const Tensor sum = store(isonorm::add(t[0], t[1]));
+      return Tensors{sum, normalize(sum, spec, affine.gain_of(t, 2), affine.bias_of(t, 2))};
     };
-    s.slope = steepness(x, 2, spec, false);
+    f.samples.push_back({text(label_of(spec), affine.label, " mean ", mean), x, with(isonorm::add_norm),
+                         with(reference::add_norm), stored, steepness(x, 2, spec, false)});
   };
-  for (NormKind kind : kKinds)
+  for (const NormSpec& spec : kSpecs)
     for (const Affine& affine : kAffine) {
-      for (const Dims& shape : shapes(1)) add(kind, shape, affine, 0);
-      for (const Dims& shape : {Dims{3, 4}, Dims{5, 33}, Dims{2, 260}}) add(kind, shape, affine, 16);
+      for (const Dims& shape : shapes(1)) add(spec, shape, affine, 0);
+      for (const Dims& shape : {Dims{3, 4}, Dims{5, 33}, Dims{2, 260}}) add(spec, shape, affine, 16);
     }
-  return {f};
+  return f;
 }
 
 }  // namespace isonorm::test

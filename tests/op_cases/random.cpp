@@ -16,13 +16,10 @@ constexpr int64_t kCount = 60000;
 const char* const kOptions = "TensorOptions options = {}, Generator& generator = default_generator())";
 
 OpCase row(std::string name, std::string parameters, std::string formula) {
-  return {.name = name,
-          .group = "Random",
-          .signature = name + parameters,
-          .formula = std::move(formula),
-          .tolerance = tolerance::rounded,
-          .differentiable = false,
-          .dtypes = {DType::f64}};
+  OpCase op = row_of("Random", std::move(name), parameters, std::move(formula), tolerance::rounded);
+  op.differentiable = false;
+  op.dtypes = {DType::f64};
+  return op;
 }
 
 struct Expected {
@@ -50,7 +47,7 @@ std::string moments(const Tensor& y, const Expected& e) {
 using Fill = std::function<Tensor(const Dims&, TensorOptions, Generator&)>;
 
 OpCase fill_row(std::string name, std::string parameters, std::string formula, const Expected& e, Fill fill) {
-  OpCase op = row(name, parameters, formula);
+  OpCase op = row(name, "(const Dims& shape, " + parameters + kOptions, formula);
   for (const Dims& shape : {Dims{}, Dims{1}, Dims{0, 3}, Dims{2, 3, 5}, Dims{3, kCount / 3}})
     for (DType dtype : {DType::f64, DType::f32, DType::bf16})
       op.add_random(
@@ -72,6 +69,7 @@ OpCase fill_row(std::string name, std::string parameters, std::string formula, c
             })
           .large = shape.rank == 2 && shape[0] == 3;
   op.refuse({"-2", "[3, -2]"}, [=] { fill({3, -2}, {}, default_generator()); });
+  if (op.name != "bernoulli") op.refuse({"i64"}, [=] { fill({2}, {DType::i64}, default_generator()); });
   return op;
 }
 
@@ -92,6 +90,7 @@ OpCase randint_row() {
           })
         .large = shape.rank == 2;
   op.refuse({"3"}, [] { randint(3, 3, {2}); });
+  op.refuse({"[5, 2)"}, [] { randint(5, 2, {2}); });
   op.refuse({"-2"}, [] { randint(0, 3, {-2}); });
   return op;
 }
@@ -124,10 +123,7 @@ OpCase dropout_row() {
                   "0 with probability p, else x/(1 - p); x where not training");
   op.differentiable = true;
   op.dtypes = {DType::f64, DType::f32, DType::bf16};
-  Draw draw(op.name);
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const Dims& shape : all)
+  for (const Dims& shape : shapes_and_large())
     for (double p : {0.0, 0.25, 0.5})
       for (bool training : {true, false}) {
         if (!training && p != 0.5) continue;
@@ -135,21 +131,16 @@ OpCase dropout_row() {
           Generator g{.seed = 17};
           return dropout(x, p, training, g);
         };
-        op.add(
-              text("p ", p, training ? "" : " evaluation"), {draw.uniform(shape, 1, 2)},
-              [=](const Tensors& x) { return apply(x[0]); },
-              [=](const Arrays& x) {
-                const std::vector<double> mask = apply(ones(shape, options_of(DType::f64))).to_vector<double>();
-                Array y = x[0];
-                double kept = 0;
-                for (size_t i = 0; i < y.v.size(); ++i)
-                  y.v[i] *= mask[i] != 0 ? (training ? 1 / (1 - p) : 1) : 0, kept += mask[i] != 0;
-                const double n = static_cast<double>(y.size()), share = training ? 1 - p : 1;
-                check(n < 1000 || std::abs(kept - share * n) <= 5 * std::sqrt(share * (1 - share) * n), "dropout kept ",
-                      kept, " of ", n);
-                return y;
-              })
-            .large = shape == kLarge;
+        op.add(text("p ", p, training ? "" : " evaluation"), {op.draw.uniform(shape, 1, 2)}, apply, [=](Array y) {
+            const std::vector<double> mask = apply(ones(shape, options_of(DType::f64))).to_vector<double>();
+            double kept = 0;
+            for (size_t i = 0; i < y.v.size(); ++i)
+              y.v[i] *= mask[i] != 0 ? (training ? 1 / (1 - p) : 1) : 0, kept += mask[i] != 0;
+            const double n = static_cast<double>(y.size()), share = training ? 1 - p : 1;
+            check(n < 1000 || std::abs(kept - share * n) <= 5 * std::sqrt(share * (1 - share) * n), "dropout kept ",
+                  kept, " of ", n);
+            return y;
+          }).large = shape == kLarge;
       }
   op.refuse({"1"}, [] { dropout(reals({2}), 1); });
   op.refuse({"-0.5"}, [] { dropout(reals({2}), -0.5); });
@@ -204,6 +195,10 @@ OpCase multinomial_row() {
   }
   op.refuse({"-1"}, [] { multinomial(on_test_device(tensor({1.0, -1.0})), 1); });
   op.refuse({"2", "1"}, [] { multinomial(on_test_device(tensor({1.0, 0.0})), 2); });
+  op.refuse({"5 draws", "4 weights"}, [] { multinomial(on_test_device(tensor({1.0, 2.0, 0.0, 5.0})), 5); });
+  op.refuse({"3 positive weights", "4"}, [] { multinomial(on_test_device(tensor({1.0, 2.0, 0.0, 5.0})), 4); });
+  op.refuse({"0 positive"}, [] { multinomial(on_test_device(tensor({0.0, 0.0})), 1, true); });
+  op.refuse({"nan"}, [] { multinomial(on_test_device(tensor({1.0, std::nan("")})), 1, true); });
   op.refuse({"i64"}, [] { multinomial(integers({2}), 1); });
   return op;
 }
@@ -211,28 +206,27 @@ OpCase multinomial_row() {
 }  // namespace
 
 std::vector<OpCase> random_cases() {
-  const std::string shape = "(const Dims& shape, ";
   std::vector<OpCase> all;
-  all.push_back(fill_row("rand", shape + kOptions, "uniform on [0, 1)", {0, 1, 0.5, std::sqrt(1 / 12.0)}, rand));
-  all.back().refuse({"i64"}, [] { rand({2}, {DType::i64}); });
-  all.push_back(fill_row("uniform", shape + "double lo, double hi, " + kOptions, "uniform on [lo, hi)",
-                         {-2, 4, 1, std::sqrt(3.0)},
+  all.push_back(fill_row("rand", "", "uniform on [0, 1)", {0, 1, 0.5, std::sqrt(1 / 12.0)}, rand));
+  all.push_back(fill_row("uniform", "double lo, double hi, ", "uniform on [lo, hi)", {-2, 4, 1, std::sqrt(3.0)},
                          [](const Dims& s, TensorOptions o, Generator& g) { return uniform(s, -2, 4, o, g); }));
-  all.back().refuse({"1", "0"}, [] { uniform({2}, 1, 0); });
-  all.push_back(fill_row("randn", shape + kOptions, "normal, mean 0, variance 1", {-8.6, 8.6, 0, 1}, randn));
-  all.back().refuse({"i64"}, [] { randn({2}, {DType::i64}); });
-  all.push_back(fill_row("exponential", shape + kOptions, "exponential with rate 1", {0, 36.8, 1, 1}, exponential));
-  all.back().refuse({"i64"}, [] { exponential({2}, {DType::i64}); });
+  all.back().refuse({"[1, 0)"}, [] { uniform({2}, 1, 0); });
+  all.back().refuse({"[3, 3)"}, [] { uniform({2}, 3, 3); });
+  all.push_back(fill_row("randn", "", "normal, mean 0, variance 1", {-8.6, 8.6, 0, 1}, randn));
+  all.push_back(fill_row("exponential", "", "exponential with rate 1", {0, 36.8, 1, 1}, exponential));
   // A normal of mean 1 and deviation 2 on [-1, 3], one deviation to either side: deviation 2 sqrt(1 - 2 phi(1) / (2
   // Phi(1) - 1)).
   all.push_back(
-      fill_row("truncated_normal", shape + "double mean, double deviation, double lo, double hi, " + kOptions,
+      fill_row("truncated_normal", "double mean, double deviation, double lo, double hi, ",
                "normal conditioned on [lo, hi]", {-1, 3, 1, 2 * 0.5395600},
                [](const Dims& s, TensorOptions o, Generator& g) { return truncated_normal(s, 1, 2, -1, 3, o, g); }));
   all.back().refuse({"0"}, [] { truncated_normal({2}, 0, 0, -1, 1); });
+  all.back().refuse({"-1"}, [] { truncated_normal({2}, 0, -1, -2, 2); });
+  all.back().refuse({"[5, 6]", "0.001"}, [] { truncated_normal({2}, 0, 1, 5, 6); });
+  all.back().refuse({"no bf16 lies in [1.001, 1.003]"},
+                    [] { truncated_normal({2}, 1, 1e-3, 1.001, 1.003, {DType::bf16}); });
 
-  all.push_back(fill_row("bernoulli", shape + "double p, " + kOptions, "1 with probability p, else 0",
-                         {0, 1, 0.3, std::sqrt(0.21)},
+  all.push_back(fill_row("bernoulli", "double p, ", "1 with probability p, else 0", {0, 1, 0.3, std::sqrt(0.21)},
                          [](const Dims& s, TensorOptions o, Generator& g) { return bernoulli(s, 0.3, o, g); }));
   all.back().refuse({"1.5"}, [] { bernoulli({2}, 1.5); });
   all.push_back(randint_row());

@@ -30,7 +30,7 @@ bool chosen(const Choice& c, int d, int rank) {
 }
 
 // The array of f(entries that are reduced together), in plain loops.
-template <class F> Array reduce_naively(const Array& x, const Choice& c, F f) {
+template <class F> Array reduce_naively(const Array& x, const Choice& c, F f, Kind kind = Kind::real) {
   const int rank = x.shape.rank;
   Dims wide = x.shape, kept;
   for (int d = 0; d < rank; ++d) {
@@ -47,7 +47,7 @@ template <class F> Array reduce_naively(const Array& x, const Choice& c, F f) {
       if (wide[d] == 1) cell[d] = 0;
     entries[cells.offset(cell)].push_back(x.at(i));
   });
-  Array y(c.keepdim ? wide : kept);
+  Array y(c.keepdim ? wide : kept, kind);
   for (size_t k = 0; k < y.v.size(); ++k) y.v[k] = f(entries[k]);
   return y;
 }
@@ -91,15 +91,13 @@ struct Domain {
   bool over_nothing = true;  // whether empty cells are allowed
   bool distinct = false;     // entries must not tie
   int64_t least = 0;         // elements per cell
-  bool may_be_zero = true;   // false: cells of one element are skipped in gradients (kink at 0)
 };
 
-template <class F>
-void add_samples(OpCase& op, const std::string& label, Draw& draw, const Call& call, F f, Domain domain = {}) {
+template <class F> void add_samples(OpCase& op, const std::string& label, const Call& call, F f, Domain domain = {}) {
   const auto add = [&](const Array& x, const Choice& c, const std::string& more = "") -> Sample& {
     Sample& s = op.add(
-        label_of(c) + label + more, {x}, [=](const Tensors& t) { return call(t[0], c); },
-        [=](const Arrays& a) { return reduce_naively(a[0], c, f); });
+        label_of(c) + label + more, {x}, [=](const Tensor& t) { return call(t, c); },
+        [=](const Array& a) { return reduce_naively(a, c, f); });
     s.length = static_cast<double>(count_of(x.shape, c));
     return s;
   };
@@ -108,47 +106,44 @@ void add_samples(OpCase& op, const std::string& label, Draw& draw, const Call& c
       const int64_t n = count_of(shape, c);
       if (n < domain.least) continue;
       if (n == 0 && !domain.over_nothing && numel(shape_of(shape, c)) > 0) continue;
-      add(domain.distinct ? draw.distinct(shape) : draw.normal(shape), c);
+      add(domain.distinct ? op.draw.distinct(shape) : op.draw.normal(shape), c);
     }
   const std::vector<int> outer = {0, 2}, middle = {1};
   for (const Choice& c : {Choice{{}, false}, Choice{outer, true}, Choice{middle, false}, Choice{{-1}, false}})
-    add(domain.distinct ? draw.distinct(kLarge, 0.01) : draw.normal(kLarge), c).large = true;
-  Array far = domain.distinct ? draw.distinct({3, 5}) : draw.normal({3, 5});
+    add(domain.distinct ? op.draw.distinct(kLarge, 0.01) : op.draw.normal(kLarge), c).large = true;
+  Array far = domain.distinct ? op.draw.distinct({3, 5}) : op.draw.normal({3, 5});
   for (double& v : far.v) v += 1e4;
   add(far, {{-1}, false}, " mean 1e4");
 }
 
 // NaN passes through, whether it is the first, a middle or the last of the entries.
-template <class F> void add_nan_samples(OpCase& op, Draw& draw, const Call& call, F f) {
-  Array x = draw.distinct({3, 35});
+template <class F> void add_nan_samples(OpCase& op, const Call& call, F f) {
+  Array x = op.draw.distinct({3, 35});
   for (int64_t i : {0, 35 + 18, 2 * 35 + 34}) x.v[i] = NAN;
   const auto nan_or = [f](const std::vector<double>& v) {
     return std::any_of(v.begin(), v.end(), [](double e) { return std::isnan(e); }) ? NAN : f(v);
   };
   for (const Choice& c : {Choice{{1}, false}, Choice{{0}, false}}) {
     Sample& s = op.add(
-        label_of(c) + " NaN", {x}, [=](const Tensors& t) { return call(t[0], c); },
-        [=](const Arrays& a) { return reduce_naively(a[0], c, nan_or); });
+        label_of(c) + " NaN", {x}, [=](const Tensor& t) { return call(t, c); },
+        [=](const Array& a) { return reduce_naively(a, c, nan_or); });
     s.length = 35;
     s.gradient = false;
   }
 }
 
 // What is the sum of integers is i64.
-void add_integer_sums(OpCase& op, Draw& draw) {
-  const auto naive = [](const Choice& c) {
-    return [c](const Arrays& a) {
-      Array y = reduce_naively(a[0], c, [](const std::vector<double>& v) { return static_cast<double>(total(v)); });
-      y.kind = Kind::index;
-      return y;
-    };
-  };
+void add_integer_sums(OpCase& op) {
   for (const Dims& shape : {Dims{}, Dims{0}, Dims{7}, Dims{3, 0}, Dims{35, 6}, Dims{2, 5, 4}, kLarge})
     for (const Choice& c : choices(shape.rank))
-      for (const Array& x : {draw.index(shape, 1000), draw.mask(shape)})
+      for (const Array& x : {op.draw.index(shape, 1000), op.draw.mask(shape)})
         op.add(
               label_of(c) + (x.kind == Kind::index ? " i64" : " u8"), {x},
-              [c](const Tensors& t) { return sum(t[0], c.dims, c.keepdim); }, naive(c))
+              [c](const Tensor& t) { return sum(t, c.dims, c.keepdim); },
+              [c](const Array& a) {
+                return reduce_naively(
+                    a, c, [](const std::vector<double>& v) { return static_cast<double>(total(v)); }, Kind::index);
+              })
             .large = shape == kLarge;
 }
 
@@ -161,31 +156,23 @@ template <class Function> void add_refusals(OpCase& op, Function call) {
 template <class F>
 OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, std::vector<int>, bool), F f,
            Domain domain = {}, Tolerance tolerance = tolerance::reduction) {
-  OpCase op{.name = name,
-            .group = kGroup,
-            .signature = name + "(x, std::vector<int> dims = {}, bool keepdim = false)",
-            .formula = std::move(formula),
-            .tolerance = tolerance};
-  Draw draw(name);
+  OpCase op =
+      row_of(kGroup, name, "(x, std::vector<int> dims = {}, bool keepdim = false)", std::move(formula), tolerance);
   const auto over = [call](const Tensor& x, const Choice& c) { return call(x, c.dims, c.keepdim); };
-  add_samples(op, "", draw, over, f, domain);
-  add_nan_samples(op, draw, over, f);
-  if (op.name == "sum") add_integer_sums(op, draw);
+  add_samples(op, "", over, f, domain);
+  add_nan_samples(op, over, f);
+  if (op.name == "sum") add_integer_sums(op);
   add_refusals(op, [call](const Tensor& x, std::vector<int> dims) { call(x, dims, false); });
   if (!domain.over_nothing) op.refuse({"[2, 0]", "no elements"}, [call] { call(reals({2, 0}), {1}, false); });
   return op;
 }
 
 OpCase var_row() {
-  OpCase op{.name = "var",
-            .group = kGroup,
-            .signature = "var(x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false)",
-            .formula = "sum of (x - mean)^2 / max(0, n - correction)",
-            .tolerance = tolerance::composite};
-  Draw draw(op.name);
+  OpCase op = row_of(kGroup, "var", "(x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false)",
+                     "sum of (x - mean)^2 / max(0, n - correction)", tolerance::composite);
   for (double correction : {1.0, 0.0})
     add_samples(
-        op, text(" correction ", correction), draw,
+        op, text(" correction ", correction),
         [correction](const Tensor& x, const Choice& c) { return var(x, c.dims, correction, c.keepdim); },
         [correction](const std::vector<double>& v) { return variance(v, correction); },
         {.over_nothing = false, .least = correction == 1 ? 2 : 1});
@@ -197,20 +184,13 @@ OpCase var_row() {
 template <class Naive>
 OpCase along_row(const std::string& name, const char* formula, Tensor (*f)(const Tensor&, int),
                  const std::vector<Dims>& more, const Naive& naive) {
-  OpCase op{.name = name,
-            .group = kGroup,
-            .signature = name + "(x, int dim)",
-            .formula = formula,
-            .tolerance = tolerance::reduction};
-  Draw draw(op.name);
+  OpCase op = row_of(kGroup, name, "(x, int dim)", formula, tolerance::reduction);
   const auto add = [&](const Dims& shape, int dim) -> Sample& {
     Sample& s = op.add(
-        text("dim ", dim), {draw.normal(shape)}, [dim, f](const Tensors& x) { return f(x[0], dim); },
-        [dim, naive](const Arrays& x) {
-          const int d = dim < 0 ? dim + x[0].shape.rank : dim;
-          Array y(x[0].shape);
-          for_each_index(y.shape, [&](Dims i) { y.at(i) = static_cast<double>(naive(x[0], i, d)); });
-          return y;
+        text("dim ", dim), {op.draw.normal(shape)}, [dim, f](const Tensor& x) { return f(x, dim); },
+        [dim, naive](const Array& x) {
+          const int d = dim < 0 ? dim + x.shape.rank : dim;
+          return tabulate(x.shape, [&](const Dims& i) { return static_cast<double>(naive(x, i, d)); });
         });
     s.length = static_cast<double>(shape[dim < 0 ? dim + shape.rank : dim]);
     return s;
@@ -247,31 +227,23 @@ OpCase recentre_row() {
 
 // Entries around 1 and -1, whose product stays a number; some of them 0 in more samples.
 OpCase prod_row() {
-  OpCase op = row("prod", "product of the entries; 1 over nothing", isonorm::prod, [](const std::vector<double>& v) {
+  const auto product = [](const std::vector<double>& v) {
     long double p = 1;
     for (double x : v) p *= x;
     return static_cast<double>(p);
-  });
+  };
+  OpCase op = row("prod", "product of the entries; 1 over nothing", isonorm::prod, product);
   op.tolerance = tolerance::composite;
   for (Sample& s : op.samples)
     for (double& v : s.inputs[0].v) v = (v < 0 ? -1 : 1) * std::exp(0.2 * std::sin(v));
-  Draw draw("prod of zeros");
+  op.draw = Draw("prod of zeros");
   for (const Choice& c : choices(2)) {
-    Array x = draw.normal({3, 4});
+    Array x = op.draw.normal({3, 4});
     x.v[0] = x.v[5] = x.v[7] = 0;  // a row with one, a row with two, a row with none
-    Sample s = op.samples.front();
-    s.label = label_of(c) + " zeros";
-    s.inputs = {x};
-    s.run = [c](const Tensors& t) { return Tensors{prod(t[0], c.dims, c.keepdim)}; };
-    s.reference = [c](const Arrays& a) {
-      return Arrays{reduce_naively(a[0], c, [](const std::vector<double>& v) {
-        double p = 1;
-        for (double x : v) p *= x;
-        return p;
-      })};
-    };
-    s.length = 12;
-    op.samples.push_back(s);
+    op.add(
+          label_of(c) + " zeros", {x}, [c](const Tensor& t) { return prod(t, c.dims, c.keepdim); },
+          [=](const Array& a) { return reduce_naively(a, c, product); })
+        .length = 12;
   }
   return op;
 }
@@ -279,28 +251,22 @@ OpCase prod_row() {
 // any and all of masks, integers and numbers.
 OpCase truth_row(const std::string& name, const char* formula, Tensor (*call)(const Tensor&, std::vector<int>, bool),
                  bool every) {
-  OpCase op{.name = name,
-            .group = kGroup,
-            .signature = name + "(x, std::vector<int> dims = {}, bool keepdim = false)",
-            .formula = formula,
-            .tolerance = tolerance::exact,
-            .differentiable = false};
-  Draw draw(op.name);
+  OpCase op = row_of(kGroup, name, "(x, std::vector<int> dims = {}, bool keepdim = false)", formula);
+  op.differentiable = false;
   const auto add = [&](const Array& x, const Choice& c, const std::string& label) -> Sample& {
     return op.add(
-        label_of(c) + label, {x}, [=](const Tensors& t) { return call(t[0], c.dims, c.keepdim); },
-        [=](const Arrays& a) {
-          Array y = reduce_naively(a[0], c, [every](const std::vector<double>& v) {
+        label_of(c) + label, {x}, [=](const Tensor& t) { return call(t, c.dims, c.keepdim); },
+        [=](const Array& a) {
+          const auto truth = [every](const std::vector<double>& v) {
             const auto set = std::count_if(v.begin(), v.end(), [](double e) { return !(e == 0); });
-            return double(every ? set == static_cast<int64_t>(v.size()) : set > 0);
-          });
-          y.kind = Kind::mask;
-          return y;
+            return every ? set == static_cast<int64_t>(v.size()) : set > 0;
+          };
+          return reduce_naively(a, c, truth, Kind::mask);
         });
   };
   for (const Dims& shape : shapes())
     for (const Choice& c : choices(shape.rank)) {
-      Array mask = draw.mask(shape), rare = Array(shape, Kind::index, every), number = draw.normal(shape);
+      Array mask = op.draw.mask(shape), rare = Array(shape, Kind::index, every), number = op.draw.normal(shape);
       if (rare.size() > 2) rare.v[1] = every ? 0 : 7;
       for (size_t i = 0; i < number.v.size(); ++i)
         number.v[i] = i % 7 == 5 ? NAN : every == (i % 3 > 0) ? number.v[i] : 0;
@@ -315,37 +281,32 @@ OpCase truth_row(const std::string& name, const char* formula, Tensor (*call)(co
 }
 
 OpCase place_row(const std::string& name, const char* which, Tensor (*call)(const Tensor&, int, bool), double sign) {
-  OpCase op{.name = name,
-            .group = kGroup,
-            .signature = name + "(x, int dim = -1, bool keepdim = false)",
-            .formula = text("position of the first ", which, " entry along dim (i64)"),
-            .tolerance = tolerance::exact,
-            .differentiable = false};
-  Draw draw(op.name);
+  OpCase op = row_of(kGroup, name, "(x, int dim = -1, bool keepdim = false)",
+                     text("position of the first ", which, " entry along dim (i64)"));
+  op.differentiable = false;
   const auto add = [&](const Array& x, int dim, bool keepdim, const char* label = "") -> Sample& {
     return op.add(
         text("dim ", dim, keepdim ? " keepdim" : "", label), {x},
-        [=](const Tensors& t) { return call(t[0], dim, keepdim); },
-        [=](const Arrays& a) {
-          Array y = reduce_naively(a[0], {{dim}, keepdim}, [sign](const std::vector<double>& v) {
+        [=](const Tensor& t) { return call(t, dim, keepdim); },
+        [=](const Array& a) {
+          const auto place = [sign](const std::vector<double>& v) {
             size_t best = 0;
             for (size_t i = 0; i < v.size() && !std::isnan(v[best]); ++i)
               if (sign * v[i] > sign * v[best] || std::isnan(v[i])) best = i;
             return static_cast<double>(best);
-          });
-          y.kind = Kind::index;
-          return y;
+          };
+          return reduce_naively(a, {{dim}, keepdim}, place, Kind::index);
         });
   };
   for (const Dims& shape : shapes(1))
     for (int dim = 0; dim < shape.rank; ++dim)
       if (shape[dim] > 0)
-        add(draw.normal(shape), dim, dim % 2), add(draw.index(shape, 3), dim - shape.rank, false, " ties");
+        add(op.draw.normal(shape), dim, dim % 2), add(op.draw.index(shape, 3), dim - shape.rank, false, " ties");
   for (Sample& s : op.samples) s.inputs[0].kind = Kind::real;
   Array special({2, 4});
   special.v = {1, NAN, 3, NAN, -HUGE_VAL, -HUGE_VAL, 2, HUGE_VAL};
   add(special, 1, false, " special values");
-  add(draw.normal(kLarge), -1, false).large = true;
+  add(op.draw.normal(kLarge), -1, false).large = true;
   op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), 2, false); });
   op.refuse({"[2, 0]", "empty"}, [=] { call(reals({2, 0}), 1, false); });
   op.refuse({"i64"}, [=] { call(integers({2}), 0, false); });

@@ -31,17 +31,14 @@ Array turned(const Array& x, const RotaryOptions& o) {
 }  // namespace
 
 std::vector<OpCase> rotary_cases() {
-  OpCase op{.name = "rotary",
-            .group = "Rotary embedding",
-            .signature = "rotary(x, RotaryOptions options = {})",
-            .formula = "elements 2i, 2i + 1 (or i, size/2 + i) of a head at position t turned by t base^(-2i/size)",
-            .tolerance = tolerance::product};
-  Draw draw(op.name);
+  OpCase op = row_of("Rotary embedding", "rotary", "(x, RotaryOptions options = {})",
+                     "elements 2i, 2i + 1 (or i, size/2 + i) of a head at position t turned by t base^(-2i/size)",
+                     tolerance::product);
   const auto add = [&](const Dims& shape, const RotaryOptions& o) -> Sample& {
     Sample& s = op.add(
         text("base ", o.base, o.heads ? text(" heads ", o.heads) : "", o.first ? text(" from ", o.first) : "",
              o.halves ? " halves" : ""),
-        {draw.normal(shape)}, [=](const Tensors& t) { return rotary(t[0], o); },
+        {op.draw.normal(shape)}, [=](const Tensors& t) { return rotary(t[0], o); },
         [=](const Arrays& a) { return turned(a[0], o); });
     const auto time = static_cast<double>(o.first + shape[shape.rank - 3]);
     s.length = time * time;  // an angle of up to `time` is off by its own rounding, so by time eps

@@ -31,32 +31,32 @@ Array by_row(const Array& x, int dim, bool logarithm) {
 }
 
 OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, int), bool logarithm) {
-  OpCase op{.name = name,
-            .group = "Softmax",
-            .signature = name + "(x, int dim = -1)",
-            .formula = std::move(formula),
-            .tolerance = logarithm ? tolerance::reduction : Tolerance{8, Scale::output},
-            .checks = 50};
-  Draw draw(name);
+  OpCase op = row_of("Softmax", name, "(x, int dim = -1)", std::move(formula), tolerance::elementary);
+  op.checks = 50;
   const auto add = [&](const std::string& label, const Array& x, int dim) -> Sample& {
     Sample& s = op.add(
         text("dim ", dim, label), {x}, [=](const Tensors& t) { return call(t[0], dim); },
         [=](const Arrays& a) { return by_row(a[0], dim, logarithm); });
-    s.length = static_cast<double>(x.shape[dim < 0 ? dim + x.shape.rank : dim]);
+    s.length = std::max(1.0, static_cast<double>(x.shape[dim < 0 ? dim + x.shape.rank : dim]));
+    // exp to 1 ulp of an argument rounded at |x| <= 30, a sum, a division.
+    s.tolerance = {32 / std::sqrt(s.length) + 1, logarithm ? Scale::unit : Scale::entry, true};
     s.slope = 2;  // y (g - sum of y g): the terms are as large as the cotangents
     return s;
   };
   for (const Dims& shape : shapes(1))
-    for (int d = 0; d < shape.rank; ++d) add("", draw.normal(shape), d % 2 ? d : d - shape.rank);
+    for (int d = 0; d < shape.rank; ++d) add("", op.draw.normal(shape), d % 2 ? d : d - shape.rank);
   for (double mean : {0.0, 1e4, -800.0})
     for (double deviation : {0.1, 10.0})
-      add(text(" mean ", mean, " deviation ", deviation), draw.normal({3, 9}, mean, deviation), -1);
-  Array special({4, 4});
-  special.v = {-HUGE_VAL, 0, 1, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, NAN, 0, 1, 2, 1000, -1000, 0, 1};
+      add(text(" mean ", mean, " deviation ", deviation), op.draw.normal({3, 9}, mean, deviation), -1);
+  for (int64_t n : {1, 2, 8, 10, 15, 16, 40, 63, 64, 65, 127, 200, 1000})
+    add(" mean 5 deviation 4", op.draw.normal({3, n}, 5, 4), -1).gradient = false;
+  Array special({5, 4});
+  special.v = {-HUGE_VAL, 0, 1,    -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL, NAN, 0,
+               1,         2, 1000, -1000,     0,         1,         -HUGE_VAL, 1e4,       1e4, -1e4};
   add(" special values", special, 1).gradient = false;
-  add("", draw.normal(kLarge), -1).large = true;
-  add("", draw.normal(kLarge), 0).large = true;
-  add("", draw.normal(kLarge), 1).large = true;
+  add("", op.draw.normal(kLarge), -1).large = true;
+  add("", op.draw.normal(kLarge), 0).large = true;
+  add("", op.draw.normal(kLarge), 1).large = true;
   op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), 2); });
   op.refuse({"rank 0"}, [=] { call(reals({}), -1); });
   op.refuse({"i64"}, [=] { call(integers({2}), -1); });

@@ -92,71 +92,70 @@ Oracle oracle(ops::Silu) {
   return plain(isonorm::silu, [](double x) { return x / (1 + std::exp(-x)); });
 }
 Oracle oracle(ops::Softplus) {
-  return plain(isonorm::softplus, [](double x) { return std::fmax(x, x - x) + std::log1p(std::exp(-std::fabs(x))); });
+  return plain(isonorm::softplus, [](double x) { return (x < 0 ? 0 : x) + std::log1p(std::exp(-std::fabs(x))); });
 }
 Oracle oracle(ops::Erf) { return plain(isonorm::erf, std::erf); }
 
-Oracle oracle(ops::LeakyRelu) {
-  return {[](const Tensor& x, const double* p) { return leaky_relu(x, p[0]); },
-          [](double x, const double* p) { return x > 0 ? x : p[0] * x; },
-          "(x, double slope = 0.01)",
-          {{0.01}, {0.5}}};
-}
-Oracle oracle(ops::Clamp) {
-  return {[](const Tensor& x, const double* p) { return clamp(x, p[0], p[1]); },
-          [](double x, const double* p) { return std::isnan(x) ? x : std::fmin(std::fmax(x, p[0]), p[1]); },
-          "(x, double lo, double hi)",
-          {{-1, 0.5}, {-HUGE_VAL, 1}, {-2, HUGE_VAL}}};
-}
-Oracle oracle(ops::PowNumber) {
-  return {[](const Tensor& x, const double* p) { return pow(x, p[0]); },
-          [](double x, const double* p) { return std::pow(x, p[0]); },
-          "(x, double p)",
-          {{2}, {0.5}, {-1}, {0}, {2.5}}};
-}
-Oracle oracle(ops::AddNumber) {
-  return {[](const Tensor& x, const double* p) { return p[0] < 0 ? x + p[0] : p[0] + x; },
-          [](double x, const double* p) { return x + p[0]; },
-          "(a, double b)",
-          {{0.5}, {-2}}};
-}
-Oracle oracle(ops::MulNumber) {
-  return {[](const Tensor& x, const double* p) { return p[0] < 0 ? x * p[0] : p[0] * x; },
-          [](double x, const double* p) { return x * p[0]; },
-          "(a, double b)",
-          {{0.5}, {-3}}};
-}
-Oracle oracle(ops::DivNumber) {
-  return {[](const Tensor& x, const double* p) { return x / p[0]; },
-          [](double x, const double* p) { return x / p[0]; },
-          "(a, double b)",
-          {{4}, {-3}}};
-}
-Oracle oracle(ops::NumberSub) {
-  return {[](const Tensor& x, const double* p) { return p[0] - x; },
-          [](double x, const double* p) { return p[0] - x; },
-          "(double a, b)",
-          {{0.5}, {-2}}};
-}
-Oracle oracle(ops::NumberDiv) {
-  return {[](const Tensor& x, const double* p) { return p[0] / x; },
-          [](double x, const double* p) { return p[0] / x; },
-          "(double a, b)",
-          {{1}, {-3}}};
+// With numbers behind the tensor, or before it.
+using Numbered = Tensor (*)(const Tensor& x, const double* p);
+using NumberedValue = double (*)(double x, const double* p);
+Oracle numbered(const char* parameters, std::vector<std::vector<double>> numbers, Numbered call, NumberedValue value) {
+  return {call, value, parameters, std::move(numbers)};
 }
 
-void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, Draw& draw, double lo, double hi,
+Oracle oracle(ops::LeakyRelu) {
+  return numbered(
+      "(x, double slope = 0.01)", {{0.01}, {0.5}}, [](const Tensor& x, const double* p) { return leaky_relu(x, *p); },
+      [](double x, const double* p) { return x > 0 ? x : *p * x; });
+}
+Oracle oracle(ops::Clamp) {
+  return numbered(
+      "(x, double lo, double hi)", {{-1, 0.5}, {-HUGE_VAL, 1}, {-2, HUGE_VAL}},
+      [](const Tensor& x, const double* p) { return clamp(x, p[0], p[1]); },
+      [](double x, const double* p) { return std::isnan(x) ? x : std::fmin(std::fmax(x, p[0]), p[1]); });
+}
+Oracle oracle(ops::PowNumber) {
+  return numbered(
+      "(x, double p)", {{2}, {0.5}, {-1}, {0}, {2.5}}, [](const Tensor& x, const double* p) { return pow(x, *p); },
+      [](double x, const double* p) { return std::pow(x, *p); });
+}
+Oracle oracle(ops::AddNumber) {
+  return numbered(
+      "(a, double b)", {{0.5}, {-2}}, [](const Tensor& x, const double* p) { return *p < 0 ? x + *p : *p + x; },
+      [](double x, const double* p) { return x + *p; });
+}
+Oracle oracle(ops::MulNumber) {
+  return numbered(
+      "(a, double b)", {{0.5}, {-3}}, [](const Tensor& x, const double* p) { return *p < 0 ? x * *p : *p * x; },
+      [](double x, const double* p) { return x * *p; });
+}
+Oracle oracle(ops::DivNumber) {
+  return numbered(
+      "(a, double b)", {{4}, {-3}}, [](const Tensor& x, const double* p) { return x / *p; },
+      [](double x, const double* p) { return x / *p; });
+}
+Oracle oracle(ops::NumberSub) {
+  return numbered(
+      "(double a, b)", {{0.5}, {-2}}, [](const Tensor& x, const double* p) { return *p - x; },
+      [](double x, const double* p) { return *p - x; });
+}
+Oracle oracle(ops::NumberDiv) {
+  return numbered(
+      "(double a, b)", {{1}, {-3}}, [](const Tensor& x, const double* p) { return *p / x; },
+      [](double x, const double* p) { return *p / x; });
+}
+
+void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, double lo, double hi,
                  const std::vector<double>& kinks) {
-  const auto run = [o, p](const Tensors& x) { return o.call(x[0], p.data()); };
-  const auto reference = [o, p](const Arrays& x) {
-    Array y = x[0];
+  const auto run = [o, p](const Tensor& x) { return o.call(x, p.data()); };
+  const auto reference = [o, p](Array y) {
     for (double& v : y.v) v = o.value(v, p.data());
     return y;
   };
   std::string label;
   for (double v : p) label += text(label.empty() ? "numbers " : ", ", v);
-  for (const Dims& shape : shapes()) op.add(label, {draw.uniform(shape, lo, hi, kinks)}, run, reference);
-  op.add(label, {draw.uniform(kLarge, lo, hi, kinks)}, run, reference).large = true;
+  for (const Dims& shape : shapes()) op.add(label, {op.draw.uniform(shape, lo, hi, kinks)}, run, reference);
+  op.add(label, {op.draw.uniform(kLarge, lo, hi, kinks)}, run, reference).large = true;
   Array special({20});
   special.v = {0.0,  -0.0, 1e-30, -1e-30, 1e-5, -1e-5,    0.5,       -0.5, 1, 2.5,
                -1.0, 20,   -20,   100,    -100, HUGE_VAL, -HUGE_VAL, NAN,  3, -1.5};
@@ -164,17 +163,16 @@ void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, Draw
 }
 
 // Integers stay integers, but for quotients, which are f32.
-void add_integers(OpCase& op, const Oracle& o, double p, Draw& draw, bool quotient = false, bool masks = true) {
+void add_integers(OpCase& op, const Oracle& o, double p, bool quotient = false, bool masks = true) {
   for (Kind kind : {Kind::index, Kind::mask}) {
     if (kind == Kind::mask && !masks) continue;
-    Array x = draw.index({5, 7}, 41);
+    Array x = op.draw.index({5, 7}, 41);
     x.kind = kind;
     if (kind == Kind::index)
       for (double& v : x.v) v -= 20;
     op.add(
-          text(kind == Kind::index ? "i64 " : "u8 ", p), {x}, [o, p](const Tensors& t) { return o.call(t[0], &p); },
-          [=](const Arrays& a) {
-            Array y = a[0];
+          text(kind == Kind::index ? "i64 " : "u8 ", p), {x}, [o, p](const Tensor& t) { return o.call(t, &p); },
+          [=](Array y) {
             for (double& v : y.v) v = quotient ? float(o.value(v, &p)) : o.value(v, &p);
             y.kind = quotient ? Kind::real : Kind::index;
             if (quotient) y.dtype = DType::f32;
@@ -190,21 +188,17 @@ void add_integers(OpCase& op, const Oracle& o, double p, Draw& draw, bool quotie
 
 template <class Op> OpCase unary_row() {
   const Oracle o = oracle(Op{});
-  OpCase op{.name = Op::name,
-            .group = "Pointwise, one tensor",
-            .signature = Op::name + o.parameters,
-            .formula = Op::formula,
-            .tolerance = o.tolerance};
-  Draw draw(op.signature);
+  OpCase op = row_of("Pointwise, one tensor", Op::name, o.parameters, Op::formula, o.tolerance);
+  op.draw = Draw(op.signature);
   std::vector<double> kinks = o.kinks;
   if constexpr (requires { Op::kink; }) kinks.push_back(Op::kink);
-  if (o.numbers.empty()) add_samples(op, o, {}, draw, Op::lo, Op::hi, kinks);
+  if (o.numbers.empty()) add_samples(op, o, {}, Op::lo, Op::hi, kinks);
   for (const std::vector<double>& p : o.numbers)
-    add_samples(op, o, p, draw, Op::lo, Op::hi, std::is_same_v<Op, ops::Clamp> ? p : kinks);
+    add_samples(op, o, p, Op::lo, Op::hi, std::is_same_v<Op, ops::Clamp> ? p : kinks);
   constexpr bool quotient = std::is_same_v<Op, ops::DivNumber> || std::is_same_v<Op, ops::NumberDiv>;
   if constexpr (quotient || std::is_same_v<Op, ops::Neg> || std::is_same_v<Op, ops::AddNumber> ||
                 std::is_same_v<Op, ops::MulNumber> || std::is_same_v<Op, ops::NumberSub>)
-    add_integers(op, o, -3, draw, quotient);
+    add_integers(op, o, -3, quotient);
   else
     op.refuse({"i64", "f32"}, [o] { o.call(integers({2}), std::vector<double>{1, 2}.data()); });
   return op;
@@ -216,83 +210,74 @@ template <class... Ops> std::vector<OpCase> rows(ops::List<Ops...>) { return {un
 using Call = Tensor (*)(const Tensor& x, double p);
 using Value = double (*)(double x, double p);
 
-OpCase number_row(std::string name, std::string parameters, std::string formula, Call call, Value value,
-                  Tolerance tolerance, double lo = -3, bool kinked = false) {
-  OpCase op{.name = name,
-            .group = "Pointwise, one tensor",
-            .signature = name + parameters,
-            .formula = std::move(formula),
-            .tolerance = tolerance};
-  Draw draw(op.signature);
-  const Oracle o{[=](const Tensor& x, const double* p) { return call(x, p[0]); },
-                 [=](double x, const double* p) { return value(x, p[0]); }, parameters};
-  for (double p : {0.5, lo < 0 ? -2.0 : 2.0, 0.0})
-    add_samples(op, o, {p}, draw, lo, 3, kinked ? std::vector{p} : std::vector<double>{});
+struct NumberRow {
+  const char *name, *parameters, *formula;
+  Call call;
+  Value value;
+  Tolerance tolerance = tolerance::exact;
+  bool kinked = true;  // where x is the number
+  double lo = -3;
+};
+
+OpCase number_row(const NumberRow& n) {
+  OpCase op = row_of("Pointwise, one tensor", n.name, n.parameters, n.formula, n.tolerance);
+  op.draw = Draw(op.signature);
+  const Oracle o{[=](const Tensor& x, const double* p) { return n.call(x, *p); },
+                 [=](double x, const double* p) { return n.value(x, *p); }, n.parameters};
+  for (double p : {0.5, n.lo < 0 ? -2.0 : 2.0, 0.0})
+    add_samples(op, o, {p}, n.lo, 3, n.kinked ? std::vector{p} : std::vector<double>{});
   if (op.name != "pow" && !op.name.starts_with("clamp"))
-    add_integers(op, o, -3, draw, false, op.name == "sub");
+    add_integers(op, o, -3, false, op.name == "sub");
   else
-    op.refuse({"i64", "f32"}, [=] { call(integers({2}), 1); });
+    op.refuse({"i64", "f32"}, [=] { n.call(integers({2}), 1); });
   return op;
 }
 
 OpCase remainder_row() {
-  OpCase op{.name = "remainder",
-            .group = "Pointwise, one tensor",
-            .signature = "remainder(a, double b)",
-            .formula = "a - b floor(a/b), as with a tensor of the number"};
-  const Oracle o{[](const Tensor& x, const double* p) { return x % p[0]; },
-                 [](double x, const double* p) { return x - p[0] * std::floor(x / p[0]); }, "(a, double b)"};
-  Draw draw(op.signature);
-  add_samples(op, o, {2.5}, draw, 0.1, 2.4, {});
-  add_samples(op, o, {-4}, draw, 0.2, 3, {});
-  add_integers(op, o, -3, draw, false, false);
+  OpCase op = row_of("Pointwise, one tensor", "remainder", "(a, double b)",
+                     "a - b floor(a/b), as with a tensor of the number", tolerance::elementary);
+  const Oracle o = numbered(
+      "(a, double b)", {}, [](const Tensor& x, const double* p) { return x % *p; },
+      [](double x, const double* p) { return x - *p * std::floor(x / *p); });
+  op.draw = Draw(op.signature);
+  add_samples(op, o, {2.5}, 0.1, 2.4, {});
+  add_samples(op, o, {-4}, 0.2, 3, {});
+  add_integers(op, o, -3, false, false);
   return op;
 }
 
 std::vector<OpCase> number_rows() {
-  const auto smaller = [](double x, double p) { return p < x ? p : x; };
-  const auto larger = [](double x, double p) { return p > x ? p : x; };
-  return {number_row(
-              "sub", "(a, double b)", "a - b", [](const Tensor& x, double p) { return x - p; },
-              [](double x, double p) { return x - p; }, tolerance::rounded),
-          number_row(
-              "minimum", "(a, double b)", "the smaller of a and b, as with a tensor of the number",
-              [](const Tensor& x, double p) { return minimum(x, p); }, smaller, tolerance::exact, -3, true),
-          number_row(
-              "minimum", "(double a, b)", "the smaller of a and b, as with a tensor of the number",
-              [](const Tensor& x, double p) { return minimum(p, x); }, smaller, tolerance::exact, -3, true),
-          number_row(
-              "maximum", "(a, double b)", "the larger of a and b, as with a tensor of the number",
-              [](const Tensor& x, double p) { return maximum(x, p); }, larger, tolerance::exact, -3, true),
-          number_row(
-              "maximum", "(double a, b)", "the larger of a and b, as with a tensor of the number",
-              [](const Tensor& x, double p) { return maximum(p, x); }, larger, tolerance::exact, -3, true),
-          number_row(
-              "clamp_min", "(x, double lo)", "x where x > lo, lo elsewhere, as clamp(x, lo, infinity)",
-              [](const Tensor& x, double p) { return clamp_min(x, p); }, larger, tolerance::exact, -3, true),
-          number_row(
-              "clamp_max", "(x, double hi)", "x where x < hi, hi elsewhere, as clamp(x, -infinity, hi)",
-              [](const Tensor& x, double p) { return clamp_max(x, p); }, smaller, tolerance::exact, -3, true),
-          number_row(
-              "pow", "(double a, b)", "a^b; at a = 0 the derivative is 0 where b >= 0",
-              [](const Tensor& x, double p) { return pow(p, x); }, [](double x, double p) { return std::pow(p, x); },
-              tolerance::elementary, 0.3)};
+  const Value smaller = [](double x, double p) { return p < x ? p : x; },
+              larger = [](double x, double p) { return p > x ? p : x; };
+  const char *const number_behind = "(a, double b)", *const number_first = "(double a, b)",
+                    *const least = "the smaller of a and b, as with a tensor of the number",
+                    *const most = "the larger of a and b, as with a tensor of the number";
+  const NumberRow all[] = {
+      {"sub", number_behind, "a - b", [](const Tensor& x, double p) { return x - p; },
+       [](double x, double p) { return x - p; }, tolerance::rounded, false},
+      {"minimum", number_behind, least, [](const Tensor& x, double p) { return minimum(x, p); }, smaller},
+      {"minimum", number_first, least, [](const Tensor& x, double p) { return minimum(p, x); }, smaller},
+      {"maximum", number_behind, most, [](const Tensor& x, double p) { return maximum(x, p); }, larger},
+      {"maximum", number_first, most, [](const Tensor& x, double p) { return maximum(p, x); }, larger},
+      {"clamp_min", "(x, double lo)", "x where x > lo, lo elsewhere, as clamp(x, lo, infinity)", clamp_min, larger},
+      {"clamp_max", "(x, double hi)", "x where x < hi, hi elsewhere, as clamp(x, -infinity, hi)", clamp_max, smaller},
+      {"pow", number_first, "a^b; at a = 0 the derivative is 0 where b >= 0",
+       [](const Tensor& x, double p) { return pow(p, x); }, [](double x, double p) { return std::pow(p, x); },
+       tolerance::elementary, false, 0.3}};
+  std::vector<OpCase> rows;
+  for (const NumberRow& n : all) rows.push_back(number_row(n));
+  return rows;
 }
 
 OpCase cast_row() {
-  OpCase op{.name = "to",
-            .group = "Pointwise, one tensor",
-            .signature = "to(x, DType dtype)",
-            .formula =
-                "x in another dtype: rounded once, to nearest even; to integers, truncated, and of no defined value "
-                "where that does not "
-                "fit or x is NaN",
-            .tolerance = tolerance::exact,
-            .refuses = false};
-  Draw draw(op.name);
+  OpCase op =
+      row_of("Pointwise, one tensor", "to", "(x, DType dtype)",
+             "x in another dtype: rounded once, to nearest even; to integers, truncated, and of no defined value "
+             "where that does not "
+             "fit or x is NaN");
+  op.refuses = false;
   const auto reference = [](DType to) {
-    return [to](const Arrays& x) {
-      Array y = x[0];
+    return [to](Array y) {
       y.dtype = to;
       for (double& v : y.v)
         v = to == DType::f64 ? v : to == DType::f32 ? float(v) : to == DType::bf16 ? nearest_bf16(v) : std::trunc(v);
@@ -300,39 +285,28 @@ OpCase cast_row() {
     };
   };
   for (DType to : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::u8}) {
-    const auto run = [to](const Tensors& x) { return x[0].to(to); };
-    for (const Dims& shape : shapes()) {
-      Sample& s = op.add(text("to ", to), {draw.uniform(shape, is_floating(to) ? -3 : 0, 100)}, run, reference(to));
-      s.gradient = to == DType::f64;
-      Array whole = draw.index(shape, 200);
-      op.add(text("i64 to ", to), {whole}, run, reference(to)).gradient = false;
+    const auto run = [to](const Tensor& x) { return x.to(to); };
+    for (const Dims& shape : shapes_and_large()) {
+      Sample& s = op.add(text("to ", to), {op.draw.uniform(shape, is_floating(to) ? -3 : 0, 100)}, run, reference(to));
+      s.large = shape == kLarge, s.gradient = to == DType::f64;
+      if (shape != kLarge)
+        op.add(text("i64 to ", to), {op.draw.index(shape, 200)}, run, reference(to)).gradient = false;
     }
-    Sample& s = op.add(text("to ", to), {draw.uniform(kLarge, 0, 100)}, run, reference(to));
-    s.large = true;
-    s.gradient = to == DType::f64;
   }
   return op;
 }
 
 OpCase isfinite_row() {
-  OpCase op{.name = "isfinite",
-            .group = "Comparisons and choice",
-            .signature = "isfinite(x)",
-            .formula = "1 where x is neither infinite nor NaN",
-            .tolerance = tolerance::exact,
-            .differentiable = false};
-  Draw draw(op.name);
-  const auto run = [](const Tensors& x) { return isfinite(x[0]); };
-  const auto reference = [](const Arrays& x) {
-    return tabulate(
-        x[0].shape, [&](const Dims& i) { return std::isfinite(x[0].at(i)); }, Kind::mask);
-  };
-  std::vector<Dims> all = shapes();
-  all.push_back(kLarge);
-  for (const Dims& shape : all) {
-    Array x = draw.normal(shape);
+  OpCase op = row_of("Comparisons and choice", "isfinite", "(x)", "1 where x is neither infinite nor NaN");
+  op.differentiable = false;
+  for (const Dims& shape : shapes_and_large()) {
+    Array x = op.draw.normal(shape);
     for (size_t i = 0; i < x.v.size(); i += 3) x.v[i] = i % 2 ? HUGE_VAL : i % 4 ? -HUGE_VAL : NAN;
-    op.add("", {x}, run, reference).large = shape == kLarge;
+    op.add("", {x}, isonorm::isfinite, [](Array y) {
+        y.kind = Kind::mask;
+        for (double& v : y.v) v = std::isfinite(v);
+        return y;
+      }).large = shape == kLarge;
   }
   op.refuse({"i64"}, [] { isfinite(integers({2})); });
   return op;

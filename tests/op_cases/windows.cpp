@@ -8,36 +8,19 @@ namespace isonorm::test {
 namespace {
 
 OpCase row(std::string name, std::string parameters, std::string formula) {
-  return {.name = name,
-          .group = "Cutting and joining",
-          .signature = name + parameters,
-          .formula = std::move(formula),
-          .tolerance = tolerance::exact};
+  return row_of("Cutting and joining", std::move(name), parameters, std::move(formula));
 }
 
-// A sample of one input, and one of i64. source(place in the result) is the place in x.
+// source(place in the result) is the place in x.
 template <class Run, class Source>
-void add(OpCase& op, Draw& draw, const std::string& label, const Dims& shape, const Dims& to, Run run, Source source) {
-  const auto call = [run](const Tensors& x) { return run(x[0]); };
-  const auto reference = [=](const Arrays& x) {
-    return tabulate(
-        to, [&](const Dims& i) { return x[0].at(source(i)); }, x[0].kind);
-  };
-  if (op.samples.size() % 6 == 0) op.add(label + " i64", {draw.index(shape, 1000)}, call, reference);
-  op.add(label, {draw.normal(shape)}, call, reference).large = shape == kLarge;
-}
-
-std::vector<Dims> all_shapes(int min_rank, int max_rank = 5) {
-  std::vector<Dims> all = shapes(min_rank, max_rank);
-  all.push_back(kLarge);
-  return all;
+void add(OpCase& op, const std::string& label, const Dims& shape, const Dims& to, Run run, Source source) {
+  add_moved(op, label, shape, run, [=](const Array& x) { return moved(x, to, source); });
 }
 
 OpCase roll_row() {
   OpCase op = row("roll", "(x, const std::vector<int64_t>& shifts, const std::vector<int>& dims)",
                   "entry i of dims_k at i + shifts_k, those that pass the end at the beginning");
-  Draw draw(op.name);
-  for (const Dims& shape : all_shapes(0)) {
+  for (const Dims& shape : shapes_and_large(0)) {
     std::vector<std::pair<std::vector<int64_t>, std::vector<int>>> choices = {{{}, {}}};
     if (shape.rank > 0) choices.push_back({{1}, {-1}}), choices.push_back({{-7}, {0}}), choices.push_back({{0}, {0}});
     if (shape.rank > 1) choices.push_back({{2, 1}, {1, 0}});
@@ -46,8 +29,7 @@ OpCase roll_row() {
       std::string label;
       for (size_t k = 0; k < dims.size(); ++k) label += text(" by ", shifts[k], " dim ", dims[k]);
       add(
-          op, draw, label, shape, shape,
-          [shifts = shifts, dims = dims](const Tensor& x) { return roll(x, shifts, dims); },
+          op, label, shape, shape, [shifts = shifts, dims = dims](const Tensor& x) { return roll(x, shifts, dims); },
           [=, shifts = shifts, dims = dims](Dims i) {
             for (size_t k = 0; k < dims.size(); ++k) {
               const int d = dims[k] < 0 ? dims[k] + shape.rank : dims[k];
@@ -66,8 +48,7 @@ OpCase roll_row() {
 OpCase pad_reflect_row() {
   OpCase op = row("pad_reflect", "(x, const std::vector<std::pair<int64_t, int64_t>>& amounts)",
                   "x around which it is mirrored at its first and last entries of the last dimensions");
-  Draw draw(op.name);
-  for (const Dims& shape : all_shapes(0)) {
+  for (const Dims& shape : shapes_and_large(0)) {
     std::vector<std::vector<std::pair<int64_t, int64_t>>> choices = {{}};
     if (shape.rank > 0 && shape[shape.rank - 1] > 0) {
       const int64_t most = shape[shape.rank - 1] - 1;
@@ -80,7 +61,7 @@ OpCase pad_reflect_row() {
       for (size_t k = 0; k < amounts.size(); ++k)
         to[first + static_cast<int>(k)] += amounts[k].first + amounts[k].second;
       add(
-          op, draw, text(amounts.size(), " dimensions"), shape, to,
+          op, text(amounts.size(), " dimensions"), shape, to,
           [amounts](const Tensor& x) { return pad_reflect(x, amounts); },
           [=](Dims i) {
             for (size_t k = 0; k < amounts.size(); ++k) {
@@ -100,24 +81,16 @@ OpCase pad_reflect_row() {
 
 OpCase unbind_row() {
   OpCase op = row("unbind", "(x, int dim = 0)", "the entries of dim, each without it");
-  Draw draw(op.name);
-  for (const Dims& shape : all_shapes(1))
+  for (const Dims& shape : shapes_and_large(1))
     for (int d = 0; d < shape.rank; ++d) {
       if (shape[d] == 0 || (shape == kLarge && d == 2)) continue;
       const int dim = d % 2 ? d - shape.rank : d;
       Sample& s = op.add(
-          text("dim ", dim), {draw.normal(shape)}, [=](const Tensors& x) { return unbind(x[0], dim); },
-          [=](const Arrays& x) {
+          text("dim ", dim), {op.draw.normal(shape)}, [=](const Tensor& x) { return unbind(x, dim); },
+          [=](const Array& x) {
             Arrays parts;
-            Dims to;
-            for (int i = 0; i < shape.rank; ++i)
-              if (i != d) to.push_back(shape[i]);
             for (int64_t k = 0; k < shape[d]; ++k)
-              parts.push_back(tabulate(to, [&](const Dims& i) {
-                Dims at;
-                for (int e = 0; e < shape.rank; ++e) at.push_back(e == d ? k : i[e - (e > d)]);
-                return x[0].at(at);
-              }));
+              parts.push_back(moved(x, removed(shape, d), [=](const Dims& i) { return inserted(i, d, k); }));
             return parts;
           });
       s.large = shape == kLarge;
@@ -130,8 +103,7 @@ OpCase unfold_row() {
   OpCase op =
       row("unfold", "(x, int dim, int64_t size, int64_t step)",
           "windows of `size` entries of dim, `step` from one to the next; their entries are a new last dimension");
-  Draw draw(op.name);
-  for (const Dims& shape : all_shapes(1, 4))
+  for (const Dims& shape : shapes_and_large(1, 4))
     for (int d = 0; d < shape.rank; ++d)
       for (int64_t size : {int64_t{1}, int64_t{3}, shape[d]})
         for (int64_t step : {1, 2, 5}) {
@@ -143,7 +115,7 @@ OpCase unfold_row() {
           for (int64_t at = 0; at + size <= shape[d]; at += step) ++to[d];
           to.push_back(size);
           add(
-              op, draw, text("dim ", dim, " size ", size, " step ", step), shape, to,
+              op, text("dim ", dim, " size ", size, " step ", step), shape, to,
               [=](const Tensor& x) { return unfold(x, dim, size, step); },
               [=](Dims i) {
                 i[d] = i[d] * step + i[i.rank - 1];

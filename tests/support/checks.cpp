@@ -112,7 +112,8 @@ std::string difference(const Tensor& y, const Array& expected, DType dtype, Tole
     return text("dtype ", y.dtype(), ", expected ", dtype_for(expected, dtype));
   const std::vector<double> v = y.to_vector<double>();
   const bool floating = is_floating(y.dtype());
-  const double eps = floating ? std::max(epsilon(y.dtype()), epsilon(dtype)) : 0;
+  const double eps = !floating ? 0 : t.once ? epsilon(acc_dtype(dtype)) : std::max(epsilon(y.dtype()), epsilon(dtype));
+  const double store = t.once && y.dtype() == DType::bf16 ? epsilon(DType::bf16) / 2 : 0;
   double terms = 0;
   for (const Array& a : inputs)
     if (a.kind == Kind::real) terms = std::max(terms, largest(a.v));
@@ -122,9 +123,11 @@ std::string difference(const Tensor& y, const Array& expected, DType dtype, Tole
     const Array rounded = quantise(tabulate({}, [&](const Dims&) { return e; }), y.dtype());
     if (std::isnan(e) ? std::isnan(v[i]) : v[i] == (floating ? rounded.v[0] : e)) continue;
     const double scale = t.scale == Scale::entry    ? std::abs(e)
+                         : t.scale == Scale::unit   ? 1 + std::abs(e)
                          : t.scale == Scale::output ? whole
                                                     : std::max(terms, whole);
-    const double bound = t.constant * eps * std::sqrt(std::max(1.0, length)) * scale;
+    const double near = t.constant * eps * std::sqrt(std::max(1.0, length)) * scale + store * std::abs(e);
+    const double bound = std::isinf(e) ? 0 : near;
     if (std::abs(v[i] - e) <= (bound > 0 ? bound + smallest_normal(y.dtype()) : 0)) continue;
     return text("element ", i, " of ", y.shape(), " is ", v[i], ", expected ", e, " within ", bound);
   }
@@ -150,7 +153,8 @@ std::string check_values(const OpCase& op, const Sample& s, DType dtype, Layout 
   for (const Tensor& y : plain)
     if (y.device() != test_device()) return text("an output lies on ", y.device());
   for (size_t i = 0; i < expected.size(); ++i) {
-    const std::string d = difference(plain[i], expected[i], dtype, op.tolerance, s.length, arrays);
+    const std::string d =
+        difference(plain[i], expected[i], dtype, s.tolerance.value_or(op.tolerance), s.length, arrays);
     if (!d.empty()) return text("output ", i, ": ", d);
   }
   for (const Tensor& y : plain)

@@ -30,8 +30,8 @@ std::string check_gradient_layout(const Sample& s, Layout layout);
 // Gradients in f32 or bf16 against those in f64 at the same (rounded) inputs.
 std::string check_gradient_dtype(const Sample& s, DType dtype);
 
-// Outputs and gradients of repeated runs, and of two passes through a retained graph, are bit-equal; of a large sample (but where BLAS decides) also for 1, 2 and 4
-// threads.
+// Outputs and gradients of repeated runs, and of two passes through a retained graph, are bit-equal; of a large sample
+// (but where BLAS decides) also for 1, 2 and 4 threads.
 std::string check_bits(const Sample& s, DType dtype);
 
 // The call throws Error with one line: "name: ..." with all the words.

@@ -54,61 +54,30 @@ Array Draw::mask(const Dims& shape) {
 bool is_empty(const Dims& shape) { return std::count(shape.begin(), shape.end(), 0) > 0; }
 
 std::vector<Dims> shapes(int min_rank, int max_rank) {
-  static const std::vector<Dims> all = {{},
-                                        {1},
-                                        {2},
-                                        {3},
-                                        {7},
-                                        {17},
-                                        {67},
-                                        {0},
-                                        {1, 1},
-                                        {1, 5},
-                                        {4, 1},
-                                        {2, 3},
-                                        {5, 17},
-                                        {3, 0},
-                                        {0, 2},
-                                        {1, 1, 1},
-                                        {2, 3, 4},
-                                        {1, 3, 1},
-                                        {3, 1, 5},
-                                        {2, 0, 3},
-                                        {4, 5, 2},
-                                        {2, 2, 2, 2},
-                                        {1, 3, 2, 1},
-                                        {3, 1, 2, 4},
-                                        {2, 3, 0, 1},
-                                        {2, 1, 2, 1, 3},
-                                        {1, 2, 2, 2, 2},
-                                        {2, 2, 1, 3, 1}};
+  static const std::vector<std::vector<Dims>> by_rank = {
+      {Dims{}},
+      {{1}, {2}, {3}, {7}, {17}, {67}, {0}},
+      {{1, 1}, {1, 5}, {4, 1}, {2, 3}, {5, 17}, {3, 0}, {0, 2}},
+      {{1, 1, 1}, {2, 3, 4}, {1, 3, 1}, {3, 1, 5}, {2, 0, 3}, {4, 5, 2}},
+      {{2, 2, 2, 2}, {1, 3, 2, 1}, {3, 1, 2, 4}, {2, 3, 0, 1}},
+      {{2, 1, 2, 1, 3}, {1, 2, 2, 2, 2}, {2, 2, 1, 3, 1}}};
   std::vector<Dims> chosen;
-  for (const Dims& s : all)
-    if (s.rank >= min_rank && s.rank <= max_rank) chosen.push_back(s);
+  for (int rank = min_rank; rank <= max_rank; ++rank)
+    chosen.insert(chosen.end(), by_rank[rank].begin(), by_rank[rank].end());
   return chosen;
 }
 
 std::vector<std::pair<Dims, Dims>> shape_pairs() {
   std::vector<std::pair<Dims, Dims>> pairs;
   for (const Dims& s : shapes()) pairs.push_back({s, s});
-  const std::pair<Dims, Dims> stretched[] = {{{2, 3}, {3}},
-                                             {{3}, {2, 3}},
-                                             {{2, 1}, {1, 3}},
-                                             {{}, {2, 3}},
-                                             {{4, 2}, {}},
-                                             {{1}, {4}},
-                                             {{5}, {1}},
-                                             {{2, 3, 4}, {3, 1}},
-                                             {{2, 1, 4}, {3, 1}},
-                                             {{5, 1, 2}, {5, 3, 1}},
-                                             {{0, 3}, {3}},
-                                             {{2, 3}, {1, 1}},
-                                             {{1, 2, 1, 3}, {2, 1, 2, 1, 1}},
-                                             {{3, 1}, {0}},
-                                             {{2, 2, 2, 2}, {2, 1, 2}},
-                                             {{67}, {2, 1}},
-                                             {{2, 3, 1, 2, 1}, {3, 2, 1, 3}}};
-  pairs.insert(pairs.end(), std::begin(stretched), std::end(stretched));
+  const std::pair<Dims, Dims> flat[] = {{{2, 3}, {3}},    {{3}, {2, 3}}, {{2, 1}, {1, 3}}, {{}, {2, 3}},
+                                        {{4, 2}, {}},     {{1}, {4}},    {{5}, {1}},       {{0, 3}, {3}},
+                                        {{2, 3}, {1, 1}}, {{3, 1}, {0}}, {{67}, {2, 1}}};
+  const std::pair<Dims, Dims> deep[] = {{{2, 3, 4}, {3, 1}},       {{2, 1, 4}, {3, 1}},
+                                        {{5, 1, 2}, {5, 3, 1}},    {{1, 2, 1, 3}, {2, 1, 2, 1, 1}},
+                                        {{2, 2, 2, 2}, {2, 1, 2}}, {{2, 3, 1, 2, 1}, {3, 2, 1, 3}}};
+  pairs.insert(pairs.end(), std::begin(flat), std::end(flat));
+  pairs.insert(pairs.end(), std::begin(deep), std::end(deep));
   return pairs;
 }
 

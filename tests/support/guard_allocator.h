@@ -24,8 +24,7 @@ class GuardAllocator : public Allocator {
 
 // Serves all CPU tensors from now on with guarded memory.
 void guard_host_memory();
-// TransformerStack released so far, and how many of them had been written beyond an end.
-int64_t guarded_blocks();
+// How many blocks that were released had been written beyond an end.
 int64_t damaged_blocks();
 
 }  // namespace isonorm::test

@@ -7,16 +7,19 @@
 #include <span>
 #include <vector>
 
-inline std::vector<uint8_t> gzip(std::span<const uint8_t> bytes) {
+// In zlib's `window`: what is around the compressed bytes, and how far back they look.
+template <class Bytes = std::vector<uint8_t>> Bytes deflated(std::span<const uint8_t> bytes, int window) {
   z_stream z{};
-  deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY);
-  std::vector<uint8_t> out(deflateBound(&z, bytes.size()) + 64);
+  deflateInit2(&z, 9, Z_DEFLATED, window, 9, Z_DEFAULT_STRATEGY);
+  Bytes out(deflateBound(&z, bytes.size()) + 64, 0);
   z.next_in = const_cast<Bytef*>(bytes.data());
   z.avail_in = static_cast<uInt>(bytes.size());
-  z.next_out = out.data();
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
   z.avail_out = static_cast<uInt>(out.size());
   deflate(&z, Z_FINISH);
   out.resize(z.total_out);
   deflateEnd(&z);
   return out;
 }
+
+inline std::vector<uint8_t> gzip(std::span<const uint8_t> bytes) { return deflated(bytes, 15 + 16); }

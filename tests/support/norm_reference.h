@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/formulas/norm_spec.h"
-#include "tests/support/array.h"
+#include "tests/support/draw.h"
 
 namespace isonorm::test {
 
@@ -39,5 +39,22 @@ inline Array normalized(const Array& x, const NormSpec& spec, const Array* gain,
   }
   return y;
 }
+
+// Which of gain and bias are given: they follow the first inputs in that order.
+struct Affine {
+  bool gain, bias;
+  const char* label;
+
+  Tensor gain_of(const Tensors& x, size_t first) const { return gain ? x[first] : Tensor(); }
+  Tensor bias_of(const Tensors& x, size_t first) const { return bias ? x[first + gain] : Tensor(); }
+  const Array* gain_of(const Arrays& x, size_t first) const { return gain ? &x[first] : nullptr; }
+  const Array* bias_of(const Arrays& x, size_t first) const { return bias ? &x[first + gain] : nullptr; }
+  void draw(Draw& draw, const Dims& shape, Arrays& x) const {
+    if (gain) x.push_back(draw.uniform({shape[shape.rank - 1]}, 0.5, 2));
+    if (bias) x.push_back(draw.normal({shape[shape.rank - 1]}));
+  }
+};
+inline constexpr Affine kAffine[] = {
+    {false, false, ""}, {true, false, " gain"}, {true, true, " gain bias"}, {false, true, " bias"}};
 
 }  // namespace isonorm::test

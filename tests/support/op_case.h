@@ -4,10 +4,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "tests/support/array.h"
+#include "tests/support/draw.h"
 #include "tests/support/tolerance.h"
 
 namespace isonorm::test {
@@ -19,14 +20,16 @@ struct Sample {
   std::function<Tensors(const Tensors&)> run;
   std::function<Arrays(const Arrays&)> reference;
   std::function<std::string(const Tensors& outputs)> verify =
-      {};                // of random results, in place of a reference: a complaint or ""
-  double length = 1;     // of the longest reduction, for the tolerance
+      {};                                   // of random results, in place of a reference: a complaint or ""
+  double length = 1;                        // of the longest reduction, for the tolerance
+  std::optional<Tolerance> tolerance = {};  // in place of the row's
   bool gradient = true;  // false: values only (special values, points where the function is not smooth)
   bool layouts = true;   // false: contiguous inputs only
   bool large = false;    // enough elements for several threads; its gradient is compared between thread counts only
   bool recorded_bits = true;  // false: recording runs another algorithm, whose values agree up to rounding only
   double slope = 0;           // size of the terms that a gradient is summed from, where they cancel
   double absolute = 1e-9;     // GradcheckOptions::absolute
+  bool composed = true;       // of a fused op: compared with its composition, too; false where terms cancel
 
   std::string name() const;  // "[2, 3] x [3] dim 1"
 };
@@ -37,8 +40,15 @@ struct BadCall {
   std::vector<std::string> words;
 };
 
+// From list to list: f takes a list, or the one to three that are in it, and returns a list, or one result.
 template <class Out, class In, class F> std::function<std::vector<Out>(const std::vector<In>&)> as_list(F f) {
-  if constexpr (std::is_same_v<std::invoke_result_t<F, const std::vector<In>&>, Out>)
+  if constexpr (std::is_invocable_v<F, const In&>)
+    return as_list<Out, In>([f](const std::vector<In>& x) { return f(x[0]); });
+  else if constexpr (std::is_invocable_v<F, const In&, const In&>)
+    return as_list<Out, In>([f](const std::vector<In>& x) { return f(x[0], x[1]); });
+  else if constexpr (std::is_invocable_v<F, const In&, const In&, const In&>)
+    return as_list<Out, In>([f](const std::vector<In>& x) { return f(x[0], x[1], x[2]); });
+  else if constexpr (std::is_same_v<std::invoke_result_t<F, const std::vector<In>&>, Out>)
     return [f](const std::vector<In>& x) { return std::vector<Out>{f(x)}; };
   else
     return f;
@@ -47,19 +57,21 @@ template <class Out, class In, class F> std::function<std::vector<Out>(const std
 struct OpCase {
   std::string name;   // of the public function
   std::string group;  // heading in docs/ops.md
-  std::string
-      signature;  // as declared, without "const Tensor&": "sum(x, std::vector<int> dims = {}, bool keepdim = false)"
+  // As declared, without "const Tensor&": "sum(x, std::vector<int> dims = {}, bool keepdim = false)".
+  std::string signature;
   std::string formula;
   Tolerance tolerance = tolerance::elementary;
   bool differentiable = true;
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16};  // of the floating inputs
   bool refuses = true;                                                // false: there is nothing it could refuse
-  bool stretch_rows = true;  // false: the op divides by the spread of a row, which must not be 0
-  int checks = 20;           // gradient checks of distinct shapes and values, at least
+  bool stretch_rows = true;      // false: the op divides by the spread of a row, which must not be 0
+  size_t parameters = SIZE_MAX;  // of a fused op: FusedCase::parameters
+  int checks = 20;               // gradient checks of distinct shapes and values, at least
+  Draw draw = Draw(name);        // of its inputs
   std::vector<Sample> samples = {};
   std::vector<BadCall> bad = {};
 
-  // Adds a sample. `run` maps Tensors, `reference` Arrays; either may return one result instead of a list.
+  // Adds a sample. `run` maps Tensors, `reference` Arrays; either may take and return single ones instead of lists.
   template <class Run, class Reference> Sample& add(std::string label, Arrays inputs, Run run, Reference reference) {
     Sample s;
     s.label = std::move(label);
@@ -96,12 +108,6 @@ struct FusedCase {
     double slope = 0;  // size of the terms that a gradient is summed from, where they cancel
   };
   std::vector<Sample> samples = {};
-
-  template <class Fused, class Reference>
-  Sample& add(std::string label, Arrays inputs, Fused fused, Reference reference) {
-    return samples.emplace_back(Sample{std::move(label), std::move(inputs), as_list<Tensor, Tensor>(std::move(fused)),
-                                       as_list<Tensor, Tensor>(std::move(reference))});
-  }
 };
 
 // All rows, in the order of docs/ops.md.

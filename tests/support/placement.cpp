@@ -56,21 +56,9 @@ Position position(const Dims& shape, Layout layout) {
 }  // namespace
 
 const char* name_of(Layout layout) {
-  switch (layout) {
-    case Layout::contiguous:
-      return "contiguous";
-    case Layout::offset:
-      return "offset";
-    case Layout::transposed:
-      return "transposed";
-    case Layout::sliced:
-      return "sliced";
-    case Layout::stretched:
-      return "stride 0";
-    case Layout::stretched_outer:
-      return "stride 0 outside of rows";
-  }
-  return "?";
+  constexpr const char* names[] = {"contiguous", "offset",   "transposed",
+                                   "sliced",     "stride 0", "stride 0 outside of rows"};
+  return names[static_cast<size_t>(layout)];
 }
 
 DType dtype_for(const Array& a, DType real) {

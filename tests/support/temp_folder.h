@@ -27,6 +27,7 @@ struct TempFolder {
   TempFolder& operator=(const TempFolder&) = delete;
 
   std::string operator/(const std::string& name) const { return (path / name).string(); }
+  int64_t files() const { return std::distance(std::filesystem::directory_iterator(path), {}); }
 };
 
 inline void write_bytes(const std::string& path, std::span<const uint8_t> bytes) {

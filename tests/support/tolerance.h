@@ -4,13 +4,14 @@
 
 namespace isonorm::test {
 
-// What `scale` is: the entry's own size, the largest entry of the output, or of the inputs and the entry (where terms
-// cancel).
-enum class Scale { entry, output, terms };
+// What `scale` is: the entry's own size, that and 1, the largest entry of the output, or of the inputs and the entry
+// (where terms cancel).
+enum class Scale { entry, unit, output, terms };
 
 struct Tolerance {
   double constant;
   Scale scale;
+  bool once = false;  // of bf16 all is computed in f32, with its eps, and only the result is rounded
 };
 
 namespace tolerance {

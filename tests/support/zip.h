@@ -1,12 +1,11 @@
 // Writes zip archives of .npy members as NumPy does, for tests.
 #pragma once
 
-#include <zlib.h>
-
 #include <string>
 #include <vector>
 
 #include "autograd/ops/shape.h"
+#include "tests/support/gzip.h"
 
 // One member; what a test sets apart from what follows from the bytes is written as it is.
 struct ZipMember {
@@ -25,17 +24,7 @@ inline std::string little(uint64_t n, int bytes) {
 
 // Without zlib's wrapper, as zip has it.
 inline std::string deflated(const std::string& bytes) {
-  z_stream z{};
-  deflateInit2(&z, 9, Z_DEFLATED, -15, 9, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&z, bytes.size()) + 64, '\0');
-  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  z.avail_in = static_cast<uInt>(bytes.size());
-  z.next_out = reinterpret_cast<Bytef*>(out.data());
-  z.avail_out = static_cast<uInt>(out.size());
-  deflate(&z, Z_FINISH);
-  out.resize(z.total_out);
-  deflateEnd(&z);
-  return out;
+  return deflated<std::string>({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, -15);
 }
 
 // Local headers have their sizes in a zip64 record and 0xffffffff in their place, as numpy.savez writes them.
