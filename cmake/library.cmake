@@ -2,7 +2,7 @@
 # the base set comes first, so that of inline functions which the compiler did not inline the linker keeps the version every machine runs.
 
 set(folders
-    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim streams io data reports training training/models training/options training/records
+    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim streams io data hub reports training training/models training/options training/records
     equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/reference equivalence/compare equivalence/probes
     equivalence/text equivalence/certificate)
 set(sources)

@@ -287,7 +287,9 @@ bool Layout::keeps(const std::string& norm) const {
   return std::ranges::any_of(kept_, [&](const auto& k) { return k == norm || names::matches(k, norm, stars); });
 }
 
-bool names_tensor(const std::string& pattern, const std::string& tensor) { return meets(pattern, tensor).has_value(); }
+bool names_tensor(const std::string& pattern, const std::string& tensor) {
+  return std::ranges::any_of(alternatives(pattern), [&](const auto& one) { return meets(one, tensor).has_value(); });
+}
 
 std::string bias_beside(const std::string& weight) {
   constexpr std::string_view kEnd = "weight";

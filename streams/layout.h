@@ -100,7 +100,7 @@ class Layout {
   bool bare_entry_ = false;
 };
 
-// Whether a pattern names the tensor, or its layer.
+// Whether a pattern, which may have alternatives in braces, names the tensor, or its layer.
 bool names_tensor(const std::string& pattern, const std::string& tensor);
 
 // The name of the bias beside a weight: "fc.bias" of "fc.weight"; empty where the name does not end so.

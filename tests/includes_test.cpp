@@ -51,6 +51,7 @@ std::map<std::string, Set> allowed_includes() {
       {"optim", {"core", "autograd"}},
       {"streams", {"core", "autograd", "nn", "io"}},
       {"io", {"core"}},
+      {"hub", {"core", "io", "streams"}},
       {"data", {"core"}},
       {"reports", {"core"}},
       {"training/options", {"core"}},

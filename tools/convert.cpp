@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "autograd/ops/pointwise.h"
 #include "core/printed.h"
@@ -9,6 +10,7 @@
 #include "equivalence/verify/file_conversion.h"
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
+#include "hub/folder.h"
 #include "streams/stream.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
@@ -24,8 +26,9 @@ using namespace equivalence;
 using streams::Form;
 
 struct ConvertOptions {
-  std::string in, out, from, to, spec, reference, dtype, data;
+  std::string in, out, from, to, spec, reference, dtype, data, fold = "all";
   double eps = 0;  // 0: not asked for
+  int64_t shard = 5'000'000'000;
   bool inference = false, quiet = false;
 };
 
@@ -69,11 +72,20 @@ void print_table(const FileConversion& c) {
 
 class Run {
  public:
-  explicit Run(const ConvertOptions& o) : o_(o), file_(training::open_model_file(o.in)) {}
+  explicit Run(const ConvertOptions& o) : o_(o) {
+    if (!std::filesystem::is_directory(o.in)) {
+      file_ = training::open_model_file(o.in);
+      return;
+    }
+    folder_ = hub::open_folder(o.in);
+    check(folder_->config.text_of("isonorm").empty(), o.in, ": config.json says that it was converted already");
+    check(!file_exists(o.out), o.out, ": it is there already; expected the name of a new folder");
+    file_.state = folder_->state, file_.foreign = folder_->foreign;
+  }
 
   int run() {
-    if (o_.spec.empty() && exports()) return export_raw();
-    FileConversion conversion = o_.spec.empty() ? by_model() : by_spec();
+    if (!folder_ && o_.spec.empty() && exports()) return export_raw();
+    FileConversion conversion = folder_ || !o_.spec.empty() ? by_spec() : by_model();
     if (!o_.reference.empty() && !held_to_reference(conversion.layout())) return kNotEquivalent;
     if (!conversion.check([] { return !interrupted(); })) return stop();
     if (plan_) conversion.complete(plan_->outline, dtype().value_or(coarsest(file_.state.outline)));
@@ -111,15 +123,32 @@ class Run {
       entries.push_back(
           {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
     }
-    save_safetensors(o_.out, entries, metadata_, result.read);
+    if (folder_) {
+      hub::write_folder(o_.out, *folder_, {entries, result.read, o_.to, o_.fold, norms_}, o_.shard);
+      say_new(result);
+    } else {
+      save_safetensors(o_.out, entries, metadata_, result.read);
+    }
+    const bool own_code = folder_ && !folder_->config.text_of("auto_map").empty();
+    const bool described = !o_.spec.empty(), known = !described && !own_code;
     const std::string verdict =
-        o_.spec.empty() ? "verified."
-        : o_.reference.empty()
-            ? "converted as the description says; the description itself is unchecked (--reference checks it)."
-        : unchecked_.empty()
-            ? "verified."
-            : text("converted as the description says; the description is checked in part: ", unchecked_, ".");
+        known || (!o_.reference.empty() && unchecked_.empty()) ? "verified."
+        : !o_.reference.empty()
+            ? text("converted as the description says; the description is checked in part: ", unchecked_, ".")
+        : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
+                    : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
     std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), o_.to.c_str(), entries.size(), printable(verdict).c_str());
+  }
+
+  // Stock classes pass over tensors that they have no place for.
+  void say_new(const LazyState& result) const {
+    std::string names;
+    int count = 0;
+    for (const auto& [name, _] : result.outline)
+      if (!file_.state.outline.find(name) && ++count <= 3) names += text(count == 1 ? "" : ", ", name);
+    if (count == 0) return;
+    std::printf("new: %s%s. A class of transformers that has no place for them passes over them.\n",
+                printable(names).c_str(), count > 3 ? text(" and ", count - 3, " more").c_str() : "");
   }
 
   // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
@@ -168,12 +197,16 @@ class Run {
   }
 
   FileConversion by_spec() {
-    if (o_.from.empty()) throw UsageError("--spec needs --from: the file alone does not say what form it has");
+    if (o_.from.empty() && !folder_)
+      throw UsageError("--spec needs --from: the file alone does not say what form it has");
     const auto form = file_.other.find(streams::kStreamForm);
     if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
     const bool converted = form != file_.other.end() || !file_.description.empty();
-    const streams::Placement layout =
-        described_placement(o_.spec, file_.state.outline, converted, streams::form_named(o_.from));
+    streams::Placement layout = described_placement(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline, converted,
+                                                    o_.from.empty() ? Form::layer_norm : streams::form_named(o_.from));
+    if (o_.fold == "none")
+      for (streams::NormPlace& n : layout.norms) n.folds = false;
+    for (const streams::NormPlace& n : layout.norms) norms_.push_back(n.name);
     check_described(file_.description, layout);
     metadata_ = file_.other;
     metadata_[streams::kStreamForm] = o_.to;
@@ -246,7 +279,9 @@ class Run {
 
   const ConvertOptions& o_;
   training::OpenModelFile file_;
-  std::optional<ModelPlan> plan_;  // where the file says what model it holds
+  std::optional<hub::Folder> folder_;  // of the hub, where IN is one
+  std::vector<std::string> norms_;     // of a description
+  std::optional<ModelPlan> plan_;      // where the file says what model it holds
   Metadata metadata_;
   std::vector<std::string> figures_;
   std::string unchecked_;  // what the reference does not show of the description
@@ -254,9 +289,12 @@ class Run {
 };
 
 int run(const ConvertOptions& o) {
-  if (o.spec.empty() && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
-  if (!o.spec.empty() && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  check_outputs({{"OUT", o.out}}, {{"IN", o.in}, {"--spec", o.spec}, {"--reference", o.reference}, data_input(o.data)});
+  const bool folder = std::filesystem::is_directory(o.in), described = folder || !o.spec.empty();
+  if (!described && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
+  if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
+  if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
+  check_outputs({{"OUT", folder ? "" : o.out}},
+                {{"IN", o.in}, {"--spec", o.spec}, {"--reference", o.reference}, data_input(o.data)});
   catch_interrupt();
   return Run(o).run();
 }
@@ -267,18 +305,33 @@ Verb add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
   auto o = std::make_shared<ConvertOptions>();
   const CLI::Validator form(one_of(streams::kLayerNormForms), "FORM");
-  command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file")->required();
-  command->add_option("OUT", o->out, "the safetensors file to write; it appears whole and checked, or not")->required();
+  command
+      ->add_option("IN", o->in,
+                   "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
+      ->required();
+  command
+      ->add_option("OUT", o->out,
+                   "the safetensors file, or of a folder the folder, to write; it appears whole and checked, or not")
+      ->required();
   command->add_option("--from", o->from, "form of IN (default: what IN says)")->check(form);
   command->add_option("--to", o->to, "form of OUT")->required()->check(form);
   command->add_option("--spec", o->spec,
                       "JSON file that says which tensors read and write the stream, for other "
                       "frameworks' files (docs/conversion.md)");
+  command
+      ->add_option("--fold", o->fold,
+                   "which gains and biases of norms go into the readers: all, or none, which --to rms_norm has a "
+                   "place for: only writers are centred, and a tied head gets a tensor")
+      ->check(CLI::IsMember({"all", "none"}))
+      ->capture_default_str();
   command->add_option("--reference", o->reference,
                       "safetensors or .npz file with NAME.input and NAME.output of readers and writers as the "
                       "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
   command->add_option("--dtype", o->dtype, "of the tensors of OUT (default: as in IN)")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}));
+  command->add_option("--max-shard-size", o->shard, "of the files of a folder, such as 5GB")
+      ->transform(CLI::AsSizeValue(true))
+      ->capture_default_str();
   command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
   command->add_flag("--inference", o->inference, "leave out dropout on branches, which acts in training alone");

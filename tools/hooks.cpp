@@ -27,6 +27,22 @@ SPEC = json.loads(r""")py";
 constexpr const char* kBehind = R"py(""")
 
 
+def alternatives(pattern):
+    """"a.{b,c}.d" as "a.b.d" and "a.c.d"."""
+    if not (found := re.fullmatch(r"([^{]*)\{([^}]*)\}(.*)", pattern)):
+        return [pattern]
+    begin, middle, end = found.groups()
+    return [one for word in middle.split(",") for one in alternatives(begin + word + end)]
+
+
+def part(name):
+    """A part of the description, its entries one by one."""
+    entries = SPEC.get(name, {})
+    if isinstance(entries, list):
+        return [one for pattern in entries for one in alternatives(pattern)]
+    return {one: value for pattern, value in entries.items() for one in alternatives(pattern)}
+
+
 def matched(entries, names):
     """(name, value) for each of the names that an entry has; what a * stands for is the same in the value."""
     for pattern, value in entries.items():
@@ -62,7 +78,7 @@ def record(model, run, prefix=None):
 
     modules = dict(model.named_modules(remove_duplicate=False))
     tensors = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
-    readers = {name: entry["norm"] for name, entry in SPEC.get("readers", {}).items()}
+    readers = {name: entry["norm"] for name, entry in part("readers").items()}
     heads = {entry["head"]: entry["norm"] for entry in SPEC.get("tied", {}).values()}
     if prefix is None:
         forms = [re.escape(name.removesuffix(".weight")).replace(r"\*\*", ".+").replace(r"\*", r"[^.]+") + "$"
@@ -79,10 +95,10 @@ def record(model, run, prefix=None):
         x = x.detach().cpu()
         rows[name] = (x if x.is_floating_point() else x.long()).clone(memory_format=torch.contiguous_format)
 
-    def named(part, ends):
-        """The tensors that a part of the description names, its own name before a pattern; a layer stands for some."""
+    def named(entries, ends):
+        """The tensors that entries of the description name, its own name before a pattern; a layer stands for some."""
         found = {}
-        for pattern, value in sorted(part.items(), key=lambda entry: "*" not in entry[0]):
+        for pattern, value in sorted(entries.items(), key=lambda entry: "*" not in entry[0]):
             whole = dict(matched({pattern: value}, stored))
             found |= whole or {name: v for end in ends for name, v in matched({pattern + end: value}, stored)}
         return found
@@ -144,11 +160,13 @@ def record(model, run, prefix=None):
                 return
             if x.shape == y.shape and torch.equal(x, y):
                 return  # dropout, identity
-            of_norm = any((x.reshape(-1, width)[0] == out.reshape(-1, width)).all(-1).any() for _, out in normed.values())
-            keep(name + (".reads" if of_norm else ".seen"), x, once=False)
+            of = {norm for norm, (_, out) in normed.items() if (x.reshape(-1, width)[0] == out.reshape(-1, width)).all(-1).any()}
+            if not of & kept:
+                keep(name + (".reads" if of else ".seen"), x, once=False)
         after(layer, saw)
 
-    norms = [norm for norm, _ in matched({name: "" for name in SPEC.get("norms", {})}, layers)]
+    norms = dict(matched(part("norms"), layers))
+    kept = {norm for norm, _ in matched(dict.fromkeys(part("kept")), layers)}
     for norm in norms:
         after(module(norm), lambda x, y, norm=norm: normed.__setitem__(norm, (x.clone(), y.clone())))
     heads = {head: norm for head, norm in heads.items() if module(head.removesuffix(".weight")) is not None}
@@ -157,7 +175,7 @@ def record(model, run, prefix=None):
         if module(weight.removesuffix(".weight")) is not None:
             reader(weight, norm)
     dims = {name: 0 if name.endswith(".bias") and tensor(name).dim() == 1 else dim
-            for name, dim in named(SPEC.get("writers", {}), (".weight", ".bias")).items()}
+            for name, dim in named(part("writers"), (".weight", ".bias")).items()}
     for weight in dims:
         if weight.endswith(".weight") and module(weight.removesuffix(".weight")) is not None:
             writer(weight)
@@ -217,11 +235,12 @@ def record(model, run, prefix=None):
             put_back()
             for weight, layer in untied.items():
                 layer.weight.copy_(tables[weight])
-            for norm in (norm for norm in norms if tensor(norm + ".weight") is not None):
+            for norm in (norm for norm in norms if norm not in kept and tensor(norm + ".weight") is not None):
                 factor = 2 + float(random(()).tanh()) / 2
-                for part in (tensor(norm + ".weight"), tensor(norm + ".bias")):
-                    if part is not None:
-                        part *= factor
+                more = norms[norm].get("gain") == "1+w" if isinstance(norms[norm], dict) else 0  # than what is stored
+                for t, apart in ((tensor(norm + ".weight"), more), (tensor(norm + ".bias"), 0)):
+                    if t is not None:
+                        t += (factor - 1) * (t + apart)
                 for weight, of in read.items():
                     if of == norm:
                         (untied[weight].weight if weight in untied else tensor(weight)).div_(factor)

@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
+#include "hub/family.h"
 #include "streams/stream.h"
 #include "training/source.h"
 
@@ -15,6 +17,11 @@ constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
 }  // namespace
 
 std::string spec_text(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    const hub::Folder folder = hub::open_folder(path);
+    const Scope scope(path);
+    return hub::describe(folder);
+  }
   const std::vector<uint8_t> json = read_all(open_bytes(path), kSpecLimit);
   return {json.begin(), json.end()};
 }

@@ -42,6 +42,7 @@ Verb add_experiment(CLI::App& app);
 Verb add_convert(CLI::App& app);
 Verb add_verify(CLI::App& app);
 Verb add_hooks(CLI::App& app);
+Verb add_spec(CLI::App& app);
 Verb add_compare(CLI::App& app);
 Verb add_perturb(CLI::App& app);
 Verb add_audit(CLI::App& app);

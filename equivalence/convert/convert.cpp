@@ -41,6 +41,7 @@ class Converter {
     for (streams::NormPlace n : from_.norms) {
       if (n.folds) n.weight.clear(), n.bias.clear();
       result_.layout.norms.push_back(n);
+      result_.layout.norms.back().plus_one = false;
       for (const std::string* kept : {&n.weight, &n.bias})
         if (!kept->empty()) keep_at(n, *kept);
     }
@@ -206,7 +207,8 @@ void check_forms(const streams::Placement& layout, Form to) {
           " stores ", layout.width - 1, " coordinates; rms_norm has a place for it");
 }
 
-Conversion convert(const TensorMap& state, const streams::Placement& layout, Form to, std::optional<DType> dtype) {
+Conversion convert(const TensorMap& stored, const streams::Placement& layout, Form to, std::optional<DType> dtype) {
+  const TensorMap state = with_gains(stored, layout);
   check_forms(layout, to);
   check_convertible(state, layout);
   ZeroMeans means;

@@ -30,7 +30,8 @@ struct Conversion {
 };
 
 // The state in the coordinates of `to`, in the order of layout.places. dtype: of all floating tensors of the result; as
-// before where not set. Writers are centred (S1), readers compressed (S3), both expanded on the way back (S7).
+// before where not set. Writers are centred (S1), readers compressed (S3), both expanded on the way back (S7). A gain that is
+// stored as 1+w, and kept, is 1 + w in the result.
 // Throws, naming tensor and reason, where
 //   a form is none, or both are the same           a tensor is missing, unexpected, not floating or not finite
 //   the width is below 2, or a size does not fit   a reader reads the bare stream, or through an unknown norm
@@ -45,8 +46,8 @@ Conversion convert(const TensorMap& state, const streams::Placement& layout, str
 // coordinates that have no place for it.
 void check_forms(const streams::Placement& from, streams::Form to);
 
-// The same for a piece (pieces.h) of what check_convertible() passed as a whole; the means of the writers of an
-// rms_norm model go to `means`, for a verdict on all of a writer's pieces.
+// The same for a piece (pieces.h), behind with_gains(), of what check_convertible() passed as a whole; the means of the
+// writers of an rms_norm model go to `means`, for a verdict on all of a writer's pieces.
 using ZeroMeans = std::map<std::string, ZeroMean>;
 Conversion convert_piece(const TensorMap& state, const streams::Placement& layout, streams::Form to,
                          std::optional<DType> dtype, ZeroMeans& means);

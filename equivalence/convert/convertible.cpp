@@ -193,6 +193,13 @@ LazyState with_gains(LazyState stored, const streams::Placement& layout) {
   return state;
 }
 
+TensorMap with_gains(const TensorMap& stored, const streams::Placement& layout) {
+  const LazyState state = with_gains(LazyState(stored), layout);
+  TensorMap held;
+  for (const auto& [name, _] : state.outline) held.add(name, state.read(name));
+  return held;
+}
+
 void check_dtypes(const streams::Placement& layout, const std::map<std::string, std::string>& foreign) {
   const auto look = [&](const std::string& name) {
     if (const auto at = foreign.find(name); at != foreign.end()) check_mappable(false, name, at->second);

@@ -19,6 +19,7 @@ void check_values(const TensorMap& state, const streams::Placement& layout);
 
 // Gains as the function has them: 1 + w in f64 where w is stored (streams::NormPlace::plus_one).
 LazyState with_gains(LazyState stored, const streams::Placement& layout);
+TensorMap with_gains(const TensorMap& stored, const streams::Placement& layout);
 
 // Throws where a tensor that is mapped is of a dtype that is held as bytes; foreign: names and dtypes of such tensors
 // (training::ModelFile).

@@ -180,9 +180,10 @@ Verification verify_streams(const training::ModelFile& a, const streams::Placeme
   if (!a.description.empty() && !b.description.empty())
     v.options = different_options(training::ModelOptions(a.description).description(),
                                   training::ModelOptions(b.description).description(), false);
-  v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
+  const TensorMap of_a = with_gains(a.state, layout_a), of_b = with_gains(b.state, layout_b);
+  v.entries = compare_entries(of_a, layout_a, of_b, layout_b);
   if (v.entries.comparable)
-    v.outputs.emplace_back("readers of random rows", compare_streams(a.state, layout_a, b.state, layout_b));
+    v.outputs.emplace_back("readers of random rows", compare_streams(of_a, layout_a, of_b, layout_b));
   return v;
 }
 

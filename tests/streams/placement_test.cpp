@@ -133,6 +133,72 @@ TEST_CASE("a model's own places are written as a description that finds them aga
                     Contains("'blocks.1.norm1'") && Contains("factor"));
 }
 
+TEST_CASE("a description in short: alternatives in braces, an eps as a number") {
+  const TensorMap state = gpt2();
+  std::string json = replaced(kGpt2, R"("h.*.ln_1": "1e-5", "h.*.ln_2": "1e-5", "ln_f": "1e-5")",
+                              R"("h.*.ln_{1,2}": 1e-5, "ln_f": {"eps": "1e-5", "gain": "w"})");
+  json = replaced(json, R"("wte.weight": 1, "wpe.weight": 1)", R"("w{t,p}e.weight": 1)");
+  json = replaced(json, R"("h.*.attn.c_proj.weight": 1, "h.*.attn.c_proj.bias": 0,)", R"("h.*.{attn,mlp}.c_proj": 1)");
+  json = replaced(json, R"("h.*.mlp.c_proj.weight": 1, "h.*.mlp.c_proj.bias": 0)", "");
+  json = replaced(json, R"("h.*.attn.bias")", R"("h.{0,1}.attn.bias")");
+  check_same(state, placed(state), placed(state, json));
+}
+
+TEST_CASE("a gain that is stored as 1+w is one more than what is stored") {
+  const TensorMap state = gpt2();
+  TensorMap less;  // whose gains are multiples of 1/64, so that 1 is taken off exactly
+  TensorMap plain;
+  for (const auto& [name, tensor] : state) {
+    const bool gain = name.find("ln_") != name.npos && name.ends_with("weight");
+    const Tensor value = gain ? floor(tensor * 64.0) / 64.0 : tensor;
+    plain.add(name, value), less.add(name, gain ? value - 1.0 : value);
+  }
+  std::string json = kGpt2;
+  for (const char* norm : {"h.*.ln_1", "h.*.ln_2", "ln_f"})
+    json = replaced(json, text('"', norm, "\": \"1e-5\""), text('"', norm, "\": {\"eps\": 1e-5, \"gain\": \"1+w\"}"));
+  const Conversion expected = convert(plain, placed(plain), Form::crms_norm),
+                   found = convert(less, placed(less, json), Form::crms_norm);
+  for (const auto& [name, tensor] : expected.exact)
+    if (is_floating(tensor.dtype())) CHECK(largest(found.exact.at(name) - tensor) == 0);
+  CHECK(verify_streams({less, {}}, placed(less, json), {plain, {}}, placed(plain)).same());
+  CHECK_FALSE(verify_streams({less, {}}, placed(less), {plain, {}}, placed(plain)).same());
+  CHECK(streams::spec_of(placed(less, json)).find("\"gain\": \"1+w\"") != std::string::npos);
+}
+
+TEST_CASE("norms that are kept hold their gains, where others than readers see their rows or nothing is to be folded") {
+  TensorMap state = gpt2();
+  std::string json = replaced(kGpt2, R"("tied":    {"wte.weight": {"head": "lm_head.weight", "norm": "ln_f"}},)", "");
+  CHECK_THROWS_WITH(convert(state, placed(state, json), Form::rms_norm), Contains("takes up the gain of 'ln_f'"));
+  json = replaced(json, "\"others\"", R"("kept": ["ln_f"], "others")");
+  const streams::Placement headless = placed(state, json);
+  const Conversion c = convert(state, headless, Form::rms_norm);
+  CHECK(stream_deviation(state, headless, c.state, c.layout, 3).worst < 1e-13);
+  CHECK(largest(c.state.at("ln_f.weight") - state.at("ln_f.weight")) == 0);
+  CHECK(c.state.find("h.0.ln_1.weight") == nullptr);
+  CHECK_THROWS_WITH(convert(state, headless, Form::crms_norm),
+                    Contains("norm 'ln_f' is to keep its gain of 8 entries"));
+  // The same description reads the result; a gain that no reader has is compared, too.
+  const auto verdict = [&](const TensorMap& other) {
+    return verify_streams({state, {}}, headless, {other, {}}, placed(other, json, Form::rms_norm));
+  };
+  CHECK(verdict(c.state).same());
+  TensorMap wrong;
+  for (const auto& [name, tensor] : c.state) wrong.add(name, name == "ln_f.bias" ? tensor * 1.001 : tensor);
+  CHECK_THAT(verdict(wrong).sentence(), Contains("Different: ") && Contains("'ln_f.bias'"));
+
+  streams::Placement none = placed(state);
+  for (streams::NormPlace& n : none.norms) n.folds = false;
+  const Conversion unfolded = convert(state, none, Form::rms_norm);
+  CHECK(stream_deviation(state, none, unfolded.state, unfolded.layout, 3).worst < 1e-13);
+  CHECK(unfolded.state.size() == state.size() + 1);  // the head
+  for (const auto& [name, tensor] : state) {
+    INFO(name);
+    const bool writer = name.find("c_proj") != name.npos || name.starts_with("w");
+    if (is_floating(tensor.dtype())) CHECK((largest(unfolded.state.at(name) - tensor) == 0) == !writer);
+  }
+  CHECK(largest(unfolded.state.at("lm_head.weight") - state.at("wte.weight")) == 0);
+}
+
 TEST_CASE("what a description leaves out or says twice is refused by name") {
   const TensorMap state = gpt2();
   CHECK_THROWS_WITH(placed(state, ""), Contains("json"));
@@ -141,6 +207,10 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
       {"\"width\": 8", "\"width\": 8, \"width\": 8", "twice"},
       {"\"others\"", "\"rest\"", "\"rest\""},
       {"\"1e-5\"", "\"small\"", "small"},
+      {"\"1e-5\"", "{\"eps\": 1e-5, \"gain\": \"2+w\"}", "the gain of norm \"h.*.ln_1\" is \"2+w\""},
+      {"\"1e-5\"", "{\"gain\": \"w\"}", "norm \"h.*.ln_1\" has no \"eps\""},
+      {"\"1e-5\"", "{\"epsilon\": 1e-5}", "has an entry \"epsilon\""},
+      {"\"h.*.attn.bias\"", "\"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}\"", "more than 64 patterns"},
       {"\"wpe.weight\"", "\"wpes.weight\"", "no tensor is called \"wpes.weight\""},
       {"\"wpe.weight\"", "\"*.weight\"", "tensor 'wte.weight' is"},
       {"{\"dim\": 0, \"norm\": \"h.*.ln_1\"}", "{\"norm\": \"h.*.ln_1\"}", "no \"dim\""},

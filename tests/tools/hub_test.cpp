@@ -2,7 +2,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "io/safetensors.h"
 #include "tests/support/catch.h"
+#include "tests/support/same_bytes.h"
 #include "tests/tools/child.h"
 #include "tests/tools/small_run.h"
 
@@ -25,7 +27,8 @@ const Described kDescribed[] = {
     {"bloom", "reads are not the sum of what writers wrote"},        // a norm behind the embeddings
     {"clip_vision", "reads are not the sum of what writers wrote"},  // the same
     {"opt_post_ln", "reads are not the sum of what writers wrote"},
-    {"nemotron", "_proj.weight' is off by"},  // its gain is stored as gamma - 1
+    {"nemotron", "9 of 9 readers read the sum of what writers wrote, 5 of 5", 0},
+    {"nemotron_plain_gain", "_proj.weight' is off by"},  // its gain is stored as gamma - 1
     {"gpt2_kept_norm", "'transformer.h.0.ln_2' sees the stream, the sum of what 3 writers wrote"},
     {"opt_forgotten_reader", "_proj' reads the rows of a norm, and the description has no reader of that name"},
 };
@@ -56,6 +59,23 @@ TEST_CASE("hub: a true description is verified by what the program computed, a f
     CHECK_THAT(alone.out, Contains("the description itself is unchecked") && !Contains("verified"));
     std::filesystem::remove(f.file("out"));
   }
+}
+
+TEST_CASE("hub: with --fold none every tensor but the head keeps its name and shape") {
+  const Folder f;
+  const std::string convert =
+      text("convert ", fixture("gpt2", ".safetensors"), " @out --from layer_norm --spec ", fixture("gpt2", ".json"),
+           " --reference ", fixture("gpt2", ".rows"), " --fold none -q --to ");
+  CHECK_THAT(f.succeeds(convert + "rms_norm").out, Contains("verified."));
+  const TensorMap before = load_safetensors(fixture("gpt2", ".safetensors")), after = load_safetensors(f / "out");
+  CHECK(after.size() == before.size() + 1);
+  for (const auto& [name, tensor] : before) CHECK(after.at(name).shape() == tensor.shape());
+  CHECK(same_bytes(after.at("lm_head.weight"), before.at("transformer.wte.weight")));
+  CHECK(same_bytes(after.at("transformer.ln_f.bias"), before.at("transformer.ln_f.bias")));
+  f.succeeds(text("verify ", fixture("gpt2", ".safetensors"), " @out --spec ", fixture("gpt2", ".json")));
+  std::filesystem::remove(f / "out");
+  f.refuses(convert + "crms_norm", 3, "is to keep its gain of 12 entries");
+  f.refuses("convert @text.txt @out --to rms_norm --fold none", 2, "--fold needs --spec");
 }
 
 TEST_CASE("hub: a norm's gain is no writer") {

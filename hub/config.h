@@ -1,0 +1,34 @@
+// Internal: config.json of a folder of the Hugging Face hub, what its program says of the model.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "io/json_text.h"
+
+namespace isonorm::hub {
+
+class Config {
+ public:
+  // Throws where the text is no JSON object.
+  explicit Config(std::string_view text);
+
+  // Each throws, naming the key, where what is there is of another kind; integer() where nothing is.
+  int64_t integer(std::string_view key) const;
+  double number(std::string_view key, double otherwise) const;
+  bool flag(std::string_view key, bool otherwise) const;
+  // The first of "architectures", or a word; empty where there is none.
+  std::string architecture() const;
+  std::string word(std::string_view key) const;
+  // The value as JSON; empty where there is none.
+  std::string text_of(std::string_view key) const;
+
+  const json& values() const { return values_; }
+
+ private:
+  const json* find(std::string_view key) const;
+
+  json values_;
+};
+
+}  // namespace isonorm::hub

@@ -1,0 +1,62 @@
+// Internal: families of published models, a row of data each: how the tensors of such a folder hang on the residual stream.
+// A row and a config.json give the description that `convert --spec` takes. Names: those that transformers writes
+// (save_pretrained) and the hub's files have.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hub/folder.h"
+
+namespace isonorm::hub {
+
+// Names and patterns stand behind the stem, but for heads.
+struct Family {
+  struct When {
+    std::string_view key;  // a flag of config.json
+    bool is;
+    bool otherwise;  // what the program takes where the key is not there
+  };
+  struct Writer {
+    std::string_view pattern;
+    int dim;  // the stream's axis
+    std::string_view scale = {};
+  };
+  struct Reader {
+    std::string_view norm;
+    int dim;
+    std::vector<std::string_view> layers;
+    std::vector<When> when = {};
+  };
+  struct Refused {
+    std::string_view key, value;  // as JSON has it
+    std::string_view why;
+  };
+
+  std::string_view type;        // "model_type" of config.json
+  std::string_view width, eps;  // keys of config.json
+  double eps_otherwise = 1e-5;
+  std::vector<std::string_view> stems;  // what files have before the names: the first that fits counts
+  std::vector<Writer> writers;  // the first is in every file. One that no tensor fits is left out, as readers are
+  std::vector<Reader> readers;
+  std::string_view last;                      // norm, which the heads read through
+  std::vector<std::string_view> bodies;       // architectures that give the rows of the last norm, which stays as it is
+  std::vector<std::string_view> models = {};  // architectures with one of the heads
+  std::vector<std::string_view> heads = {};
+  bool tied = false;      // without "tie_word_embeddings": the head is the first writer's table
+  bool plus_one = false;  // gains are stored as 1+w
+  bool plain = false;     // norms have no gains; else each has one
+  std::vector<std::string_view> off_stream = {};
+  std::vector<Refused> refused = {};
+};
+
+std::span<const Family> families();
+
+// The description, as JSON, of a folder. Throws where the family is none of the rows, with the reason
+// where one is known; where the architecture is none of the row's; where config.json says something that the family refuses;
+// where no stem fits or a norm lacks its gain; and where a head is said to be the table, and its own tensor holds other numbers.
+std::string describe(const Folder& folder);
+
+}  // namespace isonorm::hub

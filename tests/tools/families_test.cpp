@@ -1,0 +1,176 @@
+// Folders of the hub's families, tiny, with what PyTorch computes (tests/fixtures/families.py).
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "hub/folder.h"
+#include "io/safetensors.h"
+#include "tests/support/catch.h"
+#include "tests/support/same_bytes.h"
+#include "tests/tools/child.h"
+#include "tests/tools/small_run.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kFamilies = "tests/fixtures/families";
+
+std::vector<std::string> families() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& e : fs::directory_iterator(kFamilies))
+    if (e.is_directory()) names.push_back(e.path().filename().string());
+  return names;
+}
+
+// A copy of a family's folder, with another value in its config.json.
+std::string changed(const Folder& f, const std::string& family, const std::string& key, const nlohmann::json& value) {
+  const std::string copy = f / "copy";
+  fs::remove_all(copy);
+  fs::copy(kFamilies / family, copy);
+  nlohmann::json config = nlohmann::json::parse(read(copy + "/config.json"));
+  config[key] = value;
+  write_text(copy + "/config.json", config.dump());
+  return copy;
+}
+
+}  // namespace
+
+TEST_CASE("families: each folder converts, and what its program computed agrees; another eps is found") {
+  const Folder f;
+  REQUIRE(families().size() >= 22);
+  for (const std::string& name : families()) {
+    INFO(name);
+    const std::string folder = (kFamilies / name).string(), rows = folder + ".rows";
+    const std::string reference = fs::exists(rows) ? " --reference " + rows : "";
+    const std::string out = f.succeeds("convert " + folder + " @" + name + " --to rms_norm -q" + reference).out;
+    INFO(out);
+    CHECK_THAT(out, Contains("verified."));
+    if (fs::exists(rows)) CHECK_THAT(out, Contains(" writers agree"));
+    const nlohmann::json config = nlohmann::json::parse(read(f / name + "/config.json"));
+    CHECK(config["isonorm"]["form"] == "rms_norm");
+    CHECK(config["tie_word_embeddings"] == false);
+    if (!fs::exists(rows)) continue;
+    nlohmann::json spec = nlohmann::json::parse(f.succeeds("spec " + folder).out);
+    for (auto& norm : spec["norms"]) (norm.is_object() ? norm["eps"] : norm) = 1e-3;
+    write_text(f / "wrong", spec.dump());
+    const ChildResult wrong = f.gives(1, "convert " + folder + " @none --to rms_norm -q --spec @wrong" + reference);
+    CHECK_THAT(wrong.out, Contains("Not verified: "));
+    CHECK_FALSE(fs::exists(f / "none"));
+  }
+}
+
+TEST_CASE("families: with --fold none the names are those of the source and the head's; verify reads both") {
+  const Folder f;
+  const std::string folder = (kFamilies / "gpt2").string(), weights = "/model.safetensors";
+  f.succeeds("convert " + folder + " @out --to rms_norm --fold none -q");
+  const TensorMap before = load_safetensors(folder + weights), after = load_safetensors(f / "out" + weights);
+  CHECK(after.size() == before.size() + 1);
+  for (const auto& [name, tensor] : before) CHECK(after.at(name).shape() == tensor.shape());
+  CHECK(same_bytes(after.at("lm_head.weight"), before.at("transformer.wte.weight")));
+  f.succeeds("verify " + folder + weights + " @out" + weights + " --spec " + folder);
+  f.refuses("convert @out @again --to crms_norm", 3, "it was converted already");
+  f.refuses("convert " + folder + " @out --to rms_norm", 3, "it is there already");
+  f.refuses("convert " + folder + " @crms --to crms_norm --fold none", 3, "is to keep its gain of 12 entries");
+  CHECK_FALSE(fs::exists(f / "crms"));
+}
+
+TEST_CASE("families: shards are written with an index and read by it; an index that lies is refused") {
+  const Folder f;
+  const std::string folder = (kFamilies / "opt").string(), index = f / "out/model.safetensors.index.json";
+  f.succeeds("convert " + folder + " @whole --to rms_norm -q");
+  f.succeeds("convert " + folder + " @out --to rms_norm -q --max-shard-size 4KB");
+  const TensorMap whole = load_safetensors(f / "whole/model.safetensors");
+  const nlohmann::json good = nlohmann::json::parse(read(index));
+  CHECK(good["weight_map"].size() == whole.size());
+  const hub::Folder read_again = hub::open_folder(f / "out");
+  CHECK(read_again.state.outline.size() == whole.size());
+  for (const auto& [name, tensor] : whole) CHECK(same_bytes(read_again.state.read(name), tensor));
+  CHECK(fs::file_size(f / "out/model-00001-of-00003.safetensors") < 6000);
+
+  const std::string first = "model-00001-of-00003.safetensors", second = "model-00002-of-00003.safetensors";
+  const auto refused = [&](const std::string& name, const nlohmann::json& file, const std::string& says) {
+    nlohmann::json bad = good;
+    bad["weight_map"][name] = file;
+    write_text(index, bad.dump());
+    INFO(says);
+    CHECK_THROWS_WITH(hub::open_folder(f / "out"), Contains(says));
+  };
+  const std::string name = good["weight_map"].begin().key(), there = good["weight_map"][name];
+  refused(name, there == first ? second : first, "the index");
+  refused("none", first, "tensors are in this file");
+  refused(name, "../x.safetensors", "expected a safetensors file of this folder");
+  refused(name, "/etc/passwd", "expected a safetensors file of this folder");
+  refused(name, 3, "expected the name of a file");
+  write_text(index, "{\"weight_map\": []}");
+  CHECK_THROWS_WITH(hub::open_folder(f / "out"), Contains("\"weight_map\""));
+  write_text(index, good.dump());
+  fs::remove(f / ("out/" + second));
+  CHECK_THROWS_WITH(hub::open_folder(f / "out"), Contains(second));
+}
+
+TEST_CASE("families: every number of F16 is read as it is") {
+  const Folder f;
+  fs::copy(kFamilies / "gpt2", f / "half");
+  Tensor bits = empty({1 << 16, 2}, {DType::u8});
+  for (int i = 0; i < 1 << 16; ++i)
+    for (int byte = 0; byte < 2; ++byte)
+      bits.mutable_data<uint8_t>()[2 * i + byte] = static_cast<uint8_t>(i >> 8 * byte);
+  const io::TensorEntry entry{"x", DType::u8, bits.shape(), 0, 0, "F16"};
+  save_safetensors(f / "half/model.safetensors", {entry}, {}, [&](const std::string&) { return bits; });
+  const Tensor x = hub::open_folder(f / "half").state.read("x");
+  REQUIRE(x.shape() == Dims{1 << 16});
+  for (int i = 0; i < 1 << 16; ++i) {
+    const int exponent = i >> 10 & 31, fraction = i & 1023;
+    const double size = exponent == 0    ? std::ldexp(fraction, -24)
+                        : exponent != 31 ? std::ldexp(1024 + fraction, exponent - 25)
+                                         : (fraction ? NAN : INFINITY);
+    const double expected = i >> 15 ? -size : size, found = x.data<float>()[i];
+    const bool right =
+        std::isnan(expected) ? std::isnan(found) : found == expected && std::signbit(found) == std::signbit(expected);
+    if (!right) FAIL(i << ": " << found << ", expected " << expected);
+  }
+}
+
+TEST_CASE("families: what config.json says is refused where there is no exact form or no row, with the reason") {
+  const Folder f;
+  struct Case {
+    const char *family, *key;
+    nlohmann::json value;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"gpt2", "model_type", "bert", "Post-LN"},
+      {"gpt2", "model_type", "llama", "RMSNorm already"},
+      {"gpt2", "model_type", "bloom", "recentred once"},
+      {"gpt2", "model_type", "nothing", "known are gpt2, "},
+      {"gpt2", "model_type", 3, "expected a word"},
+      {"gpt2", "architectures", {"GPT2DoubleHeadsModel"}, "the architecture is 'GPT2DoubleHeadsModel'"},
+      {"gpt2", "n_embd", 13, "13"},
+      {"gpt2", "n_embd", -1, "expected a whole number"},
+      {"gpt2", "layer_norm_epsilon", "1e-5", "expected a number"},
+      {"gpt2", "add_cross_attention", true, "cross-attention"},
+      {"gpt2", "tie_word_embeddings", false, "there is no 'lm_head.weight'"},
+      {"gptj", "tie_word_embeddings", true, "the numbers of the two are not the same"},
+      {"opt", "do_layer_norm_before", false, "Post-LN"},
+      {"falcon", "parallel_attn", false, "no tensor is its gain"},
+      {"stablelm", "use_parallel_residual", true, "is unexpected: what it is to the stream"}};
+  for (const Case& c : cases) {
+    INFO(c.family << ' ' << c.key << ' ' << c.value);
+    const ChildResult r = f.run("convert " + changed(f, c.family, c.key, c.value) + " @out --to rms_norm -q");
+    INFO(r.out << r.err);
+    CHECK(r.code == 3);
+    CHECK_THAT(r.err, Contains(c.says));
+    CHECK_FALSE(fs::exists(f / "out"));
+  }
+  const std::string own = changed(f, "mpt", "auto_map", {{"AutoModel", "modeling.Model"}});
+  CHECK_THAT(f.succeeds("convert " + own + " @own --to rms_norm -q").out,
+             Contains("code of its own (auto_map), which is unchecked") && !Contains("verified"));
+  fs::remove(own + "/model.safetensors");
+  write_text(own + "/pytorch_model.bin", "x");
+  f.refuses("convert " + own + " @none --to rms_norm", 3, "a pickle, which may run any program");
+  fs::remove(own + "/config.json");
+  f.refuses("convert " + own + " @none --to rms_norm", 3, "there is no config.json");
+}

@@ -1,0 +1,23 @@
+// isonorm spec FOLDER: the description of a published model, as convert --spec takes it.
+#include <cstdio>
+
+#include "tools/model_data.h"
+#include "tools/output.h"
+#include "tools/verb.h"
+
+namespace isonorm::tools {
+
+Verb add_spec(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("spec", "Print the description of a published model, to read or to edit");
+  auto folder = std::make_shared<std::string>();
+  command->add_option("FOLDER", *folder, "with config.json and safetensors files, as the Hugging Face hub has it")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
+  return {command, [folder] {
+            std::printf("%s", spec_text(*folder).c_str());
+            return kOk;
+          }};
+}
+
+}  // namespace isonorm::tools
