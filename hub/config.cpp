@@ -10,12 +10,12 @@ Config::Config(std::string_view text) : values_(parsed(text)) {
 
 const json* Config::find(std::string_view key) const {
   const auto at = values_.find(key);
-  return at == values_.end() || at->is_null() ? nullptr : &*at;
+  return at == values_.end() ? nullptr : &*at;
 }
 
 std::string Config::text_of(std::string_view key) const {
   const json* value = find(key);
-  return value ? dump(*value) : "";
+  return value && !value->is_null() ? dump(*value) : "";
 }
 
 int64_t Config::integer(std::string_view key) const {
@@ -27,19 +27,21 @@ int64_t Config::integer(std::string_view key) const {
 
 double Config::number(std::string_view key, double otherwise) const {
   const json* value = find(key);
-  check(!value || value->is_number(), "config.json: \"", key, "\" is ", text_of(key), ", expected a number");
+  check(!value || value->is_number(), "config.json: \"", key, "\" is ", value ? dump(*value) : "",
+        ", expected a number");
   return value ? value->get<double>() : otherwise;
 }
 
 bool Config::flag(std::string_view key, bool otherwise) const {
   const json* value = find(key);
-  check(!value || value->is_boolean(), "config.json: \"", key, "\" is ", text_of(key), ", expected true or false");
+  check(!value || value->is_boolean(), "config.json: \"", key, "\" is ", value ? dump(*value) : "",
+        ", expected true or false");
   return value ? value->get<bool>() : otherwise;
 }
 
 std::string Config::word(std::string_view key) const {
   const json* value = find(key);
-  check(!value || value->is_string(), "config.json: \"", key, "\" is ", text_of(key), ", expected a word");
+  check(!value || value->is_string(), "config.json: \"", key, "\" is ", value ? dump(*value) : "", ", expected a word");
   return value ? value->get<std::string>() : "";
 }
 

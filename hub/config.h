@@ -20,7 +20,7 @@ class Config {
   // The first of "architectures", or a word; empty where there is none.
   std::string architecture() const;
   std::string word(std::string_view key) const;
-  // The value as JSON; empty where there is none.
+  // The value as JSON; empty where there is none, or null.
   std::string text_of(std::string_view key) const;
 
   const json& values() const { return values_; }

@@ -21,8 +21,8 @@ struct Family {
   };
   struct Writer {
     std::string_view pattern;
-    int dim;  // the stream's axis
-    std::string_view scale = {};
+    int dim;                // the stream's axis
+    bool optional = false;  // not every model of the family has it
   };
   struct Reader {
     std::string_view norm;
@@ -34,12 +34,16 @@ struct Family {
     std::string_view key, value;  // as JSON has it
     std::string_view why;
   };
+  struct Absent {
+    std::string_view pattern;  // with the stem or without
+    std::vector<When> when = {};
+  };
 
-  std::string_view type;        // "model_type" of config.json
-  std::string_view width, eps;  // keys of config.json
+  std::string_view type;               // "model_type" of config.json
+  std::string_view width, eps, depth;  // keys of config.json; eps: empty where it is no option
   double eps_otherwise = 1e-5;
   std::vector<std::string_view> stems;  // what files have before the names: the first that fits counts
-  std::vector<Writer> writers;  // the first is in every file. One that no tensor fits is left out, as readers are
+  std::vector<Writer> writers;          // the first is what tells the stem, and of a tied head the table
   std::vector<Reader> readers;
   std::string_view last;                      // norm, which the heads read through
   std::vector<std::string_view> bodies;       // architectures that give the rows of the last norm, which stays as it is
@@ -50,13 +54,14 @@ struct Family {
   bool plain = false;     // norms have no gains; else each has one
   std::vector<std::string_view> off_stream = {};
   std::vector<Refused> refused = {};
+  std::vector<Absent> absent = {};  // tensors that the program has no place for and would pass over
 };
 
 std::span<const Family> families();
 
 // The description, as JSON, of a folder. Throws where the family is none of the rows, with the reason
 // where one is known; where the architecture is none of the row's; where config.json says something that the family refuses;
-// where no stem fits or a norm lacks its gain; and where a head is said to be the table, and its own tensor holds other numbers.
+// where no stem fits, a layer lacks a tensor or has one that the program would pass over; and where a head is said to be the table, and its own tensor holds other numbers.
 std::string describe(const Folder& folder);
 
 }  // namespace isonorm::hub

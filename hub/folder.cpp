@@ -79,6 +79,8 @@ std::vector<std::string> Folder::names() const {
 Folder open_folder(const std::string& path) {
   const std::string config = path + "/config.json";
   check(file_exists(config), path, ": there is no config.json, which says what model this is");
+  check(!file_exists(path + "/adapter_config.json"), path,
+        ": adapter_config.json says that an adapter is added to the weights; merge it first");
   Folder folder{path,
                 [&] {
                   const Scope scope(config);

@@ -33,7 +33,7 @@ struct Converted {
   std::vector<std::string> norms;  // that have the form's kind now
 };
 
-// Makes the folder `path`, which is not there or empty: weights in files of at most `shard` bytes where a tensor has no
+// Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
 // more, index, config.json with "tie_word_embeddings" false and "isonorm", which says form, fold, norms; all other files of
 // the source but weights. It appears whole: it is written beside under another name.
 // Throws (io).

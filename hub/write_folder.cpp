@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <random>
 
 #include "core/error.h"
 #include "core/printed.h"
@@ -52,10 +53,12 @@ std::string config_of(const Folder& source, const Converted& c) {
   config["tie_word_embeddings"] = false;
   const std::pair<DType, const char*> names[] = {
       {DType::f32, "float32"}, {DType::f64, "float64"}, {DType::bf16, "bfloat16"}};
-  const auto first = std::ranges::find_if(c.entries, [](const auto& e) { return is_floating(e.dtype); });
+  const auto all = [&](DType dtype) {
+    return std::ranges::all_of(c.entries, [&](const auto& e) { return e.dtype == dtype || !is_floating(e.dtype); });
+  };
   for (const char* key : {"dtype", "torch_dtype"})
     for (const auto& [dtype, name] : names)
-      if (config.contains(key) && first != c.entries.end() && first->dtype == dtype) config[key] = name;
+      if (config.contains(key) && all(dtype)) config[key] = name;
   config["isonorm"] = {{"form", c.form}, {"fold", c.fold}, {"norms", c.norms}};
   return dump(config, 2) + '\n';
 }
@@ -68,19 +71,36 @@ bool is_weights(const fs::path& file) {
                              [&](const char* end) { return name.ends_with(end); });
 }
 
+// A folder beside another one, under a name that nobody has; removed where it did not become that.
+struct Unfinished {
+  explicit Unfinished(const fs::path& target) {
+    std::random_device random;
+    path = target.string() + printed(".tmp.%08x%08x", random(), random());
+  }
+  ~Unfinished() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+
+  fs::path path;
+};
+
 }  // namespace
 
 void write_folder(const std::string& path, const Folder& source, const Converted& converted, int64_t shard) {
-  const fs::path unfinished = path + ".unfinished";
+  fs::path target = fs::path(path).lexically_normal();
+  if (!target.has_filename()) target = target.parent_path();  // "out/"
+  const Unfinished folder(target);
   try {
-    fs::remove_all(unfinished);
-    fs::create_directory(unfinished);
+    fs::create_directory(folder.path);
     for (const fs::directory_entry& e : fs::directory_iterator(source.path))
       if (e.is_regular_file() && !is_weights(e.path()) && e.path().filename() != "config.json")
-        fs::copy_file(e.path(), unfinished / e.path().filename());
-    write_weights(unfinished.string(), converted, shard);
-    write_text((unfinished / "config.json").string(), config_of(source, converted));
-    fs::rename(unfinished, path);
+        fs::copy_file(e.path(), folder.path / e.path().filename());
+    write_weights(folder.path.string(), converted, shard);
+    write_text((folder.path / "config.json").string(), config_of(source, converted));
+    fs::rename(folder.path, target);
   } catch (const fs::filesystem_error& e) {
     raise(ErrorKind::io, text(path, ": ", e.code().message()), __FILE__, __LINE__);
   }

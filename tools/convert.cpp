@@ -79,7 +79,9 @@ class Run {
     }
     folder_ = hub::open_folder(o.in);
     check(folder_->config.text_of("isonorm").empty(), o.in, ": config.json says that it was converted already");
-    check(!file_exists(o.out), o.out, ": it is there already; expected the name of a new folder");
+    check(!o.out.empty() && !file_exists(o.out), o.out, ": it is there already; expected the name of a new folder");
+    const auto parent = (std::filesystem::absolute(o.out) / ".").lexically_normal().parent_path().parent_path();
+    check_io(std::filesystem::is_directory(parent), o.out, ": there is no folder ", parent.string());
     file_.state = folder_->state, file_.foreign = folder_->foreign;
   }
 
@@ -292,6 +294,7 @@ int run(const ConvertOptions& o) {
   const bool folder = std::filesystem::is_directory(o.in), described = folder || !o.spec.empty();
   if (!described && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
   if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
+  if (o.shard < 1) throw UsageError("--max-shard-size: expected at least one byte");
   if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   check_outputs({{"OUT", folder ? "" : o.out}},
                 {{"IN", o.in}, {"--spec", o.spec}, {"--reference", o.reference}, data_input(o.data)});

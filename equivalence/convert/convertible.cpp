@@ -88,7 +88,7 @@ void check_neutral(const TensorMap& state, const streams::Placement& layout) {
   }
   if (count > kNamed) undeclared += text(" and ", count - kNamed, " more");
   check(count == 0, "convert: ", undeclared, count == 1 ? " has" : " have", " an axis of the stream's width ",
-        layout.width,
+        layout.stored_width(),
         count == 1 ? " and is neither writer nor reader; where it does"
                    : " and are neither writers nor readers; where they do",
         " not touch the stream, \"not_on_stream\" must say so");

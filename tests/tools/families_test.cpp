@@ -71,6 +71,11 @@ TEST_CASE("families: with --fold none the names are those of the source and the 
   for (const auto& [name, tensor] : before) CHECK(after.at(name).shape() == tensor.shape());
   CHECK(same_bytes(after.at("lm_head.weight"), before.at("transformer.wte.weight")));
   f.succeeds("verify " + folder + weights + " @out" + weights + " --spec " + folder);
+  write_text(f / "next.unfinished", "somebody's");
+  f.succeeds("convert " + folder + " @next/ --to rms_norm -q");
+  CHECK(read(f / "next.unfinished") == "somebody's");
+  CHECK(fs::exists(f / "next/config.json"));
+  f.refuses("convert " + folder + " @none/out --to rms_norm", 4, "there is no folder");
   f.refuses("convert @out @again --to crms_norm", 3, "it was converted already");
   f.refuses("convert " + folder + " @out --to rms_norm", 3, "it is there already");
   f.refuses("convert " + folder + " @crms --to crms_norm --fold none", 3, "is to keep its gain of 12 entries");
@@ -155,7 +160,7 @@ TEST_CASE("families: what config.json says is refused where there is no exact fo
       {"gpt2", "tie_word_embeddings", false, "there is no 'lm_head.weight'"},
       {"gptj", "tie_word_embeddings", true, "the numbers of the two are not the same"},
       {"opt", "do_layer_norm_before", false, "Post-LN"},
-      {"falcon", "parallel_attn", false, "no tensor is its gain"},
+      {"falcon", "parallel_attn", false, "has a gain, and here is none"},
       {"stablelm", "use_parallel_residual", true, "is unexpected: what it is to the stream"}};
   for (const Case& c : cases) {
     INFO(c.family << ' ' << c.key << ' ' << c.value);
@@ -168,9 +173,37 @@ TEST_CASE("families: what config.json says is refused where there is no exact fo
   const std::string own = changed(f, "mpt", "auto_map", {{"AutoModel", "modeling.Model"}});
   CHECK_THAT(f.succeeds("convert " + own + " @own --to rms_norm -q").out,
              Contains("code of its own (auto_map), which is unchecked") && !Contains("verified"));
+  write_text(own + "/adapter_config.json", "{}");
+  f.refuses("convert " + own + " @none --to rms_norm", 3, "an adapter is added to the weights");
+  fs::remove(own + "/adapter_config.json");
   fs::remove(own + "/model.safetensors");
   write_text(own + "/pytorch_model.bin", "x");
   f.refuses("convert " + own + " @none --to rms_norm", 3, "a pickle, which may run any program");
   fs::remove(own + "/config.json");
   f.refuses("convert " + own + " @none --to rms_norm", 3, "there is no config.json");
+}
+
+TEST_CASE("families: a tensor that the program would miss, or pass over, is refused") {
+  const Folder f;
+  const auto refused = [&](const std::string& family, const std::string& name, const Tensor& value,
+                           const std::string& says) {
+    const std::string folder = changed(f, family, "transformers_version", "5"), file = folder + "/model.safetensors";
+    TensorMap tensors;
+    for (const auto& [n, t] : load_safetensors(file))
+      if (n != name) tensors.add(n, t);
+    if (value.defined()) tensors.add(name, value);
+    save_safetensors(file, tensors);
+    INFO(family << ' ' << name);
+    const ChildResult r = f.gives(3, "convert " + folder + " @out --to rms_norm -q");
+    CHECK_THAT(r.err, Contains(says));
+  };
+  const Tensor width = empty({12}), vocabulary = empty({20});
+  refused("gpt2", "transformer.h.1.mlp.c_proj.weight", {}, "'transformer.h.*.mlp.c_proj.weight' is there 1 times");
+  refused("gpt2", "transformer.wpe.weight", {}, "there is no tensor 'transformer.wpe.weight'");
+  refused("gpt2", "lm_head.bias", vocabulary, "the program has no place for 'lm_head.bias'");
+  refused("olmo", "model.norm.weight", width, "has no gain, and here is one");
+  refused("olmo", "model.norm.bias", width, "the program has no place for 'model.norm.bias'");
+  refused("mpt", "transformer.norm_f.bias", width, "the program has no place for 'transformer.norm_f.bias'");
+  refused("cohere", "model.norm.bias", width, "the program has no place for 'model.norm.bias'");
+  refused("gptj", "lm_head.weight", {}, "\"tie_word_embeddings\" is false");
 }
