@@ -261,10 +261,7 @@ template <class F> void visit_bool(bool value, const F& f) {
 template <class F> void visit(const NormSpec& spec, const Tensor& x, const F& f) {
   visit_floating(x.dtype(), "norm", [&]<class T>() {
     visit_kind(spec.kind, [&]<NormKind K>() {
-      if constexpr (std::is_same_v<T, bf16>)  // bring() does nothing for it
-        f.template operator()<T, K, false>();
-      else
-        visit_bool(x.size(-1) >= kFar, [&]<bool far>() { f.template operator()<T, K, far>(); });
+      visit_bool(x.size(-1) >= kFar, [&]<bool far>() { f.template operator()<T, K, far>(); });
     });
   });
 }
