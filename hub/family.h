@@ -59,9 +59,10 @@ struct Family {
 
 std::span<const Family> families();
 
-// The description, as JSON, of a folder. Throws where the family is none of the rows, with the reason
-// where one is known; where the architecture is none of the row's; where config.json says something that the family refuses;
-// where no stem fits, a layer lacks a tensor or has one that the program would pass over; and where a head is said to be the table, and its own tensor holds other numbers.
+// The description, as JSON, of a folder. Throws where the family is none of the rows, with the reason where one is known;
+// where the architecture is none of the row's; where config.json says something that the family refuses; where no stem
+// fits, a layer lacks a tensor or has one that the program would pass over; and where a head is said to be the table, and
+// its own tensor holds other numbers.
 std::string describe(const Folder& folder);
 
 }  // namespace isonorm::hub
