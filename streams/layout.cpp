@@ -81,7 +81,9 @@ class LayoutReader {
     if (key == "tied") return {.member = [this](Key table) { return tied(table); }};
     if (key == "scales")
       return {.member = [this](Key writer) -> JsonValue {
-        return {.string = [this, writer](Key vector) { layout_.scale(writer, vector); }};
+        return {.string = [this, writer](Key vector) {
+          for (const std::string& one : alternatives(writer)) layout_.scale(one, vector);
+        }};
       }};
     check(key == "others" || key == "not_on_stream" || key == "kept", "layout: there is no entry \"", key,
           "\", expected width, norms, kept, writers, readers, tied, scales, others or not_on_stream");

@@ -83,6 +83,7 @@ class Layout {
   const std::pair<const std::string, Norm>* norm_of(const std::string& name) const;
 
   bool keeps(const std::string& norm) const;
+  const std::vector<std::string>& kept() const { return kept_; }
   int64_t width() const { return width_; }  // d, of the Pre-LN model; 0: it does not say
   const std::map<std::string, Norm>& norms() const { return norms_; }
   const std::vector<Tied>& tied() const { return tied_; }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/printed.h"
+#include "core/system/name_pattern.h"
 #include "io/json_text.h"
 #include "nn/branch.h"
 #include "nn/residual/post_norm.h"
@@ -159,6 +160,13 @@ class Resolver {
     for (const Layout::Tied& t : placement_.tied) meet(t.norm);
     for (const auto& [pattern, _] : layout_.norms())
       check(met_norms_.contains(pattern), "layout: no tensor or reader is of a norm \"", pattern, "\"");
+    for (const std::string& pattern : layout_.kept()) {
+      std::vector<std::string> stars;
+      check(std::ranges::any_of(
+                placement_.norms,
+                [&](const NormPlace& n) { return n.name == pattern || names::matches(pattern, n.name, stars); }),
+            "layout: \"kept\": no norm is called \"", pattern, "\"");
+    }
   }
 
   void place(const std::string& name, const Layout::Entry& e) {

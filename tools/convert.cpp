@@ -142,12 +142,13 @@ class Run {
     std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), o_.to.c_str(), entries.size(), printable(verdict).c_str());
   }
 
-  // Stock classes pass over tensors that they have no place for.
+  // Stock classes have a place for an untied head, and pass over biases that they have none for.
   void say_new(const LazyState& result) const {
     std::string names;
     int count = 0;
     for (const auto& [name, _] : result.outline)
-      if (!file_.state.outline.find(name) && ++count <= 3) names += text(count == 1 ? "" : ", ", name);
+      if (!file_.state.outline.find(name) && name.ends_with(".bias") && ++count <= 3)
+        names += text(count == 1 ? "" : ", ", name);
     if (count == 0) return;
     std::printf("new: %s%s. A class of transformers that has no place for them passes over them.\n",
                 printable(names).c_str(), count > 3 ? text(" and ", count - 3, " more").c_str() : "");

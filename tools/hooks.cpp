@@ -179,7 +179,7 @@ def record(model, run, prefix=None):
     for weight in dims:
         if weight.endswith(".weight") and module(weight.removesuffix(".weight")) is not None:
             writer(weight)
-    scales = dict(matched(SPEC.get("scales", {}), stored))
+    scales = dict(matched(part("scales"), stored))
     known.update(norms, [name.rpartition(".")[0] for name in (*dims, *scales.values(), *read)])
     for name in layers:
         layer = module(name)

@@ -202,7 +202,8 @@ void check_forms(const streams::Placement& layout, Form to) {
   check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is no form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");
   for (const streams::NormPlace& n : layout.norms)
-    check(n.folds || n.weight.empty() || streams::Stream(to, layout.width).stored_width() == layout.width,
+    check(n.folds || (n.weight.empty() && n.bias.empty()) ||
+              streams::Stream(to, layout.width).stored_width() == layout.width,
           "convert: norm '", n.name, "' is to keep its gain of ", layout.width, " entries, and ", name_of(to),
           " stores ", layout.width - 1, " coordinates; rms_norm has a place for it");
 }

@@ -210,6 +210,7 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
       {"\"1e-5\"", "{\"eps\": 1e-5, \"gain\": \"2+w\"}", "the gain of norm \"h.*.ln_1\" is \"2+w\""},
       {"\"1e-5\"", "{\"gain\": \"w\"}", "norm \"h.*.ln_1\" has no \"eps\""},
       {"\"1e-5\"", "{\"epsilon\": 1e-5}", "has an entry \"epsilon\""},
+      {"\"others\"", "\"kept\": [\"ln_g\"], \"others\"", "no norm is called \"ln_g\""},
       {"\"h.*.attn.bias\"", "\"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}\"", "more than 64 patterns"},
       {"\"wpe.weight\"", "\"wpes.weight\"", "no tensor is called \"wpes.weight\""},
       {"\"wpe.weight\"", "\"*.weight\"", "tensor 'wte.weight' is"},
