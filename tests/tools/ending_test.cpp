@@ -48,8 +48,8 @@ TEST_CASE("limits: a stack or an address space too small to begin with ends with
   const auto limited = [&](int resource, rlim_t bytes) {
     return run_child(one_step(f), {.environment = {"OMP_NUM_THREADS=2"}, .limits = {{resource, bytes}}});
   };
-  for (const rlim_t bytes :
-       {64 << 10, 128 << 10})  // on 16 KB the environment and the loader may end before our code begins
+  // On 16 KB the loader, above the environment, may end the process before our code begins.
+  for (const rlim_t bytes : {64 << 10, 128 << 10})
     check_refusal(limited(RLIMIT_STACK, bytes), 70, "", "isonorm: the stack is too small: 256 KB are needed");
 #ifndef __SANITIZE_ADDRESS__  // it takes more stack, and terabytes of addresses
   CHECK(limited(RLIMIT_STACK, 256 << 10).code == 0);
