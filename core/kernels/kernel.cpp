@@ -12,7 +12,7 @@ const char* name_of(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa
 
 namespace {
 
-Isa detect() {
+Isa machine() {
   Isa best = Isa::base;
 #ifdef __x86_64__
   __builtin_cpu_init();
@@ -21,10 +21,22 @@ Isa detect() {
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
     best = Isa::avx512;
 #endif
+  return best;
+}
+
+Isa detect() {
+  const Isa best = machine();
+  if (best < kCompiled[0])
+    raise_text(ErrorKind::invalid, __FILE__, __LINE__, "this build is for machines with ", name_of(kCompiled[0]),
+               ", this one has ", name_of(best), "; configure it with ISONORM_KERNELS=all");
   const char* wish = std::getenv("ISONORM_ISA");
   if (!wish || !*wish) return best;
   for (const Isa asked : {Isa::base, Isa::avx2, Isa::avx512})
-    if (std::string_view(wish) == name_of(asked)) return std::min(best, asked);
+    if (std::string_view(wish) == name_of(asked)) {
+      if (asked >= kCompiled[0]) return std::min(best, asked);
+      raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: this build has no ", wish, ", only ",
+                 name_of(kCompiled[0]));
+    }
   raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: \"", wish, "\" is not base, avx2 or avx512");
 }
 

@@ -12,13 +12,16 @@ namespace isonorm {
 // Instruction sets that the kernel sources are compiled for: x86-64 as of 2003, AVX2 + FMA, AVX-512 (F, DQ, BW, VL).
 enum class Isa { base, avx2, avx512 };
 
-// The best one of this machine; ISONORM_ISA=base|avx2|avx512 in the environment lowers it. Throws where it says
-// anything else.
+// The best one of this machine that the library was compiled for; ISONORM_ISA=base|avx2|avx512 in the environment lowers
+// it. Throws where it says anything else, or less than there is, and where the machine has less.
 Isa isa();
 const char* name_of(Isa isa);
 
-// What a CPU slot holds for each of them: off x86-64 there is the base set alone.
-#ifdef __x86_64__
+// What a CPU slot holds for each of them: off x86-64 there is the base set alone, and a build for the machine that it is
+// made on has the best one of that alone (ISONORM_KERNELS=native).
+#ifdef ISONORM_ONLY
+inline constexpr Isa kCompiled[3] = {Isa::ISONORM_ONLY, Isa::ISONORM_ONLY, Isa::ISONORM_ONLY};
+#elif defined(__x86_64__)
 inline constexpr Isa kCompiled[3] = {Isa::base, Isa::avx2, Isa::avx512};
 #else
 inline constexpr Isa kCompiled[3] = {Isa::base, Isa::base, Isa::base};
