@@ -1,6 +1,10 @@
 #include "hub/config.h"
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "core/system/foreign_text.h"
+#include "hub/folder.h"
 
 namespace isonorm::hub {
 
@@ -49,6 +53,43 @@ std::string Config::architecture() const {
   const json* all = find("architectures");
   if (!all || !all->is_array() || all->empty() || !all->front().is_string()) return "";
   return all->front().get<std::string>();
+}
+
+SaidOfConversion converted(const Config& config) {
+  const auto at = config.values().find("isonorm");
+  if (at == config.values().end()) return {};
+  const auto texts = [](const json& list) {
+    return list.is_array() && std::ranges::all_of(list, [](const json& x) { return x.is_string(); });
+  };
+  check(at->is_object() && at->size() == 3 && at->contains("form") && at->contains("fold") && at->contains("norms") &&
+            (*at)["form"].is_string() && (*at)["fold"].is_string() && texts((*at)["norms"]),
+        "config.json: \"isonorm\" is ", Shown{dump(*at)}, ", expected form, fold and norms");
+  SaidOfConversion said{(*at)["form"].get<std::string>(), (*at)["fold"].get<std::string>(), {}};
+  check(said.fold == "all" || said.fold == "none", "config.json: \"fold\" is ", Shown{said.fold},
+        ", expected all or none");
+  for (const json& name : (*at)["norms"]) said.norms.push_back(name.get<std::string>());
+  return said;
+}
+
+std::string different(const Config& a, const Config& b) {
+  const auto free = [](const std::string& key) {
+    for (const char* part : {"dropout", "pdrop", "layerdrop"})
+      if (key.find(part) != key.npos) return true;
+    for (const char* whole : {"isonorm", "tie_word_embeddings", "dtype", "torch_dtype", "transformers_version",
+                              "_name_or_path", "initializer_range", "use_cache"})
+      if (key == whole) return true;
+    return false;
+  };
+  json all = a.values();
+  all.update(b.values());
+  std::string list;
+  for (const auto& [key, _] : all.items()) {
+    const std::string x = a.text_of(key), y = b.text_of(key);
+    if (x != y && !free(key))
+      list += text(list.empty() ? "" : ", ", key, ' ', Shown{x.empty() ? "none" : x}, " and ",
+                   Shown{y.empty() ? "none" : y});
+  }
+  return list;
 }
 
 }  // namespace isonorm::hub

@@ -33,6 +33,18 @@ struct Converted {
   std::vector<std::string> norms;  // that have the form's kind now
 };
 
+// What config.json says of a folder that write_folder() made; of another nothing. Throws where that is not of the form, or
+// says more.
+struct SaidOfConversion {
+  std::string form, fold;
+  std::vector<std::string> norms;
+};
+SaidOfConversion converted(const Config& config);
+
+// What two programs differ in by their config.json, "n_head 12 and 16, ...": all entries but those of the conversion, of the
+// file's dtype, and of training. Empty where in nothing.
+std::string different(const Config& a, const Config& b);
+
 // Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
 // more, index, config.json with "tie_word_embeddings" false and "isonorm", which says form, fold, norms; all other files of
 // the source but weights. It appears whole: it is written beside under another name.

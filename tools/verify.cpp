@@ -1,7 +1,11 @@
 // isonorm verify A B: are two checkpoints one function, whatever the forms of their streams?
 #include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <set>
 
 #include "equivalence/convert/convertible.h"
+#include "hub/family.h"
 #include "streams/stream.h"
 #include "tools/model_data.h"
 #include "tools/options.h"
@@ -13,6 +17,7 @@ namespace isonorm::tools {
 namespace {
 
 using namespace equivalence;
+using streams::Form;
 
 struct VerifyOptions {
   std::string a, b, spec, data;
@@ -20,52 +25,83 @@ struct VerifyOptions {
   bool quiet = false;
 };
 
-Verification by_models(const VerifyOptions& o, const training::ModelFile& a, const training::ModelFile& b) {
-  for (const auto& [file, path] : {std::pair(&a, &o.a), {&b, &o.b}}) {
-    const Scope scope(*path);
-    check(!file->description.empty(), "it does not say what model it holds; describe it with --spec FILE");
-    training::ModelOptions{file->description};
+// A file, or a folder of the hub.
+struct Input {
+  std::string path;
+  training::OpenModelFile file = {};
+  std::optional<hub::Folder> folder = {};
+  Form form = Form::layer_norm;  // of its stream, where it does not describe its model
+
+  explicit Input(const std::string& p) : path(p) {
+    if (!std::filesystem::is_directory(path)) {
+      file = training::open_model_file(path);
+      if (const auto said = file.other.find(streams::kStreamForm); said != file.other.end())
+        form = streams::form_named(said->second);
+      else if (!file.description.empty())
+        form = training::stored_form(training::ModelOptions(file.description));
+      return;
+    }
+    folder = hub::open_folder(path);
+    file.state = folder->state, file.foreign = folder->foreign;
+    if (const std::string said = hub::converted(folder->config).form; !said.empty()) form = streams::form_named(said);
+  }
+  bool own_code() const { return folder && !folder->config.text_of("auto_map").empty(); }
+};
+
+Verification by_models(const VerifyOptions& o, const Input& a, const Input& b) {
+  for (const Input* of : {&a, &b}) {
+    const Scope scope(of->path);
+    check(!of->file.description.empty(), "it does not say what model it holds; describe it with --spec FILE");
+    training::ModelOptions{of->file.description};
   }
   std::vector<std::pair<std::string, Tensor>> more;
-  if (!o.data.empty()) more.emplace_back("logits of data", data_inputs(a.description, o.data));
-  return verify_models(a, b, more, o.device);
+  if (!o.data.empty()) more.emplace_back("logits of data", data_inputs(a.file.description, o.data));
+  return verify_models(a.file, b.file, more, o.device);
 }
 
 // Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
-void check_dtypes(const VerifyOptions& o, const training::ModelFile& a, const training::ModelFile& b) {
-  const auto look = [&](const training::ModelFile& file, const training::ModelFile& other) {
-    for (const auto& [name, dtype] : file.foreign) {
-      const auto at = other.foreign.find(name);
-      check(!other.state.find(name) || (at != other.foreign.end() && at->second == dtype), "verify: '", name,
-            "' has dtype ", dtype, " in ", &file == &a ? o.a : o.b, " and another in ", &file == &a ? o.b : o.a);
+void check_dtypes(const Input& a, const Input& b) {
+  const auto look = [](const Input& one, const Input& other) {
+    for (const auto& [name, dtype] : one.file.foreign) {
+      const auto at = other.file.foreign.find(name);
+      check(!other.file.state.outline.find(name) || (at != other.file.foreign.end() && at->second == dtype),
+            "verify: '", name, "' has dtype ", dtype, " in ", one.path, " and another in ", other.path);
     }
   };
   look(a, b), look(b, a);
 }
 
-Verification by_spec(const VerifyOptions& o, const training::ModelFile& a, const training::ModelFile& b) {
-  const auto layout = [&](const training::ModelFile& file) {
-    if (const auto form = file.other.find(streams::kStreamForm); form != file.other.end())
-      return described_placement(o.spec, file.state, true, streams::form_named(form->second));
-    const bool described = !file.description.empty();
-    return described_placement(
-        o.spec, file.state, described,
-        described ? training::stored_form(training::ModelOptions(file.description)) : streams::Form::layer_norm);
-  };
-  const streams::Placement of_a = layout(a), of_b = layout(b);
-  equivalence::check_dtypes(of_a, a.foreign), equivalence::check_dtypes(of_b, b.foreign);
-  return verify_streams(a, of_a, b, of_b);
+// By --spec, or as the family of a folder is; a file beside a folder as that one's.
+streams::Placement layout(const VerifyOptions& o, const Input& of, const Input& other) {
+  const std::string& spec = !o.spec.empty() ? o.spec : of.folder ? of.path : other.path;
+  const bool converted = of.form != Form::layer_norm || !of.file.description.empty() ||
+                         of.file.other.contains(streams::kStreamForm) || other.folder;
+  const streams::Placement layout = described_placement(spec, of.file.state.outline, converted, of.form);
+  equivalence::check_dtypes(layout, of.file.foreign);
+  if (!of.folder) return layout;
+  std::set<std::string> norms;
+  for (const streams::NormPlace& n : layout.norms) norms.insert(n.name);
+  const hub::SaidOfConversion said = hub::converted(of.folder->config);
+  check(said.form.empty() || norms == std::set(said.norms.begin(), said.norms.end()), of.path,
+        ": config.json says of other norms than the family has that they were converted");
+  return layout;
+}
+
+Verification by_layouts(const VerifyOptions& o, const Input& a, const Input& b) {
+  Verification v = verify_streams(a.file, layout(o, a, b), b.file, layout(o, b, a));
+  if (a.folder && b.folder) v.options = hub::different(a.folder->config, b.folder->config);
+  return v;
 }
 
 int run(const VerifyOptions& o) {
   check_outputs({}, {{"A", o.a}, {"B", o.b}, {"--spec", o.spec}, data_input(o.data)});
-  if (!o.spec.empty() && o.device != kCpu)
-    throw UsageError("--device needs a model to run, which --spec does not give");
+  const Input a(o.a), b(o.b);
+  const bool folders = a.folder || b.folder, by_layout = folders || !o.spec.empty();
+  if (by_layout && o.device != kCpu) throw UsageError("--device needs a model to run, which --spec does not give");
   check_device(o.device);
-  if (!o.spec.empty() && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  const training::ModelFile a = training::load_model_file(o.a), b = training::load_model_file(o.b);
-  check_dtypes(o, a, b);
-  const Verification v = o.spec.empty() ? by_models(o, a, b) : by_spec(o, a, b);
+  if (by_layout && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
+  check_dtypes(a, b);
+  const Verification v = by_layout ? by_layouts(o, a, b) : by_models(o, a, b);
   if (!o.quiet && v.one_kind) {
     std::printf("%s\n", printable(entries_text("entries", v.entries)).c_str());
     for (const auto& [what, agreement] : v.outputs) std::printf("%s\n", agreement_text(what, agreement).c_str());
@@ -73,6 +109,10 @@ int run(const VerifyOptions& o) {
   std::printf("%s\n", printable(v.sentence()).c_str());
   if (v.same() && !o.spec.empty())
     std::printf("That is so by the description, which is unchecked here (isonorm convert --reference checks it).\n");
+  else if (v.same() && (a.own_code() || b.own_code()))
+    std::printf("That is so as the family is; config.json names code of its own (auto_map), which is unchecked.\n");
+  else if (v.same() && folders)
+    std::printf("%s: %s, verified.\n", o.b.c_str(), name_of(b.form));
   return v.same() ? kOk : kNotEquivalent;
 }
 
@@ -81,7 +121,10 @@ int run(const VerifyOptions& o) {
 Verb add_verify(CLI::App& app) {
   CLI::App* command = app.add_subcommand("verify", "Say whether two checkpoints are one function");
   auto o = std::make_shared<VerifyOptions>();
-  command->add_option("A", o->a, "a checkpoint of isonorm train, or a safetensors file of isonorm convert")->required();
+  command
+      ->add_option("A", o->a,
+                   "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
+      ->required();
   command->add_option("B", o->b, "another; the forms of their streams may differ")->required();
   command->add_option("--spec", o->spec,
                       "as for isonorm convert: compares entries, and what the readers of the stream see");

@@ -20,6 +20,10 @@ struct ModelFile {
 
 // The same with tensors that are read when they are asked for.
 struct OpenModelFile {
+  OpenModelFile() = default;
+  OpenModelFile(const ModelFile& held)
+      : state(held.state), description(held.description), other(held.other), foreign(held.foreign) {}
+
   LazyState state;
   Metadata description, other;
   std::map<std::string, std::string> foreign;

@@ -1,16 +1,12 @@
 #include "equivalence/convert/canonical.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/create.h"
-#include "autograd/ops/index.h"
-#include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
-#include "streams/coordinates.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -19,61 +15,89 @@ namespace {
 using streams::Form;
 using streams::Role;
 
-// f(x) and, for what is never negative, |f| of it.
-template <class F, class G> Carried mapped(const Carried& x, F&& f, G&& magnitude) {
-  return {f(x.value), magnitude(x.rounding), magnitude(x.size), x.flip};
+// Half the distance from x to the next number that its dtype can hold: no rounding to nearest moved it by more. Of bf16, to
+// which f64 is rounded by way of f32, 2^-15 of it more.
+class HalfUlp {
+ public:
+  explicit HalfUlp(DType dtype)
+      : digits_(dtype == DType::f64 ? 53 : dtype == DType::f32 ? 24 : 8),
+        lowest_(dtype == DType::f64 ? -1021 : -125),
+        more_(dtype == DType::bf16 ? 1 + 0x1p-15 : 1) {}
+  double operator()(double x) const {
+    const int biased = static_cast<int>(std::bit_cast<uint64_t>(x) >> 52 & 0x7ff);
+    if (biased == 0x7ff) return NAN;
+    const int exponent = std::max(biased - 1022, lowest_) - digits_ - 1;  // x = f 2^(biased - 1022), f in [1/2, 1)
+    if (exponent < -1022) return std::max(std::ldexp(1.0, exponent), 0x1p-1074);  // half a step is none in f64
+    return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52) * more_;
+  }
+
+ private:
+  int digits_, lowest_;  // exponent of the smallest normal number, as frexp has it
+  double more_;
+};
+
+double total(const std::vector<double>& x) {
+  double sums[4] = {};
+  size_t i = 0;
+  for (; i + 4 <= x.size(); i += 4)
+    for (size_t j = 0; j < 4; ++j) sums[j] += x[i + j];
+  for (; i < x.size(); ++i) sums[0] += x[i];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-Carried centre(const Carried& x) {
-  return mapped(
-      x, [](const Tensor& t) { return streams::recentre(t, 1); },
-      [](const Tensor& t) { return t + mean(t, {1}, true); });
+void shift(std::vector<double>& x, double by) {
+  for (double& v : x) v += by;
 }
 
-Carried from_isometric(const Carried& x) {
-  const Tensor q = abs(transpose(streams::helmert(x.value.size(1) + 1), 0, 1));
-  return mapped(
-      x, [](const Tensor& t) { return streams::from_isometric(t, 1); }, [&](const Tensor& t) { return matmul(t, q); });
+// P x, and |P| of what is never negative.
+void centre(Carried& x) {
+  const auto n = static_cast<double>(x.value.size());
+  shift(x.value, -total(x.value) / n);
+  for (auto* of : {&x.rounding, &x.size}) shift(*of, total(*of) / n);
 }
 
 // D v = (v, -sum v).
-Carried expand_writer(const Carried& x) {
-  return mapped(
-      x, [](const Tensor& t) { return streams::expand_writer(t, 1); },
-      [](const Tensor& t) {
-        return cat({t, sum(t, {1}, true)}, 1);
-      });
+void expand_writer(Carried& x) {
+  x.value.push_back(-total(x.value));
+  for (auto* of : {&x.rounding, &x.size}) of->push_back(total(*of));
 }
 
 // D+^T b = (b - sum(b)/d, -sum(b)/d).
-Carried expand_reader(const Carried& x) {
-  return mapped(
-      x, [](const Tensor& t) { return streams::expand_reader(t, 1); },
-      [](const Tensor& t) {
-        const Tensor share = sum(t, {1}, true) / static_cast<double>(t.size(1) + 1);
-        return cat({t + share, share}, 1);
-      });
+void expand_reader(Carried& x) {
+  const auto d = static_cast<double>(x.value.size() + 1);
+  const auto expand = [](std::vector<double>& of, double share) { shift(of, share), of.push_back(share); };
+  expand(x.value, -total(x.value) / d);
+  for (auto* of : {&x.rounding, &x.size}) expand(*of, total(*of) / d);
+}
+
+// Q w: column k of Q has 1/sqrt(k(k+1)) in the rows before row k, and -k times that in it.
+void from_isometric(std::vector<double>& w, double sign) {
+  double later = 0;
+  w.push_back(0);
+  for (size_t i = w.size() - 1; i > 0; --i) {
+    const auto k = static_cast<double>(i);
+    const double x = w[i - 1] / std::sqrt(k * (k + 1));
+    w[i] = later + sign * k * x;
+    later += x;
+  }
+  w[0] = later;
 }
 
 // What two roundings move a product by: |x| e(y) + e(x) |y| + e(x) e(y).
-Tensor rounding_of_product(const Carried& x, const Carried& y) {
-  return x.size * y.rounding + x.rounding * (y.size + y.rounding);
+double rounding_of_product(const Carried& x, const Carried& y, size_t i) {
+  return x.size[i] * y.rounding[i] + x.rounding[i] * (y.size[i] + y.rounding[i]);
 }
 
-Carried times(const Carried& x, const Carried& factors) {
-  return {x.value * factors.value, rounding_of_product(x, factors), x.size * factors.size, x.flip};
-}
-
-// `partner`: the same tensor of a file in the same form, or null.
-Carried as_stored(const Tensor& t, const Tensor* partner, int dim) {
-  const Tensor rows = by_rows(t, dim), value = rows.to(DType::f64), rounding = half_ulp(rows);
-  Carried x{value, rounding, abs(value), rows.size(1) == 0 ? Tensor() : amax(rounding, {1}, true) * 2.0};
-  if (partner && partner->shape() == t.shape() && is_floating(partner->dtype()))
-    x.rounding = masked_fill(rounding, eq(value, by_rows(detach(*partner), dim).to(DType::f64)), 0);
-  return x;
+void multiply(Carried& x, const Carried& factors) {
+  for (size_t i = 0; i < x.value.size(); ++i) {
+    x.rounding[i] = rounding_of_product(x, factors, i);
+    x.value[i] *= factors.value[i], x.size[i] *= factors.size[i];
+  }
 }
 
 }  // namespace
+
+void Carried::resize(size_t n) { value.resize(n), rounding.resize(n), size.resize(n); }
 
 Tensor by_rows(const Tensor& x, int dim) {
   check(dim >= 0 && dim < x.rank(), "stream: a tensor of shape ", x.shape(), " has no dimension ", dim);
@@ -88,18 +112,52 @@ double smallest_step(DType dtype) {
   return dtype == DType::f64 ? 0x1p-1074 : dtype == DType::f32 ? 0x1p-149 : 0x1p-133;
 }
 
-Tensor half_ulp(const Tensor& x) {
-  const int digits = x.dtype() == DType::f64 ? 53 : x.dtype() == DType::f32 ? 24 : 8;
-  const int lowest = x.dtype() == DType::f64 ? -1021 : -125;  // exponent of the smallest normal number, as frexp has it
-  const double twice = x.dtype() == DType::bf16 ? 1 + 0x1p-15 : 1;
-  std::vector<double> values = x.to(DType::f64).to_vector<double>();
-  for (double& v : values) {
-    int exponent = lowest;
-    if (v != 0) std::frexp(v, &exponent);
-    // Half a step between subnormal numbers of f64 is none itself.
-    v = std::isfinite(v) ? std::max(std::ldexp(twice, std::max(exponent, lowest) - digits - 1), 0x1p-1074) : NAN;
+void Canonical::Rows::Stored::read(int64_t row, Carried& x) const {
+  const int64_t n = values.size(1);
+  x.resize(static_cast<size_t>(n));
+  const double* from = values.data<double>() + row * n;
+  const double* other = partner.defined() ? partner.data<double>() + row * n : nullptr;
+  const HalfUlp half_ulp(dtype);
+  double largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double half = half_ulp(from[i]);
+    largest = std::max(largest, half);
+    x.value[i] = from[i], x.size[i] = std::abs(from[i]);
+    x.rounding[i] = other && other[i] == from[i] ? 0 : half;
   }
-  return from_span(std::span<const double>(values), x.shape());
+  x.flip = 2 * largest;
+}
+
+Dims Canonical::Rows::shape() const {
+  const bool longer = map_ != Map::none && map_ != Map::centre;
+  return {count_, of_bias_ ? 1 : weight_.values.size(1) + longer};
+}
+
+void Canonical::Rows::read(int64_t row, Carried& x) const {
+  if (!of_bias_) {
+    weight_.read(row, x);
+    if (!factors_.value.empty()) multiply(x, factors_);
+    if (map_ == Map::centre) centre(x);
+    if (map_ == Map::expand_writer) expand_writer(x);
+    if (map_ == Map::expand_reader) expand_reader(x);
+    if (map_ != Map::isometric) return;
+    from_isometric(x.value, -1);
+    for (auto* of : {&x.rounding, &x.size}) from_isometric(*of, 1);
+    return;
+  }
+  Carried folded;  // what beta adds
+  if (!beta_.value.empty()) {
+    weight_.read(row, folded);
+    for (size_t i = 0; i < folded.value.size(); ++i) folded.rounding[i] = rounding_of_product(folded, beta_, i);
+    for (size_t i = 0; i < folded.value.size(); ++i)
+      folded.value[i] *= beta_.value[i], folded.size[i] *= beta_.size[i];
+  }
+  if (bias_.values.defined())
+    bias_.read(row, x);
+  else
+    x.resize(1), x.value[0] = x.rounding[0] = x.size[0] = x.flip = 0;
+  x.value[0] += total(folded.value) * factor_;
+  x.rounding[0] += total(folded.rounding) * factor_, x.size[0] += total(folded.size) * factor_;
 }
 
 Canonical::Canonical(const TensorMap& state, const streams::Placement& layout, bool centred, const TensorMap* partner)
@@ -134,71 +192,79 @@ const streams::Place* Canonical::find(const std::string& name) const {
   return nullptr;
 }
 
-Carried Canonical::stored(const std::string& name, int dim) const {
+// Each entry is a slice of its own where dim is -1.
+Canonical::Rows Canonical::stored(const std::string& name, int dim) const {
   const Tensor& t = state_.at(name);
-  return as_stored(detach(t), partner_ ? partner_->find(name) : nullptr, dim);
-}
-
-// A vector that is not along the stream: each entry is a slice of its own.
-Carried Canonical::entrywise(const std::string& name) const {
-  const auto column = [](const Tensor& t) { return reshape(detach(t), {t.numel(), 1}); };
+  const auto in_f64 = [dim](const Tensor& x) {
+    const Tensor rows = dim < 0 ? reshape(x, {x.numel(), 1}) : by_rows(x, dim);
+    return contiguous(rows.to(DType::f64));
+  };
+  Rows rows;
+  rows.weight_.values = in_f64(detach(t)), rows.weight_.dtype = t.dtype();
   const Tensor* other = partner_ ? partner_->find(name) : nullptr;
-  const Tensor there = other ? column(*other) : Tensor();
-  return as_stored(column(state_.at(name)), other ? &there : nullptr, 1);
+  if (other && other->shape() == t.shape() && is_floating(other->dtype())) rows.weight_.partner = in_f64(detach(*other));
+  rows.count_ = rows.weight_.values.size(0);
+  return rows;
 }
 
-Carried Canonical::writer(const streams::Place& p) const {
-  Carried x = stored(p.name, p.dim);
-  if (!p.scale.empty()) x = times(x, stored(p.scale, 0));
-  if (layout_.form == Form::crms_norm) return expand_writer(x);
-  return layout_.form == Form::crms_isometric ? from_isometric(x) : centre(x);
+Carried Canonical::vector(const std::string& name) const {
+  Carried x;
+  stored(name, 0).weight_.read(0, x);
+  return x;
 }
 
-// `table`: a writer's rows, which a head reads as the raw table that they stand for.
-Carried Canonical::reader(Carried x, const std::string& norm, bool table) const {
-  if (layout_.form == Form::crms_norm) return table ? expand_writer(x) : expand_reader(x);
-  if (layout_.form == Form::crms_isometric) return from_isometric(x);
-  if (const streams::NormPlace* n = layout_.find_norm(norm); n && !n->weight.empty())
-    x = times(x, stored(n->weight, 0));
-  return centre(x);
+// A table whose rows a head reads as the raw table that they stand for is expanded as a writer.
+Canonical::Rows::Map Canonical::map(const Part& part) const {
+  const bool table = std::ranges::find(layout_.tied, part.name, &streams::Layout::Tied::weight) != layout_.tied.end();
+  if (layout_.form == Form::crms_isometric) return Rows::Map::isometric;
+  if (layout_.form != Form::crms_norm) return Rows::Map::centre;
+  return part.kind == Kind::writer || table ? Rows::Map::expand_writer : Rows::Map::expand_reader;
 }
 
-Carried Canonical::bias(const std::string& name, const Carried& weight, const std::string& norm) const {
-  const int64_t out = weight.value.size(0);
-  const Tensor none = zeros({out, 1}, {DType::f64});
-  Carried b{none, none, none, none};
+Canonical::Rows Canonical::of_bias(const std::string& name, Rows rows, const std::string& norm) const {
+  rows.of_bias_ = true;
   if (const Tensor* t = state_.find(name)) {
-    check(t->numel() == out, "canonical form: '", name, "' has shape ", t->shape(), ", its reader ", out, " rows");
-    b = entrywise(name);
+    check(t->numel() == rows.count_, "canonical form: '", name, "' has shape ", t->shape(), ", its reader ",
+          rows.count_, " rows");
+    rows.bias_ = stored(name, -1).weight_;
   }
-  const streams::NormPlace* n = layout_.find_norm(norm);
-  if (n && !n->bias.empty()) {
-    const Carried beta = stored(n->bias, 0);
-    const auto per_row = [](const Tensor& products) { return sum(products, {1}, true); };
-    b = {b.value + per_row(weight.value * beta.value) * n->factor,
-         b.rounding + per_row(rounding_of_product(weight, beta)) * n->factor,
-         b.size + per_row(weight.size * beta.size) * n->factor, b.flip};
-  }
-  return b;
+  if (const streams::NormPlace* n = layout_.find_norm(norm); n && !n->bias.empty())
+    rows.beta_ = vector(n->bias), rows.factor_ = n->factor;
+  return rows;
 }
 
-Carried Canonical::at(const Part& part) const {
+Canonical::Rows Canonical::rows(const Part& part) const {
   NoGrad no_grad;
   const streams::Place* place = find(part.name);
   const bool touches = place && place->role != Role::neutral;
-  if (part.kind == Kind::stored && !touches && state_.at(part.name).rank() == 1) return entrywise(part.name);
-  if (part.kind == Kind::stored) return stored(part.name, touches ? place->dim : state_.at(part.name).rank() - 1);
-  if (part.kind == Kind::writer) return writer(*place);
-  for (const streams::Layout::Tied& t : layout_.tied) {
-    const streams::Place* table = find(t.table);
-    if (part.name == t.weight) return reader(stored(t.table, table->dim), t.norm, true);
-    if (part.name == t.bias) return bias(t.bias, stored(t.table, table->dim), t.norm);
+  if (part.kind == Kind::stored) {
+    const int last = state_.at(part.name).rank() - 1;
+    return stored(part.name, touches ? place->dim : last == 0 ? -1 : last);
   }
-  if (part.kind == Kind::reader) return reader(stored(part.name, place->dim), place->norm, false);
-  for (const streams::Place& p : layout_.places)
-    if (p.role == Role::reader && p.bias == part.name) return bias(p.bias, stored(p.name, p.dim), p.norm);
-  check(false, "canonical form: there is no '", part.name, "'");
-  return {};
+  std::string norm;
+  Rows rows;
+  if (part.kind == Kind::writer) {
+    rows = stored(part.name, place->dim);
+    if (!place->scale.empty()) rows.factors_ = vector(place->scale);
+  } else {
+    const auto of = [&](const streams::Place& p) {
+      return p.role == Role::reader && part.name == (part.kind == Kind::reader ? p.name : p.bias);
+    };
+    const auto tied = [&](const streams::Layout::Tied& t) {
+      return part.name == (part.kind == Kind::reader ? t.weight : t.bias);
+    };
+    if (const auto t = std::ranges::find_if(layout_.tied, tied); t != layout_.tied.end())
+      rows = stored(t->table, find(t->table)->dim), norm = t->norm;
+    else if (const auto p = std::ranges::find_if(layout_.places, of); p != layout_.places.end())
+      rows = stored(p->name, p->dim), norm = p->norm;
+    else
+      check(false, "canonical form: there is no '", part.name, "'");
+    if (part.kind == Kind::bias) return of_bias(part.name, std::move(rows), norm);
+    const streams::NormPlace* n = layout_.find_norm(norm);
+    if (layout_.stored_width() == layout_.width && n && !n->weight.empty()) rows.factors_ = vector(n->weight);
+  }
+  rows.map_ = map(part);
+  return rows;
 }
 
 std::vector<std::string> Canonical::sources(const Part& part) const {

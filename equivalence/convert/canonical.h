@@ -24,17 +24,16 @@ Tensor by_rows(const Tensor& x, int dim);
 // The distance between subnormal numbers of a dtype: no rounding is finer.
 double smallest_step(DType dtype);
 
-// Half the distance from each entry to the next one that its dtype can hold, in f64: no rounding to nearest moved it by
-// more. Of bf16, to which f64 is rounded by way of f32, 2^-15 of it more.
-Tensor half_ulp(const Tensor& x);
-
-// Values [rows, columns] in f64, and entry by entry how far they may be off: with M the map from the stored values s,
+// A row in f64, and entry by entry how far it may be off: with M the map from the stored values s,
 // rounding = |M| half_ulp(s) where each of them was rounded once; size = |M| |s|, what the error of computing M in f64
 // is relative to. The bound is attained where all entries of a slice are rounded alike (-1/d, .., 1 - 1/d), so it is
-// the sum and not its root. flip [rows, 1]: a whole ulp of the largest stored value of the slice, what rounding it the
+// the sum and not its root. flip: a whole ulp of the largest stored value of the slice, what rounding it the
 // other way does to any entry (no entry of a map M is above 1).
 struct Carried {
-  Tensor value, rounding, size, flip;
+  std::vector<double> value, rounding, size;
+  double flip = 0;
+
+  void resize(size_t n);
 };
 
 class Canonical {
@@ -46,6 +45,32 @@ class Canonical {
     bool operator==(const Part&) const = default;
   };
 
+  // The rows of a part, made one at a time: nothing of it is in memory but what is stored, in f64.
+  class Rows {
+   public:
+    Dims shape() const;  // [rows, columns]
+    void read(int64_t row, Carried& x) const;  // of several threads, each with its own x
+
+   private:
+    friend class Canonical;
+    // Rows as they are stored. partner: the same of a file in the same form, or undefined.
+    struct Stored {
+      Tensor values, partner;
+      DType dtype = DType::f64;
+      void read(int64_t row, Carried& x) const;
+    };
+    enum class Map { none, centre, expand_writer, expand_reader, isometric };
+
+    int64_t count_ = 0;
+    Stored weight_;
+    Carried factors_;  // gain or layer scale that is folded in; nothing where there is none
+    Map map_ = Map::none;
+    bool of_bias_ = false;  // an entry of a bias instead, each a row of its own
+    Stored bias_;
+    Carried beta_;  // and what the norm's bias adds, times `factor_`
+    double factor_ = 1;
+  };
+
   // centred: whether means and row sums are taken off, and everything folded; else as stored. partner: a state in the
   // same form, or null: a value that stands there too was not rounded on the way. All of them must outlive this.
   Canonical(const TensorMap& state, const streams::Placement& layout, bool centred, const TensorMap* partner = nullptr);
@@ -53,16 +78,15 @@ class Canonical {
   const std::vector<Part>& parts() const { return parts_; }
   // Of a part of any kind but `exact`; of a bias [out, 1]: no entry of it is a measure of another's.
   // Throws where the shapes do not fit the layout.
-  Carried at(const Part& part) const;
+  Rows rows(const Part& part) const;
   // The names of the tensors that it is made of; some may not be there.
   std::vector<std::string> sources(const Part& part) const;
 
  private:
-  Carried writer(const streams::Place& p) const;
-  Carried reader(Carried weight, const std::string& norm, bool table) const;
-  Carried bias(const std::string& name, const Carried& weight, const std::string& norm) const;
-  Carried stored(const std::string& name, int dim) const;
-  Carried entrywise(const std::string& name) const;
+  Rows::Map map(const Part& part) const;
+  Rows of_bias(const std::string& name, Rows weight, const std::string& norm) const;
+  Rows stored(const std::string& name, int dim) const;
+  Carried vector(const std::string& name) const;
   const streams::Place* find(const std::string& name) const;
 
   const TensorMap& state_;

@@ -6,14 +6,10 @@
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/convert/convertible.h"
 #include "equivalence/coordinates/pairs.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
-
-using streams::Form;
-using streams::Role;
 
 bool same_bytes(const Tensor& x, const Tensor& y) {
   if (x.dtype() != y.dtype() || !(x.shape() == y.shape())) return false;
@@ -39,18 +35,11 @@ std::string not_finite(const TensorMap& state) {
   return {};
 }
 
-std::string not_convertible(const TensorMap& state, const streams::Placement& layout) {
-  try {
-    check_convertible(state, layout);
-    if (layout.form == Form::rms_norm)
-      for (const streams::Place& p : layout.places)
-        if (p.role == Role::writer)
-          check_zero_mean(p.name, detach(state.at(p.name)).to(DType::f64), p.dim, state.at(p.name).dtype());
-    return {};
-  } catch (const Error& e) {
-    const std::string what = e.what();
-    return what.substr(what.starts_with("convert: ") ? 9 : 0);
-  }
+DType coarsest(const TensorMap& state) {
+  DType found = DType::f64;
+  for (const auto& [name, tensor] : state)
+    if (is_floating(tensor.dtype()) && epsilon(tensor.dtype()) > epsilon(found)) found = tensor.dtype();
+  return found;
 }
 
 bool folded(const streams::Placement& layout) {

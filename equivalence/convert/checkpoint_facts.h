@@ -13,8 +13,8 @@ bool identical(const TensorMap& a, const TensorMap& b);
 // The first tensor that holds NaN or infinity; nothing where all are finite.
 std::string not_finite(const TensorMap& state);
 
-// Why the function may see the means of writers and the row sums of readers; nothing where it cannot.
-std::string not_convertible(const TensorMap& state, const streams::Placement& layout);
+// The coarsest floating dtype of a state; f64 where it has none.
+DType coarsest(const TensorMap& state);
 
 // Whether the layout can be that of a conversion's result, which has no gain, scale or tied head.
 bool folded(const streams::Placement& layout);

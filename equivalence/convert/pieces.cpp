@@ -1,7 +1,10 @@
 #include "equivalence/convert/pieces.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "autograd/ops/shape.h"
 #include "streams/stream.h"
@@ -42,6 +45,24 @@ class Cutter {
     return u;
   }
 
+  // The whole layout, of which this tensor alone is looked at.
+  Unit alone(const std::string& name) const {
+    Unit u{layout_, {name}};
+    const auto place = std::ranges::find(layout_.places, name, &streams::Place::name);
+    cut(u, place == layout_.places.end() ? streams::Place{.name = name} : *place);
+    return u;
+  }
+
+  // A norm's gain or bias that nobody reads through, or what the layout does not know.
+  Unit unread(const std::string& name) const {
+    Unit u = alone(name);
+    u.layout.places.clear(), u.layout.tied.clear();
+    for (streams::NormPlace& n : u.layout.norms)
+      for (std::string* other : {&n.weight, &n.bias})
+        if (*other != name) other->clear();
+    return u;
+  }
+
   bool is_bias(const streams::Place& p) const { return p.role == Role::neutral && biases_.contains(p.name); }
 
  private:
@@ -57,7 +78,6 @@ class Cutter {
       return;
     }
     u.slices = t.size(u.axis);
-    if (p.role == Role::writer) u.rows = t.numel() / t.size(p.dim) / u.slices;
     u.block = std::max(int64_t{1}, elements_ / (t.numel() / u.slices));
   }
 
@@ -67,26 +87,117 @@ class Cutter {
   std::set<std::string> biases_;
 };
 
+// What a unit is to another checkpoint.
+std::vector<std::string> called(const Unit& u) {
+  std::vector<std::string> names = {u.names.front()};
+  for (const streams::Place& p : u.layout.places)
+    if (p.name == names.front()) names.push_back(p.bias);
+  for (const streams::Layout::Tied& t : u.layout.tied)
+    if (t.table == u.names.front()) names.insert(names.end(), {t.weight, t.bias});
+  std::erase(names, "");
+  return names;
+}
+
 }  // namespace
 
 std::vector<Unit> units_of(const TensorMap& outline, const streams::Placement& layout, int64_t elements) {
   const Cutter cutter(outline, layout, elements);
   std::vector<Unit> units;
-  for (const streams::Place& p : layout.places)
-    if (!cutter.is_bias(p)) units.push_back(cutter.unit(p));
+  std::set<std::string> taken;
+  for (const streams::Place& p : layout.places) {
+    if (cutter.is_bias(p)) continue;
+    units.push_back(cutter.unit(p));
+    taken.insert(units.back().names.begin(), units.back().names.end());
+  }
+  for (const auto& [name, _] : outline)
+    if (!taken.contains(name)) units.push_back(cutter.unread(name));
   return units;
 }
 
-Piece piece_of(const Unit& u, const TensorMap& tensors, int64_t begin, int64_t end) {
-  Piece piece{{}, u.layout};
-  if (u.axis >= 0)
-    for (streams::Place& p : piece.layout.places)
-      for (int64_t* row : {&p.blind_begin, &p.blind_end}) *row = std::clamp(*row - begin, int64_t{0}, end - begin);
-  for (const std::string& name : u.names) {
-    const Tensor& t = tensors.at(name);
-    const bool first = name == u.names.front();
-    piece.state.add(name,
-                    u.axis < 0 || !(first || name == u.bias) ? t : narrow(t, first ? u.axis : 0, begin, end - begin));
+std::vector<Unit> tensors_alone(const TensorMap& outline, const streams::Placement& layout, int64_t elements) {
+  const Cutter cutter(outline, layout, elements);
+  std::vector<Unit> units;
+  for (const auto& [name, _] : outline) units.push_back(cutter.alone(name));
+  return units;
+}
+
+bool reads(const Unit& u) {
+  return !u.layout.places.empty() && (u.layout.places.front().role == Role::reader || !u.layout.tied.empty());
+}
+bool writes(const Unit& u) { return !u.layout.places.empty() && u.layout.places.front().role == Role::writer; }
+
+bool reads(const UnitPair& pair) {
+  const auto read = [](const Unit& u) { return reads(u); };
+  return std::ranges::any_of(pair.a, read) || std::ranges::any_of(pair.b, read);
+}
+bool writes(const UnitPair& pair) {
+  const auto write = [](const Unit& u) { return writes(u); };
+  return std::ranges::any_of(pair.a, write) || std::ranges::any_of(pair.b, write);
+}
+
+std::vector<UnitPair> in_pairs(std::vector<Unit> a, std::vector<Unit> b) {
+  std::vector<UnitPair> pairs;
+  std::map<std::string, size_t> place;  // in `pairs`, by name
+  const auto put = [&](Unit& unit, std::vector<Unit> UnitPair::*side) {
+    const std::vector<std::string> names = called(unit);
+    std::set<size_t> there;
+    for (const std::string& name : names)
+      if (const auto at = place.find(name); at != place.end()) there.insert(at->second);
+    const size_t here = there.empty() ? pairs.size() : *there.begin();
+    if (there.empty()) pairs.emplace_back();
+    for (size_t other : there) {
+      if (other == here) continue;
+      for (auto units : {&UnitPair::a, &UnitPair::b})
+        std::ranges::move(std::exchange(pairs[other].*units, {}), std::back_inserter(pairs[here].*units));
+      for (auto& [_, at] : place)
+        if (at == other) at = here;
+    }
+    for (const std::string& name : names) place[name] = here;
+    (pairs[here].*side).push_back(std::move(unit));
+  };
+  for (Unit& unit : a) put(unit, &UnitPair::a);
+  for (Unit& unit : b) put(unit, &UnitPair::b);
+  std::erase_if(pairs, [](const UnitPair& p) { return p.a.empty() && p.b.empty(); });
+  for (UnitPair& pair : pairs) {
+    std::vector<Unit*> all;
+    for (std::vector<Unit>* units : {&pair.a, &pair.b})
+      for (Unit& u : *units) all.push_back(&u);
+    const auto cut = [&](const Unit* u) { return u->axis >= 0 && u->slices == all.front()->slices; };
+    const bool alike = std::ranges::all_of(all, cut);
+    int64_t block = all.front()->block;
+    for (const Unit* u : all) block = std::min(block, u->block);
+    for (Unit* u : all)
+      if (alike)
+        u->block = block;
+      else
+        u->axis = -1, u->slices = u->block = 1;
+  }
+  return pairs;
+}
+
+Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const Slices& slices) {
+  Piece piece{{}, {}, slices};
+  const int64_t begin = slices.begin, count = slices.end - slices.begin;
+  for (const Unit& u : units) {
+    streams::Placement layout = u.layout;
+    if (u.axis >= 0)
+      for (streams::Place& p : layout.places)
+        for (int64_t* row : {&p.blind_begin, &p.blind_end}) *row = std::clamp(*row - begin, int64_t{0}, count);
+    for (const std::string& name : u.names) {
+      if (piece.state.find(name)) continue;
+      const Tensor& t = tensors.at(name);
+      const bool first = name == u.names.front();
+      piece.state.add(name, u.axis < 0 || !(first || name == u.bias) ? t : narrow(t, first ? u.axis : 0, begin, count));
+    }
+    if (&u == &units.front()) {
+      piece.layout = std::move(layout);
+      continue;
+    }
+    std::ranges::move(layout.places, std::back_inserter(piece.layout.places));
+    std::ranges::move(layout.tied, std::back_inserter(piece.layout.tied));
+    for (size_t i = 0; i < layout.norms.size(); ++i)  // each has all norms
+      if (piece.layout.norms[i].weight.empty() && piece.layout.norms[i].bias.empty())
+        piece.layout.norms[i] = std::move(layout.norms[i]);
   }
   return piece;
 }

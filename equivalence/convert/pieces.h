@@ -2,32 +2,75 @@
 // conversion does to a slice along the stream depends on no other slice.
 #pragma once
 
-#include "streams/placement.h"
+#include <algorithm>
+
 #include "io/lazy_state.h"
+#include "streams/placement.h"
 
 namespace isonorm::equivalence {
 
 // Tensors that belong together: a writer and its layer scale; a reader, its bias and its norm's gain and bias; a tied
-// table, its norm's and its layer scale; or one that does not touch the stream.
+// table, its norm's and its layer scale; or a tensor alone: one that does not touch the stream, or a gain that nobody reads
+// through.
 struct Unit {
   streams::Placement layout;       // of these tensors alone; other norms are there without gain and bias
   std::vector<std::string> names;  // of those that are there; the first is what the others belong to
   int axis = -1;                   // of the first: what it is cut along, its first axis that is not the stream's
   int64_t slices = 1, block = 1;   // its size along the axis, and of a piece
-  int64_t rows = 1;                // of a writer: slices along the stream in one of those
   std::string bias = {};           // that is cut with it, along dimension 0; empty where there is none
 };
 
-// The units of a checkpoint that check_layout() passes, in the order of its layout. `elements`: of a piece, at most,
-// where one slice has no more.
-std::vector<Unit> units_of(const TensorMap& outline, const streams::Placement& layout, int64_t elements);
+// Of a piece, at most, where one slice has no more: some MB in f64.
+inline constexpr int64_t kPieceElements = int64_t{1} << 18;
+
+// The units of a checkpoint that check_layout() passes, in the order of its layout.
+std::vector<Unit> units_of(const TensorMap& outline, const streams::Placement& layout,
+                           int64_t elements = kPieceElements);
+// Each tensor of any checkpoint alone, with the whole layout.
+std::vector<Unit> tensors_alone(const TensorMap& outline, const streams::Placement& layout,
+                                int64_t elements = kPieceElements);
+
+bool reads(const Unit& unit);
+bool writes(const Unit& unit);
+
+// Units of two checkpoints that become one another: units of one name, and a tied table with the head that it may be in the
+// other. All are cut alike, or not at all where they are not of one size.
+struct UnitPair {
+  std::vector<Unit> a, b;
+};
+std::vector<UnitPair> in_pairs(std::vector<Unit> a, std::vector<Unit> b);
+bool reads(const UnitPair& pair);
+bool writes(const UnitPair& pair);
+
+// Calls f(i, last) for units or pairs of them: first all but those that only read, then, with `last`, all that read, so a tied
+// table twice. Until f gives false; says whether it never did.
+template <class U, class F> bool writers_first(const std::vector<U>& units, F&& f) {
+  for (bool last : {false, true})
+    for (size_t i = 0; i < units.size(); ++i)
+      if ((last ? reads(units[i]) : writes(units[i]) || !reads(units[i])) && !f(i, last)) return false;
+  return true;
+}
+
+// Slices [begin, end) of `of`.
+struct Slices {
+  int64_t begin = 0, end = 1, of = 1;
+};
 
 struct Piece {
   TensorMap state;
   streams::Placement layout;
+  Slices slices = {};
 };
 
-// Slices [begin, end) of a unit, as views of its tensors.
-Piece piece_of(const Unit& unit, const TensorMap& tensors, int64_t begin, int64_t end);
+// Slices of a unit, or of units that are cut alike, as views of tensors.
+Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const Slices& slices);
+
+// Calls visit(slices) for one piece after another of units that are cut alike, until it gives false; says whether it never did.
+template <class F> bool each_piece(const std::vector<Unit>& units, F&& visit) {
+  const Unit& u = units.front();
+  for (int64_t begin = 0; begin < u.slices; begin += u.block)
+    if (!visit(Slices{begin, std::min(begin + u.block, u.slices), u.slices})) return false;
+  return true;
+}
 
 }  // namespace isonorm::equivalence

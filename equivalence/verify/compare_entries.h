@@ -4,9 +4,8 @@
 
 #include <optional>
 
-#include "equivalence/convert/canonical.h"
-#include "equivalence/coordinates/pairs.h"
-#include "streams/stream.h"
+#include "equivalence/convert/pieces.h"
+#include "equivalence/verify/compare_rows.h"
 
 namespace isonorm::equivalence {
 
@@ -26,21 +25,36 @@ struct EntryComparison {
   bool same() const { return relation != Relation::none; }
 };
 
-// Every entry of every tensor of A and B. With e the bound on one rounding of the stored values, carried to canonical
-// coordinates, an entry may differ by e_B (A counts as exact), by e_A, or by e_A + e_B, all entries by the same rule.
-// Where none holds, A is converted to each form with the dtypes that it has, and what that gives counts as exact, but
-// that one value of a slice may have been rounded the other way; then B. The f64 arithmetic of conversion and
-// comparison counts as 2 sqrt(d) roundings of the largest sum of terms in the slice, of both: the error of a sum of d
-// terms is above lambda sqrt(d) roundings with a probability of at most 2 exp(-lambda^2 / 2) (Higham & Mary, 2019); it
-// matters in f64 files alone. Tensors that do not touch the stream and eps are compared to the last bit, the finer
-// dtype rounded to the coarser. Where one of the two is not convertible, tensors are compared as they are stored.
-// Throws where a state does not fit its layout.
-EntryComparison compare_entries(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
-                                const streams::Placement& layout_b);
+// A and B piece by piece: every entry of every tensor. With e the bound on one rounding of the stored values, carried to
+// canonical coordinates, an entry may differ by e_B (A counts as exact), by e_A, or by e_A + e_B, all entries by the same
+// rule. The f64 arithmetic of conversion and comparison counts as 2 sqrt(d) roundings of the largest sum of terms in the slice,
+// of both: the error of a sum of d terms is above lambda sqrt(d) roundings with a probability of at most
+// 2 exp(-lambda^2 / 2) (Higham & Mary, 2019); it matters in f64 files alone. Tensors that do not touch the stream and eps
+// are compared to the last bit, the finer dtype rounded to the coarser.
+class EntryCheck {
+ public:
+  // centred: both are convertible, which frees them of what their function does not see; else tensors are compared as stored.
+  explicit EntryCheck(bool centred = true) : centred_(centred) {}
 
-// The same of two states that are finite and convertible, or of pieces of such states (pieces.h), without the forms
-// that might lie between them: what a conversion is held to.
-EntryComparison compare_convertible(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
-                                    const streams::Placement& layout_b);
+  // Two pieces that are finite and become one another. Throws where one does not fit its layout.
+  void add(const Piece& a, const Piece& b);
+  EntryComparison result() const;
+
+  bool comparable() const { return result_.comparable; }
+  // Whether B is A rounded once, but that one value of each slice of A may have been rounded the other way.
+  bool through() const { return result_.comparable && rows_.shares.through <= 1; }
+  double through_share() const { return rows_.shares.through; }
+  // Whether rounding in a form between the two may explain what differs: at most (1 + ln d) half ulps of an entry (what
+  // a row of Q sums to), d of the one that crms_norm does not store.
+  bool may_have_come_through() const { return result_.comparable && rows_.shares.between <= 1; }
+
+ private:
+  class Comparer;
+
+  bool centred_;
+  EntryComparison result_{};  // what is found so far, but for what the shares say
+  RowFindings rows_;
+  bool identical_ = true;
+};
 
 }  // namespace isonorm::equivalence

@@ -8,33 +8,29 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/verify/reader_check.h"
+#include "equivalence/verify/stream_check.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-using Relation = EntryComparison::Relation;
+// Of the pieces of a result, those of what it was made of beside them.
+struct Check {
+  EntryCheck entries;
+  ReaderCheck readers;
 
-constexpr int kNumberBits = 20;  // of the number of a piece within its unit
-
-bool reads(const Unit& u) { return u.layout.places.front().role == streams::Role::reader || !u.layout.tied.empty(); }
-bool writes(const Unit& u) { return u.layout.places.front().role == streams::Role::writer; }
-
-// What was found about a piece, beside what was about those before it.
-void add(EntryComparison& all, const EntryComparison& piece) {
-  if (all.relation == Relation::none && !all.reason.empty()) return;
-  if (piece.relation != Relation::second_rounded)
-    all = piece, all.relation = Relation::none;
-  else
-    all.relation = piece.relation, all.share = std::max(all.share, piece.share);
-}
-
-std::vector<std::string> writers_of(const streams::Placement& layout) {
-  std::vector<std::string> names;
-  for (const streams::Place& p : layout.places)
-    if (p.role == streams::Role::writer) names.push_back(p.name);
-  return names;
-}
+  explicit Check(const streams::Placement& layout) : readers(layout, layout) {}
+  void add(const Piece& before, const Piece& after, bool last, bool again) {
+    if (!again) entries.add(before, after);
+    if (!entries.comparable()) return;
+    last ? readers.read(before, after) : readers.write(before, after);
+  }
+  ConversionFindings result() const {
+    ConversionFindings found;
+    found.entries = entries.result(), found.readers = readers.result(&found.deviations);
+    return found;
+  }
+};
 
 }  // namespace
 
@@ -58,60 +54,40 @@ FileConversion::FileConversion(LazyState file, streams::Placement layout, stream
     }
 }
 
-// Calls visit(piece, its slices of the writer) until that gives false, and says whether it never did.
-template <class F> bool FileConversion::each_piece(size_t unit, F&& visit) const {
-  const Unit& u = units_[unit];
+template <class F> bool FileConversion::each_piece_of(size_t unit, F&& visit) const {
+  const std::vector<Unit> one = {units_[unit]};
   TensorMap tensors;
-  for (const std::string& name : u.names) tensors.add(name, file_.read(name));
-  for (int64_t begin = 0; begin < u.slices; begin += u.block)
-    if (!visit(piece_of(u, tensors, begin, std::min(begin + u.block, u.slices)),
-               Slices{begin * u.rows, u.slices * u.rows}))
-      return false;
-  return true;
+  for (const std::string& name : one[0].names) tensors.add(name, file_.read(name));
+  return each_piece(one, [&](const Slices& slices) { return visit(piece_of(one, tensors, slices)); });
 }
 
 bool FileConversion::check(const std::function<bool()>& go_on) {
   NoGrad no_grad;
   const bool rounds = dtype_.value_or(coarsest(file_.outline)) != DType::f64;
-  if (rounds) stored_.emplace();
-  ReaderCheck exact(writers_of(layout_)), stored(writers_of(layout_));
+  Check exact(layout_), stored(layout_);
   ZeroMeans means;
-  for (size_t u = 0; u < units_.size(); ++u) {
-    uint64_t number = uint64_t{u} << kNumberBits;
-    const bool done = each_piece(u, [&](const Piece& p, Slices where) {
+  const bool done = writers_first(units_, [&](size_t u, bool last) {
+    const bool again = last && writes(units_[u]);
+    const bool whole = each_piece_of(u, [&](const Piece& p) {
       if (!go_on()) return false;
-      check_values(p.state, p.layout);
-      const TensorMap before = centred(p.state, p.layout);
+      if (!again) check_values(p.state, p.layout);
+      const Piece before{centred(p.state, p.layout), p.layout, p.slices};
       const Conversion c = convert_piece(p.state, p.layout, to_, dtype_, means);
-      note(u, c);
-      add(exact_.entries, compare_convertible(before, p.layout, c.exact, c.layout));
-      if (rounds) add(stored_->entries, compare_convertible(before, p.layout, c.state, c.layout));
-      if (!writes(units_[u])) return true;
-      exact.write(before, p.layout, c.exact, c.layout, number, where);
-      if (rounds) stored.write(before, p.layout, c.state, c.layout, number, where);
-      ++number;
+      if (!again) note(u, c);
+      exact.add(before, {c.exact, c.layout, p.slices}, last, again);
+      if (rounds) stored.add(before, {c.state, c.layout, p.slices}, last, again);
       return true;
     });
-    if (!done) return false;
-    if (const auto mean = means.find(units_[u].names.front()); mean != means.end())
+    if (const auto mean = means.find(units_[u].names.front()); whole && mean != means.end())
       mean->second.check_writer(mean->first);
-  }
-  for (size_t u = 0; u < units_.size(); ++u) {
-    if (!reads(units_[u])) continue;
-    uint64_t number = uint64_t{u} << kNumberBits;
-    const bool done = each_piece(u, [&](const Piece& p, Slices) {
-      if (!go_on()) return false;
-      const TensorMap before = centred(p.state, p.layout);
-      const Conversion c = convert_piece(p.state, p.layout, to_, dtype_, means);
-      exact.read(before, p.layout, c.exact, c.layout, number);
-      if (rounds) stored.read(before, p.layout, c.state, c.layout, number);
-      ++number;
-      return true;
-    });
-    if (!done) return false;
-  }
-  exact_.readers = exact.result(&exact_.deviations);
-  if (rounds) stored_->readers = stored.result(&stored_->deviations);
+    return whole;
+  });
+  if (!done) return false;
+  exact_ = exact.result();
+  if (rounds) stored_ = stored.result();
+  const auto in_order = [&](const std::string& a, const std::string& b) { return made_.at(a).unit < made_.at(b).unit; };
+  std::ranges::stable_sort(order_, in_order);
+  std::ranges::stable_sort(changes_, in_order, &TensorChange::name);
   for (TensorChange& t : changes_) {
     t.after = made_.at(t.name).shape;
     if (const Tensor* old = file_.outline.find(t.name)) t.before = old->shape();
@@ -171,7 +147,7 @@ Tensor FileConversion::make(const std::string& name, bool rounded) const {
   Tensor whole;
   int64_t reached = 0;
   ZeroMeans means;
-  each_piece(m.unit, [&](const Piece& p, Slices) {
+  each_piece_of(m.unit, [&](const Piece& p) {
     const Conversion c = convert_piece(p.state, p.layout, to_, dtype_, means);
     const Tensor& part = (rounded ? c.state : c.exact).at(name);
     if (m.axis < 0) {

@@ -10,11 +10,7 @@
 namespace isonorm::equivalence {
 
 // What was found about the result, in f64 before rounding or as it is stored.
-struct ConversionFindings {
-  EntryComparison entries;                        // of second_rounded alone is it the same
-  Agreement readers;                              // of random rows
-  std::map<std::string, double> deviations = {};  // of each tensor, in what the readers see
-
+struct ConversionFindings : StateComparison {
   bool same() const { return entries.relation == EntryComparison::Relation::second_rounded && readers.same(); }
 };
 
@@ -23,9 +19,9 @@ class FileConversion {
   // As convert(), in pieces of so many elements. Throws what can be said by names and shapes alone; what needs the
   // elements, check() throws.
   FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<DType> dtype = {},
-                 int64_t elements = int64_t{1} << 19);
+                 int64_t elements = kPieceElements);
 
-  // Converts every piece and compares it with what it was made of, by the rules of verify_streams(). False where
+  // Converts every piece and compares it with what it was made of, by the rules of compare_states(). False where
   // go_on() was, between two pieces; then nothing is known.
   bool check(const std::function<bool()>& go_on);
   // Puts the result into the order of `outline`, which may have biases that were not made: they are zeros of `dtype`.
@@ -53,7 +49,7 @@ class FileConversion {
     How how = How::converted;
   };
 
-  template <class F> bool each_piece(size_t unit, F&& visit) const;
+  template <class F> bool each_piece_of(size_t unit, F&& visit) const;
   void note(size_t unit, const Conversion& piece);
   Tensor make(const std::string& name, bool rounded) const;
   LazyState made(bool rounded) const;

@@ -1,63 +1,189 @@
 #include "equivalence/verify/reader_check.h"
 
+#include <algorithm>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "equivalence/convert/canonical.h"
+#include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/coordinates/pairs.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-constexpr uint64_t kSeed = 2305;  // of the rows
-constexpr int kPieceBits = 32;    // of a generator's offset: a piece has its own blocks
+using streams::Role;
+
+constexpr uint64_t kSeed = 2305;  // of what readers give; the norms and each writer have the next ones
+constexpr int kSliceBits = 20;    // of a generator's offset: a slice has its own blocks
+constexpr int64_t kSamples = 3;   // combinations of a writer's slices, and of what a reader gives
+constexpr TensorOptions kF64{DType::f64};
+
+const streams::Place* find_writer(const streams::Placement& layout, const std::string& name) {
+  for (const streams::Place& p : layout.places)
+    if (p.role == Role::writer && p.name == name) return &p;
+  return nullptr;
+}
+
+uint64_t begin_of(const Piece& p) { return static_cast<uint64_t>(p.slices.begin) << kSliceBits; }
+
+// -1 and 1 at random.
+Tensor signs(int64_t n, Generator& generator) {
+  return 2 * randint(0, 2, {n}, kCpu, generator).to(DType::f64) + -1.0;
+}
+
+// By how much a control moves numbers of a tensor, relative to them.
+double step(const Piece& piece, const Piece& partner, const std::string& name) {
+  const Tensor* other = partner.state.find(name);
+  const double own = epsilon(piece.state.at(name).dtype());
+  return other && is_floating(other->dtype()) ? std::max(own, epsilon(other->dtype())) : own;
+}
+
+// Random combinations of n slices, then the same with the signs of the slices turned as each control has them.
+Tensor combinations(int64_t n, Generator& generator) {
+  const Tensor factors = randn({kSamples, n}, kF64, generator);
+  std::vector<Tensor> all = {factors};
+  for (uint64_t i = 0; i < kControls; ++i) all.push_back(factors * signs(n, generator));
+  return cat(all, 0);
+}
+
+// Combinations of slices x [n, d], as they are and moved: [kSamples, d].
+template <class Copies> Copies combined(const Tensor& factors, const Tensor& x, double step, Generator& generator) {
+  const Tensor all = matmul(factors, x);
+  Copies copies;
+  copies[0] = narrow(all, 0, 0, kSamples);
+  for (size_t i = 1; i < copies.size(); ++i)
+    copies[i] = copies[0] + narrow(all, 0, static_cast<int64_t>(i) * kSamples, kSamples) * signs(x.size(1), generator) * step;
+  return copies;
+}
 
 }  // namespace
 
-ReaderCheck::ReaderCheck(const std::vector<std::string>& writers)
-    : pair_(writers, kSeed),
-      moved_a_(kControls, StreamComparison(writers, kSeed)),
-      moved_b_(kControls, StreamComparison(writers, kSeed)) {}
+ReaderCheck::ReaderCheck(const streams::Placement& a, const streams::Placement& b) {
+  for (const streams::Place& p : a.places)
+    if (p.role == Role::writer && find_writer(b, p.name)) writers_.push_back(p.name);
+  check(!writers_.empty(), "stream check: the two have no writer in common");
+  a_.written.resize(writers_.size()), b_.written.resize(writers_.size());
+}
 
-// Calls f(i, a moved, b moved) for every control.
-template <class F> void ReaderCheck::moved(const TensorMap& a, const TensorMap& b, uint64_t piece, F&& f) {
-  for (const TensorMap* state : {&a, &b})
-    if (const DType d = coarsest(*state); epsilon(d) > epsilon(dtype_)) dtype_ = d;
-  for (size_t i = 0; i < kControls; ++i) {
-    Generator of_a{i + 1, piece << kPieceBits}, of_b = of_a;
-    f(i, moved_by_rounding(a, b, of_a), moved_by_rounding(b, a, of_b));
+void ReaderCheck::note(const Piece& a, const Piece& b) {
+  for (const Piece* piece : {&a, &b})
+    if (const DType d = coarsest(piece->state); epsilon(d) > epsilon(dtype_)) dtype_ = d;
+}
+
+void ReaderCheck::write(const Piece& a, const Piece& b) {
+  NoGrad no_grad;
+  note(a, b);
+  for (size_t w = 0; w < writers_.size(); ++w) {
+    const std::string& name = writers_[w];
+    const streams::Place *p = find_writer(a.layout, name), *q = find_writer(b.layout, name);
+    if (!p || !q) continue;
+    Generator generator{kSeed + 2 + w, begin_of(a)};
+    const Tensor factors = combinations(a.state.at(name).numel() / a.state.at(name).size(p->dim), generator);
+    const auto add = [&](Side& side, const Piece& own, const Piece& partner, const streams::Place& place) {
+      Copies found = combined<Copies>(factors, by_rows(widened(own.state, name), place.dim), step(own, partner, name),
+                                      generator);
+      if (!place.scale.empty()) {
+        const Tensor scale = widened(own.state, place.scale);
+        for (size_t i = 0; i < found.size(); ++i)
+          found[i] = found[i] * (i == 0 ? scale
+                                        : scale * (1 + step(own, partner, place.scale) *
+                                                           signs(scale.numel(), generator)));
+      }
+      for (size_t i = 0; i < found.size(); ++i) {
+        Tensor& sum = side.written[w][i];
+        sum = sum.defined() ? sum + found[i] : found[i];
+      }
+    };
+    add(a_, a, b, *p), add(b_, b, a, *q);
   }
 }
 
-void ReaderCheck::write(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
-                        const streams::Placement& layout_b, uint64_t piece, Slices where) {
-  pair_.write(a, layout_a, b, layout_b, where);
-  moved(a, b, piece, [&](size_t i, const TensorMap& other_a, const TensorMap& other_b) {
-    moved_a_[i].write(a, layout_a, other_a, layout_a, where);
-    moved_b_[i].write(b, layout_b, other_b, layout_b, where);
-  });
+// The rows behind a reader's norm, of which the controls move gain and bias, too.
+const ReaderCheck::Copies& ReaderCheck::Side::behind_norm(const Piece& piece, const StreamReader& reader,
+                                                          const Piece& partner) {
+  if (!rows[0].defined())
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::vector<Tensor> all;
+      Tensor sum;
+      for (Copies& of_writer : written)
+        all.push_back(std::move(of_writer[i])), sum = sum.defined() ? sum + all.back() : all.back();
+      all.push_back(sum), rows[i] = cat(all, 0);
+    }
+  if (norm == reader.norm && normalised[0].defined()) return normalised;
+  norm = reader.norm;
+  const streams::NormPlace& place = norm_of(piece.layout, reader);
+  Generator generator{kSeed + 1, 0};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    TensorMap moved;
+    for (const std::string* name : {&place.weight, &place.bias})
+      if (!name->empty()) {
+        const Tensor x = widened(piece.state, *name);
+        moved.add(*name, i == 0 ? x : x * (1 + step(piece, partner, *name) * signs(x.numel(), generator)));
+      }
+    normalised[i] = equivalence::normalised(moved, piece.layout, place, rows[i]);
+  }
+  return normalised;
 }
 
-void ReaderCheck::read(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
-                       const streams::Placement& layout_b, uint64_t piece) {
-  pair_.read(a, layout_a, b, layout_b);
-  moved(a, b, piece, [&](size_t i, const TensorMap& other_a, const TensorMap& other_b) {
-    moved_a_[i].read(a, layout_a, other_a, layout_a);
-    moved_b_[i].read(b, layout_b, other_b, layout_b);
-  });
+void ReaderCheck::read(const Piece& a, const Piece& b) {
+  NoGrad no_grad;
+  note(a, b);
+  const std::vector<StreamReader> readers_a = readers_of(a.state, a.layout), readers_b = readers_of(b.state, b.layout);
+  check(!readers_a.empty() && readers_a.size() == readers_b.size(),
+        "stream check: the two do not have the same readers: ", readers_a.size(), " and ", readers_b.size());
+  for (const StreamReader& reader : readers_a) {
+    const auto partner = std::ranges::find(readers_b, reader.name, &StreamReader::name);
+    check(partner != readers_b.end(), "stream check: there is no reader '", reader.name, "' in the second");
+    Generator generator{kSeed, begin_of(a)};
+    const Tensor factors = combinations(reader.weight.size(0), generator);
+    const auto see = [&](Side& side, const Piece& own, const Piece& other, const StreamReader& of) {
+      const Copies& x = side.behind_norm(own, of, other);
+      const Copies weights = combined<Copies>(factors, of.weight, step(own, other, of.tensor), generator);
+      Copies y, biases;
+      if (of.bias.defined())
+        biases = combined<Copies>(factors, reshape(of.bias, {of.bias.numel(), 1}), step(own, other, of.bias_tensor),
+                                  generator);
+      for (size_t i = 0; i < y.size(); ++i)
+        y[i] = linear(x[i], weights[i], of.bias.defined() ? flatten(biases[i]) : Tensor());
+      return y;
+    };
+    const Copies of_a = see(a_, a, b, reader), of_b = see(b_, b, a, *partner);
+    Seen& s = seen_[reader.name];
+    for (size_t side = 0; side < 2; ++side) {
+      const Copies& y = side == 0 ? of_a : of_b;
+      s.scale[side] = larger(s.scale[side], largest_entry(y[0]));
+      for (size_t i = 1; i < y.size(); ++i) s.moved[side] = larger(s.moved[side], largest_entry(y[i] - y[0]));
+    }
+    const Tensor difference = of_a[0] - of_b[0];
+    s.of_writer.resize(writers_.size() + 1);
+    for (size_t w = 0; w < s.of_writer.size(); ++w)
+      s.of_writer[w] =
+          larger(s.of_writer[w], largest_entry(narrow(difference, 0, static_cast<int64_t>(w) * kSamples, kSamples)));
+  }
 }
 
 Agreement ReaderCheck::result(std::map<std::string, double>* of) const {
-  const StreamDeviation deviation = pair_.result();
-  if (of) *of = deviation.of;
-  Agreement agreement{.deviation = deviation.worst, .dtype = dtype_};
-  for (const auto* all : {&moved_a_, &moved_b_})
-    for (const StreamComparison& c : *all) agreement.control = larger(agreement.control, c.result().worst);
+  Agreement agreement{.dtype = dtype_};
+  const auto relative = [](double d, double scale) { return d == 0 ? 0 : d / scale; };
+  for (const auto& [name, s] : seen_) {
+    double whole = 0;
+    for (size_t w = 0; w < s.of_writer.size(); ++w) {
+      const double off = relative(s.of_writer[w], s.scale[0]);
+      whole = larger(whole, off);
+      if (!of || w == writers_.size()) continue;
+      double& worst = (*of)[writers_[w]];
+      worst = larger(worst, off);
+    }
+    if (of) (*of)[name] = whole;
+    agreement.deviation = larger(agreement.deviation, whole);
+    for (size_t side = 0; side < 2; ++side)
+      agreement.control = larger(agreement.control, relative(s.moved[side], s.scale[side]));
+  }
   return agreement;
-}
-
-Agreement compare_streams(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
-                          const streams::Placement& layout_b, std::map<std::string, double>* of) {
-  ReaderCheck check(writers_of(a, layout_a, b, layout_b));
-  check.write(a, layout_a, b, layout_b);
-  check.read(a, layout_a, b, layout_b);
-  return check.result(of);
 }
 
 }  // namespace isonorm::equivalence

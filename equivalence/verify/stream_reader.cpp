@@ -16,14 +16,14 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const streams::Plac
   std::vector<StreamReader> readers;
   for (const streams::Place& p : layout.places) {
     if (p.role != streams::Role::reader) continue;
-    readers.push_back({p.name, p.norm, by_rows(widened(state, p.name), p.dim), {}});
+    readers.push_back({p.name, p.norm, by_rows(widened(state, p.name), p.dim), {}, p.name, p.bias});
     if (state.find(p.bias)) readers.back().bias = flatten(widened(state, p.bias));
   }
   for (const streams::Layout::Tied& t : layout.tied) {
     Tensor table = widened(state, t.table);
     // B (I + 11^T): what reads (v, -sum v) as the table of (B, -sum B) would.
     if (layout.form == streams::Form::crms_norm) table = table + sum(table, {1}, true);
-    readers.push_back({t.weight, t.norm, table, {}});
+    readers.push_back({t.weight, t.norm, table, {}, t.table, {}});
   }
   return readers;
 }

@@ -11,7 +11,8 @@ namespace isonorm::equivalence {
 
 struct StreamReader {
   std::string name, norm;
-  Tensor weight, bias;  // [out, stored width], [out] or undefined
+  Tensor weight, bias;              // [out, stored width], [out] or undefined
+  std::string tensor, bias_tensor;  // that they are made of
 };
 
 // The readers and tied heads of a layout, of which the state has all tensors.

@@ -2,7 +2,6 @@
 #include <set>
 
 #include "autograd/ops/copy.h"
-#include "equivalence/verify/stream_check.h"
 #include "equivalence/verify/verify.h"
 #include "streams/stream.h"
 
@@ -34,9 +33,9 @@ streams::Placement layout_or_none(const nn::Module& model, const training::Model
   }
 }
 
-bool convertible(const TensorMap& state, const streams::Placement& layout) {
+bool convertible(const TensorMap& outline, const streams::Placement& layout) {
   try {
-    check_convertible(state, layout);
+    check_layout(outline, layout);
     return true;
   } catch (const Error&) {
     return false;
@@ -128,11 +127,11 @@ std::string Verification::sentence() const {
   return text(why, options.empty() ? "" : text(" Their options differ: ", options, "."));
 }
 
-Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
+Verification verify_models(const training::OpenModelFile& a, const training::OpenModelFile& b,
                            const std::vector<std::pair<std::string, Tensor>>& more, Device device) {
   const training::ModelOptions first(a.description), second(b.description);
   training::check_carried(first.transformer()), training::check_carried(second.transformer());
-  first.check_size(a.state), second.check_size(b.state);
+  first.check_size(a.state.outline), second.check_size(b.state.outline);
   Verification v;
   if (&first.row() != &second.row()) {
     v.one_kind = false;
@@ -141,9 +140,10 @@ Verification verify_models(const training::ModelFile& a, const training::ModelFi
     return v;
   }
   const std::unique_ptr<nn::Module> model_a = first.build(), model_b = second.build();
-  check_of_model("first", model_a->state_dict(), a.state), check_of_model("second", model_b->state_dict(), b.state);
+  check_of_model("first", model_a->state_dict(), a.state.outline);
+  check_of_model("second", model_b->state_dict(), b.state.outline);
   const streams::Placement layout_a = layout_or_none(*model_a, first), layout_b = layout_or_none(*model_b, second);
-  const bool forms = convertible(a.state, layout_a) && convertible(b.state, layout_b);
+  const bool forms = convertible(a.state.outline, layout_a) && convertible(b.state.outline, layout_b);
   // Those of the models: what a file leaves to a default is what another writes out.
   v.options = different_options(training::describe(*model_a), training::describe(*model_b), !forms);
   v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
@@ -170,20 +170,18 @@ void check_described(const Metadata& description, const streams::Placement& layo
           exact_decimal(n.eps));
 }
 
-Verification verify_streams(const training::ModelFile& a, const streams::Placement& layout_a,
-                            const training::ModelFile& b, const streams::Placement& layout_b) {
+Verification verify_streams(const training::OpenModelFile& a, const streams::Placement& layout_a,
+                            const training::OpenModelFile& b, const streams::Placement& layout_b) {
   check_described(a.description, layout_a);
   check_described(b.description, layout_b);
-  check_convertible(a.state, layout_a);
-  check_convertible(b.state, layout_b);
   Verification v;
   if (!a.description.empty() && !b.description.empty())
     v.options = different_options(training::ModelOptions(a.description).description(),
                                   training::ModelOptions(b.description).description(), false);
-  const TensorMap of_a = with_gains(a.state, layout_a), of_b = with_gains(b.state, layout_b);
-  v.entries = compare_entries(of_a, layout_a, of_b, layout_b);
-  if (v.entries.comparable)
-    v.outputs.emplace_back("readers of random rows", compare_streams(of_a, layout_a, of_b, layout_b));
+  const StateComparison c =
+      compare_states(with_gains(a.state, layout_a), layout_a, with_gains(b.state, layout_b), layout_b);
+  v.entries = c.entries;
+  if (v.entries.comparable && v.entries.finite) v.outputs.emplace_back("readers of random rows", c.readers);
   return v;
 }
 

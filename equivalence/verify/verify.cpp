@@ -51,8 +51,12 @@ std::unique_ptr<nn::Module> moved(const Metadata& description, const LazyState& 
 // max |x - y| and max |x| over blocks.
 struct Distance {
   double difference = 0, size = 0;
-  void add(const Tensor& x, const Tensor& y) {
-    difference = larger(difference, largest_entry(x - y)), size = larger(size, largest_entry(x));
+  void add(const std::vector<Tensor>& xs, const std::vector<Tensor>& ys) {
+    for (size_t i = 0; i < xs.size(); ++i) {
+      check(xs[i].shape() == ys[i].shape(), "verify: the first gives logits of shape ", xs[i].shape(), ", the second ",
+            ys[i].shape());
+      difference = larger(difference, largest_entry(xs[i] - ys[i])), size = larger(size, largest_entry(xs[i]));
+    }
   }
   double relative() const { return difference == 0 ? 0 : difference / size; }
 };
@@ -143,46 +147,36 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
 Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
                          const LazyState& b, const Tensor& inputs) {
   NoGrad no_grad;
-  const std::unique_ptr<nn::Module> first = loaded(description_a, a);
-  const std::unique_ptr<nn::Module> second = loaded(description_b, b);
-  std::vector<std::unique_ptr<nn::Module>> moved_a, moved_b;
-  for (uint64_t seed = 1; seed <= kControls; ++seed) {
-    moved_a.push_back(moved(description_a, a, b, seed));
-    moved_b.push_back(moved(description_b, b, a, seed));
-  }
-  const auto prepare = [&](nn::Module& model) {
-    model.to(inputs.device());
-    model.prepare_inference();  // so that weights are mapped once
+  int64_t numbers = kBlock, each = 0;  // of logits that are kept; of a row's
+  for (const auto& [name, tensor] : a.outline) numbers += tensor.numel();
+  // The logits of the rows from `begin` on, in blocks.
+  const auto outputs = [&](std::unique_ptr<nn::Module> model, int64_t begin) {
+    model->to(inputs.device());
+    model->prepare_inference();  // so that weights are mapped once
+    if (each == 0) each = std::max(int64_t{1}, (*model)(narrow(inputs, 0, 0, 1)).numel());
+    const int64_t end = std::min(inputs.size(0), begin + std::max(int64_t{1}, numbers / each));
+    std::vector<Tensor> blocks;
+    for (int64_t rows = 0; begin < end; begin += rows) {
+      rows = std::min(std::max(int64_t{1}, kBlock / each), end - begin);
+      blocks.push_back((*model)(narrow(inputs, 0, begin, rows)));
+    }
+    return blocks;
   };
-  prepare(*first), prepare(*second);
-  for (const auto* moved : {&moved_a, &moved_b})
-    for (const auto& model : *moved) prepare(*model);
   Distance distance;
   std::vector<Distance> controls(2 * kControls);
-  int64_t done = 0, rows = 1;
-  while (done < inputs.size(0)) {
-    const Tensor block = narrow(inputs, 0, done, std::min(rows, inputs.size(0) - done)), expected = (*first)(block),
-                 found = (*second)(block);
-    check(expected.shape() == found.shape(), "verify: the first gives logits of shape ", expected.shape(),
-          ", the second ", found.shape());
+  for (int64_t done = 0; done < inputs.size(0);) {
+    const std::vector<Tensor> expected = outputs(loaded(description_a, a), done);
+    for (uint64_t i = 0; i < kControls; ++i)
+      controls[2 * i].add(expected, outputs(moved(description_a, a, b, i + 1), done));
+    const std::vector<Tensor> found = outputs(loaded(description_b, b), done);
     distance.add(expected, found);
-    for (size_t i = 0; i < kControls; ++i) {
-      controls[2 * i].add(expected, (*moved_a[i])(block));
-      controls[2 * i + 1].add(found, (*moved_b[i])(block));
-    }
-    done += block.size(0);
-    rows = std::max(int64_t{1}, kBlock / std::max(int64_t{1}, expected.numel() / block.size(0)));
+    for (uint64_t i = 0; i < kControls; ++i)
+      controls[2 * i + 1].add(found, outputs(moved(description_b, b, a, i + 1), done));
+    for (const Tensor& block : expected) done += block.size(0);
   }
   Agreement agreement{.deviation = distance.relative(), .dtype = coarser(coarsest(a.outline), coarsest(b.outline))};
   for (const Distance& control : controls) agreement.control = larger(agreement.control, control.relative());
   return agreement;
-}
-
-DType coarsest(const TensorMap& state) {
-  DType found = DType::f64;
-  for (const auto& [name, tensor] : state)
-    if (is_floating(tensor.dtype()) && epsilon(tensor.dtype()) > epsilon(found)) found = tensor.dtype();
-  return found;
 }
 
 }  // namespace isonorm::equivalence

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/convert/convert.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/verify/compare_entries.h"
@@ -57,14 +58,33 @@ Tensor logits(const Metadata& description, const TensorMap& state, const Tensor&
 
 // max |logits_a - logits_b| / max |logits_a| on the same inputs, in blocks of rows; the control are two copies of
 // each with every tensor moved by an ulp of its dtype, or of its partner's in the other where that is coarser, and the
-// larger counts: the verdict does not ask which comes first. Six models of f64 are in memory. Throws where the models
-// do not take the same inputs or give logits of different shapes.
+// larger counts: the verdict does not ask which comes first. The six models run one after another: one in f64 is in memory,
+// and of two the logits of some rows, as many as the model has numbers. Throws where the models do not take the same inputs
+// or give logits of different shapes.
 Agreement compare_models(const Metadata& description_a, const LazyState& a, const Metadata& description_b,
                          const LazyState& b, const Tensor& inputs);
 
-// The same seen from the stream (stream_check.h); where `of` is not null it gets each tensor's deviation.
-Agreement compare_streams(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+// What was found about two states: every entry, and what the readers see of random rows.
+struct StateComparison {
+  EntryComparison entries;
+  Agreement readers;
+  std::map<std::string, double> deviations = {};  // of each tensor, in what the readers see
+};
+
+// The states need not fit into memory: pieces of both are compared (pieces.h), and of each state the tensors of one unit are
+// there. Each of these throws where a state does not fit its layout.
+//
+// Entries (compare_entries.h). Where no rule holds, A is converted to each form with the dtypes that it has, and what that
+// gives counts as exact, but that one value of a slice may have been rounded the other way; then B. Where one of the two is not
+// convertible, tensors are compared as they are stored.
+EntryComparison compare_entries(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
+                                const streams::Placement& layout_b);
+// Readers (reader_check.h); where `of` is not null it gets each tensor's deviation.
+Agreement compare_streams(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
                           const streams::Placement& layout_b, std::map<std::string, double>* of = nullptr);
+// Both at once; readers, where entries are comparable. Throws where what is mapped is not finite.
+StateComparison compare_states(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
+                               const streams::Placement& layout_b);
 
 // What was found about two files, and the one verdict: the same where every entry is, and every output too.
 struct Verification {
@@ -80,18 +100,15 @@ struct Verification {
 // Entries, then logits of random inputs in which every id and position occurs, then those of `more`: models run on
 // `device`, entries are compared on the CPU.
 // Throws where a description is missing or is not of its file.
-Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
+Verification verify_models(const training::OpenModelFile& a, const training::OpenModelFile& b,
                            const std::vector<std::pair<std::string, Tensor>>& more = {}, Device device = kCpu);
 // Entries, then what the readers see of random rows; options too, where both files have a description. Throws as
 // check_described and check_convertible.
-Verification verify_streams(const training::ModelFile& a, const streams::Placement& layout_a,
-                            const training::ModelFile& b, const streams::Placement& layout_b);
+Verification verify_streams(const training::OpenModelFile& a, const streams::Placement& layout_a,
+                            const training::OpenModelFile& b, const streams::Placement& layout_b);
 // Throws where the description that a file has, if any, contradicts the layout: in the form of its stream, its width or
 // its eps.
 void check_described(const Metadata& description, const streams::Placement& layout);
-
-// The coarsest floating dtype of a state; f64 where it has none.
-DType coarsest(const TensorMap& state);
 
 inline constexpr uint64_t kControls = 2;   // copies of each side with every tensor moved by an ulp
 inline constexpr int64_t kRandomRows = 4;  // of random inputs, at least

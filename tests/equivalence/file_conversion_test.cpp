@@ -84,6 +84,31 @@ TEST_CASE("conversion in pieces: what is wrong with one slice is found") {
   CHECK_FALSE(FileConversion(state, layout, Form::crms_norm, {}, 40).check([&] { return ++pieces < 4; }));
 }
 
+TEST_CASE("verify in pieces: beside pieces the tables of the two are in memory") {
+  const int64_t width = 512, rows = 20000;
+  const Tensor table = randn({100, width}, {DType::f32});
+  TensorMap names = gpt2(width, 100), outline_only;
+  for (const auto& [name, t] : names)
+    outline_only.add(name, outline(name == "wte.weight" ? Dims{rows, width} : t.shape(), t.dtype()));
+  const auto file = [&](float by) {
+    return LazyState(outline_only, [&names, &table, by](const std::string& name) {
+      if (name != "wte.weight") return names.at(name);
+      Tensor whole = isonorm::repeat(table, {rows / 100, 1});
+      whole.mutable_data<float>()[12345 * width + 6] += by;
+      return whole;
+    });
+  };
+  const streams::Placement layout = gpt2_layout(outline_only, width);
+  const int64_t largest = rows * width * 4;
+  host_allocator().reset_peak();
+  const int64_t before = host_allocator().stats().peak;
+  const StateComparison c = compare_states(file(0), layout, file(1), layout);
+  CHECK_THAT(c.entries.reason, Contains("[12345, 6] is "));
+  CHECK_FALSE(c.readers.same());
+  INFO(host_allocator().stats().peak - before << " bytes, the largest tensor has " << largest);
+  CHECK(host_allocator().stats().peak - before < 2 * largest + (int64_t{64} << 20));
+}
+
 TEST_CASE("conversion in pieces: beside the result at most twice the largest tensor is in memory") {
   const int64_t width = 512, rows = 20000;
   const Tensor table = randn({100, width}, {DType::f32});

@@ -1,7 +1,6 @@
 // Descriptions of other frameworks' checkpoints.
 #include "streams/placement.h"
 
-#include "equivalence/verify/stream_check.h"
 #include "tests/equivalence/model_files.h"
 
 namespace {
@@ -69,16 +68,16 @@ TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
   for (Form to : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
     INFO(name_of(to));
     const Conversion c = convert(state, layout, to);
-    CHECK(stream_deviation(state, layout, c.state, c.layout, 3).worst < 1e-13);
+    CHECK(compare_streams(state, layout, c.state, c.layout).deviation < 1e-13);
     CHECK(c.state.at("h.1.attn.bias").dtype() == DType::u8);
     CHECK(c.state.at("h.1.attn.c_attn.weight").shape() == Dims{to == Form::rms_norm ? 8 : 7, 24});
     // The head's bias exists because ln_f has one; the same description reads the converted file.
     CHECK(c.state.at("lm_head.bias").shape() == Dims{11});
     const streams::Placement converted = placed(c.state, kGpt2, to);
     CHECK(converted.tied.empty());
-    CHECK(stream_deviation(state, layout, c.state, converted, 3).worst < 1e-13);
+    CHECK(compare_streams(state, layout, c.state, converted).deviation < 1e-13);
     const Conversion back = convert(c.state, converted, Form::layer_norm);
-    CHECK(stream_deviation(state, layout, back.state, back.layout, 3).worst < 1e-13);
+    CHECK(compare_streams(state, layout, back.state, back.layout).deviation < 1e-13);
   }
 }
 
@@ -172,7 +171,7 @@ TEST_CASE("norms that are kept hold their gains, where others than readers see t
   json = replaced(json, "\"others\"", R"("kept": ["ln_f"], "others")");
   const streams::Placement headless = placed(state, json);
   const Conversion c = convert(state, headless, Form::rms_norm);
-  CHECK(stream_deviation(state, headless, c.state, c.layout, 3).worst < 1e-13);
+  CHECK(compare_streams(state, headless, c.state, c.layout).deviation < 1e-13);
   CHECK(largest(c.state.at("ln_f.weight") - state.at("ln_f.weight")) == 0);
   CHECK(c.state.find("h.0.ln_1.weight") == nullptr);
   CHECK_THROWS_WITH(convert(state, headless, Form::crms_norm),
@@ -189,7 +188,7 @@ TEST_CASE("norms that are kept hold their gains, where others than readers see t
   streams::Placement none = placed(state);
   for (streams::NormPlace& n : none.norms) n.folds = false;
   const Conversion unfolded = convert(state, none, Form::rms_norm);
-  CHECK(stream_deviation(state, none, unfolded.state, unfolded.layout, 3).worst < 1e-13);
+  CHECK(compare_streams(state, none, unfolded.state, unfolded.layout).deviation < 1e-13);
   CHECK(unfolded.state.size() == state.size() + 1);  // the head
   for (const auto& [name, tensor] : state) {
     INFO(name);
@@ -241,5 +240,5 @@ TEST_CASE("norms without gain and bias are known by their readers") {
   CHECK(layout.norms[0].name == "norm.0");
   CHECK(layout.norms[0].eps == 1e-12);
   const Conversion c = convert(state, layout, Form::crms_norm);
-  CHECK(stream_deviation(state, layout, c.state, c.layout, 3).worst < 1e-13);
+  CHECK(compare_streams(state, layout, c.state, c.layout).deviation < 1e-13);
 }

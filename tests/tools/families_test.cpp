@@ -12,6 +12,7 @@
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 namespace fs = std::filesystem;
 
 namespace {
@@ -52,6 +53,7 @@ TEST_CASE("families: each folder converts, and what its program computed agrees;
     const nlohmann::json config = nlohmann::json::parse(read(f / name + "/config.json"));
     CHECK(config["isonorm"]["form"] == "rms_norm");
     CHECK(config["tie_word_embeddings"] == false);
+    CHECK_THAT(f.succeeds("verify -q " + folder + " @" + name).out, Contains(name + ": rms_norm, verified."));
     if (!fs::exists(rows)) continue;
     nlohmann::json spec = nlohmann::json::parse(f.succeeds("spec " + folder).out);
     for (auto& norm : spec["norms"]) (norm.is_object() ? norm["eps"] : norm) = 1e-3;
@@ -80,6 +82,47 @@ TEST_CASE("families: with --fold none the names are those of the source and the 
   f.refuses("convert " + folder + " @out --to rms_norm", 3, "it is there already");
   f.refuses("convert " + folder + " @crms --to crms_norm --fold none", 3, "is to keep its gain of 12 entries");
   CHECK_FALSE(fs::exists(f / "crms"));
+}
+
+TEST_CASE("families: verify takes folders as what they say that they are") {
+  const Folder f;
+  const std::string folder = (kFamilies / "gpt2").string();
+  f.succeeds("convert " + folder + " @rms --to rms_norm -q");
+  f.succeeds("convert " + folder + " @crms --to crms_norm -q --max-shard-size 4KB");
+  f.succeeds("convert " + folder + " @kept --to rms_norm --fold none -q");
+  for (const std::string& pair : {folder + " @crms", folder + " @kept", std::string("@crms @rms"), folder + " " + folder,
+                                  folder + " @rms/model.safetensors"})
+    CHECK_THAT(f.succeeds("verify -q " + pair).out, StartsWith("Same: ") && Contains(", verified."));
+
+  const nlohmann::json good = nlohmann::json::parse(read(f / "rms/config.json"));
+  const auto with = [&](auto&& change) {
+    nlohmann::json config = good;
+    change(config);
+    write_text(f / "rms/config.json", config.dump());
+    return "verify " + folder + " @rms";
+  };
+  CHECK_THAT(f.gives(1, with([](auto& c) { c["n_head"] = 4; })).out,
+             StartsWith("entries") && Contains("Their options differ: n_head '"));
+  f.succeeds(with([](auto& c) { c["resid_pdrop"] = 0.5; }));
+  f.refuses(with([](auto& c) { c["isonorm"]["form"] = "crms_norm"; }), 3, "as the stream of crms_norm has");
+  f.refuses(with([](auto& c) { c["isonorm"]["fold"] = "none"; }), 3, "has a gain, and here is none");
+  f.refuses(with([](auto& c) { c["isonorm"]["rotated"] = true; }), 3, "expected form, fold and norms");
+  f.refuses(with([](auto& c) { c["isonorm"]["norms"] = {"ln_f"}; }), 3, "other norms");
+  f.refuses(with([](auto& c) { c.erase("isonorm"); }), 3, "has a gain, and here is none");
+  const std::string own_code = with([](auto& c) { c["auto_map"] = {{"AutoModel", "code.Model"}}; });
+  CHECK_THAT(f.gives(1, own_code).out, Contains("Their options differ: auto_map"));
+
+  write_text(f / "rms/config.json", good.dump());
+  TensorMap state = load_safetensors(f / "rms/model.safetensors");
+  TensorMap changed;
+  for (const auto& [name, tensor] : state) {
+    Tensor copy = empty(tensor.shape(), {tensor.dtype()});
+    copy_into(copy, tensor);
+    if (name == "lm_head.weight") copy.mutable_data<float>()[5] *= 1.001F;
+    changed.add(name, copy);
+  }
+  save_safetensors(f / "rms/model.safetensors", changed);
+  CHECK_THAT(f.gives(1, "verify " + folder + " @rms").out, Contains("Different: ") && Contains("lm_head.weight[0, 5]"));
 }
 
 TEST_CASE("families: shards are written with an index and read by it; an index that lies is refused") {

@@ -1,0 +1,116 @@
+#include "equivalence/verify/compare_rows.h"
+
+#include <cmath>
+#include <vector>
+
+#include "core/system/parallel.h"
+#include "equivalence/verify/flipped_value.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+constexpr int64_t kGrain = 64;  // rows of a block, at most
+
+class RowComparer {
+ public:
+  RowComparer(const std::string& name, const RowRules& rules) : name_(name), rules_(rules) {}
+
+  void compare(int64_t row, const Carried& x, const Carried& y) {
+    const size_t n = x.value.size();
+    if (row >= rules_.blind[0] && row < rules_.blind[1]) {
+      found_.blind = found_.blind || beyond_rounding(x, y);
+      return;
+    }
+    found_.entries += static_cast<int64_t>(n);
+    double size_x = 0, size_y = 0, total = 0;
+    for (size_t i = 0; i < n; ++i) {
+      size_x = std::max(size_x, x.size[i]), size_y = std::max(size_y, y.size[i]);
+      total += std::abs(x.value[i] - y.value[i]);
+    }
+    if (total == 0) return;
+    const double f64 = rules_.arithmetic * (size_x + size_y) + static_cast<double>(n) * smallest_step(DType::f64);
+    Shares row_shares;
+    if (total < INFINITY)
+      for (size_t i = 0; i < n; ++i) {
+        const double difference = std::abs(x.value[i] - y.value[i]), of_x = x.rounding[i], of_y = y.rounding[i] + f64;
+        row_shares.second = std::max(row_shares.second, difference / of_y);
+        row_shares.first = std::max(row_shares.first, difference / (of_x + f64));
+        row_shares.both = std::max(row_shares.both, difference / (of_x + of_y));
+        row_shares.through = std::max(row_shares.through, difference / (of_y + x.flip));
+      }
+    else
+      row_shares.second = row_shares.first = row_shares.both = row_shares.through = INFINITY;
+    if (row_shares.second > 1) {
+      beyond_.clear();
+      for (size_t i = 0; i < n; ++i)
+        beyond_.push_back(std::max(0.0, std::abs(x.value[i] - y.value[i]) - y.rounding[i] - f64));
+      row_shares.through = std::max(row_shares.through, flipped_share(beyond_, x.flip, rules_.form, rules_.role));
+    }
+    found_.shares.add(row_shares);
+    if (row_shares.both > 1) take_down(row, x, y, f64, size_x + size_y);
+  }
+
+  const RowFindings& found() const { return found_; }
+
+ private:
+  bool beyond_rounding(const Carried& x, const Carried& y) const {
+    for (size_t i = 0; i < x.value.size(); ++i)
+      if (std::abs(x.value[i] - y.value[i]) >
+          x.rounding[i] + y.rounding[i] + rules_.arithmetic * (std::abs(x.value[i]) + std::abs(y.value[i])))
+        return true;
+    return false;
+  }
+
+  // The entries of a row that rounding both does not explain.
+  void take_down(int64_t row, const Carried& x, const Carried& y, double f64, double size) {
+    const size_t n = x.value.size();
+    double largest = 0;
+    for (size_t i = 0; i < n; ++i) largest = larger(largest, std::max(std::abs(x.value[i]), std::abs(y.value[i])));
+    for (size_t i = 0; i < n; ++i) {
+      const double difference = std::abs(x.value[i] - y.value[i]), bound = x.rounding[i] + y.rounding[i] + f64;
+      if (share(difference, bound) <= 1) continue;
+      const double halves = i + 1 == n ? static_cast<double>(n) : 2 + std::log(static_cast<double>(n));
+      found_.shares.between =
+          std::max(found_.shares.between, share(difference, bound + halves * rules_.coarsest / 2 * size));
+      ++found_.differing;
+      const double deviation = difference / largest;
+      if (found_.largest && !(deviation > found_.largest->deviation)) continue;
+      const int64_t at = rules_.first_row + row;
+      found_.largest = EntryPlace{name_, n > 1 ? Dims{at, static_cast<int64_t>(i)} : Dims{at}, y.value[i], x.value[i],
+                                  deviation};
+    }
+  }
+
+  const std::string& name_;
+  const RowRules& rules_;
+  RowFindings found_;
+  std::vector<double> beyond_;  // of each entry of a row: what rounding the second does not explain
+};
+
+}  // namespace
+
+void RowFindings::add(const RowFindings& other) {
+  shares.add(other.shares);
+  entries += other.entries, differing += other.differing, blind = blind || other.blind;
+  if (other.largest && (!largest || other.largest->deviation > largest->deviation)) largest = other.largest;
+}
+
+RowFindings compare_rows(const std::string& name, const Canonical::Rows& a, const Canonical::Rows& b,
+                         const RowRules& rules) {
+  const Partition blocks = even_blocks(a.shape()[0], kGrain);
+  std::vector<RowFindings> found(static_cast<size_t>(blocks.count));
+  parallel_for(blocks, [&](int64_t begin, int64_t end, int64_t block) {
+    RowComparer comparer(name, rules);
+    Carried x, y;
+    for (int64_t row = begin; row < end; ++row) {
+      a.read(row, x), b.read(row, y);
+      comparer.compare(row, x, y);
+    }
+    found[static_cast<size_t>(block)] = comparer.found();
+  });
+  RowFindings all;
+  for (const RowFindings& f : found) all.add(f);
+  return all;
+}
+
+}  // namespace isonorm::equivalence

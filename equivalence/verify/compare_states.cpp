@@ -1,0 +1,184 @@
+// Two states that need not fit into memory, compared piece by piece (verify.h).
+#include <optional>
+
+#include "autograd/grad_mode.h"
+#include "equivalence/convert/convertible.h"
+#include "equivalence/verify/reader_check.h"
+#include "equivalence/verify/stream_reader.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using streams::Form;
+using streams::Role;
+
+struct Side {
+  const char* which;
+  const LazyState& state;
+  const streams::Placement& layout;
+
+  // Why the layout has no other coordinates, as far as names and shapes tell; nothing where it has.
+  std::string not_convertible() const {
+    return why([&] { check_layout(state.outline, layout); });
+  }
+  // As far as the means of its writers tell, all of which were seen.
+  std::string not_zero_mean(const ZeroMeans& means) const {
+    return why([&] {
+      for (const auto& [name, mean] : means) mean.check_writer(name);
+    });
+  }
+
+ private:
+  template <class F> static std::string why(F&& check) {
+    try {
+      check();
+      return {};
+    } catch (const Error& e) {
+      const std::string what = e.what();
+      return what.substr(what.starts_with("convert: ") ? 9 : 0);
+    }
+  }
+};
+
+std::vector<Unit> units(const Side& side, bool centred) {
+  return centred ? units_of(side.state.outline, side.layout) : tensors_alone(side.state.outline, side.layout);
+}
+
+// The tensors of a side of a pair, and pieces of them; of none, what the layout says of none.
+struct Tensors {
+  Tensors(const Side& side, const std::vector<Unit>& units) : side(side), units(units) {
+    for (const Unit& u : units)
+      for (const std::string& name : u.names)
+        if (!held.find(name)) held.add(name, side.state.read(name));
+  }
+  Piece piece(const Slices& slices) const {
+    if (!units.empty()) return piece_of(units, held, slices);
+    Piece none{{}, side.layout, slices};
+    none.layout.places.clear(), none.layout.tied.clear();
+    for (streams::NormPlace& n : none.layout.norms) n.weight.clear(), n.bias.clear();
+    return none;
+  }
+
+  const Side& side;
+  const std::vector<Unit>& units;
+  TensorMap held;
+};
+
+// Calls f(piece of a, piece of b, last, again) as writers_first() calls f, where readers are to see what was written; else
+// once for each. again: the pieces were seen before.
+template <class F> void each_pair(const Side& a, const Side& b, bool centred, bool readers, F&& f) {
+  NoGrad no_grad;
+  const std::vector<UnitPair> pairs = in_pairs(units(a, centred), units(b, centred));
+  const auto visit = [&](size_t i, bool last) {
+    const UnitPair& pair = pairs[i];
+    const Tensors of_a(a, pair.a), of_b(b, pair.b);
+    return each_piece(pair.a.empty() ? pair.b : pair.a, [&](const Slices& slices) {
+      return f(of_a.piece(slices), of_b.piece(slices), last, last && writes(pair));
+    });
+  };
+  if (readers) return void(writers_first(pairs, visit));
+  for (size_t i = 0; i < pairs.size(); ++i)
+    if (!visit(i, false)) return;
+}
+
+void add_means(const Piece& p, ZeroMeans& means) {
+  if (p.layout.form != Form::rms_norm) return;
+  for (const streams::Place& place : p.layout.places)
+    if (place.role == Role::writer)
+      means[place.name].add(widened(p.state, place.name), place.dim, p.state.at(place.name).dtype());
+}
+
+// Whether converting `from` to `form`, and that to the form of `to`, gives `to`.
+bool explained(const Side& from, Form form, const Side& to, EntryComparison& result) {
+  if (!folded(to.layout)) return false;
+  try {
+    check_forms(from.layout, form);
+    EntryCheck check;
+    ZeroMeans means;
+    each_pair(from, to, true, false, [&](const Piece& a, const Piece& b, bool, bool) {
+      const Conversion c = convert_piece(a.state, a.layout, form, {}, means);
+      check.add({c.state, c.layout, a.slices}, b);
+      return check.through();
+    });
+    if (!check.through()) return false;
+    result = {};
+    result.relation = EntryComparison::Relation::through_a_form, result.between = form;
+    result.share = check.through_share();
+    return true;
+  } catch (const Error&) {
+    return false;  // what does not convert was not converted
+  }
+}
+
+StateComparison compare(const Side& a, const Side& b, bool readers) {
+  std::string why_a = a.not_convertible(), why_b = b.not_convertible();
+  const bool one_form = a.layout.form == b.layout.form;
+  StateComparison result;
+  EntryComparison& entries = result.entries;
+  std::optional<ReaderCheck> of_readers;
+  if (readers) of_readers.emplace(a.layout, b.layout);
+  const auto run = [&](bool centred) {
+    EntryCheck check(centred);
+    ZeroMeans means_a, means_b;
+    each_pair(a, b, centred, of_readers.has_value(), [&](const Piece& p, const Piece& q, bool last, bool again) {
+      if (!again) {
+        for (const auto& [piece, side] : {std::pair(&p, &a), {&q, &b}}) {
+          if (readers) check_values(piece->state, piece->layout);
+          if (const std::string name = not_finite(piece->state); !name.empty()) {
+            entries.finite = false, entries.reason = text("'", name, "' of the ", side->which, " holds NaN or infinity");
+            return false;
+          }
+          add_means(*piece, side == &a ? means_a : means_b);
+        }
+        check.add(p, q);
+      }
+      if (!check.comparable()) return false;
+      if (of_readers) last ? of_readers->read(p, q) : of_readers->write(p, q);
+      return true;
+    });
+    if (!entries.finite) return;
+    entries = check.result();
+    if (!entries.comparable || !centred) return;
+    if (of_readers) result.readers = of_readers->result(&result.deviations), of_readers.reset();
+    why_a = a.not_zero_mean(means_a), why_b = b.not_zero_mean(means_b);
+    if (!why_a.empty() || !why_b.empty() || entries.same() || !check.may_have_come_through()) return;
+    for (Form form : streams::kLayerNormForms)
+      if (form != a.layout.form && form != b.layout.form &&
+          (explained(a, form, b, entries) || explained(b, form, a, entries)))
+        return;
+  };
+  if (why_a.empty() && why_b.empty()) run(true);
+  if (!entries.finite || !entries.comparable || (why_a.empty() && why_b.empty())) return result;
+  if (one_form) return run(false), result;
+  entries = {};
+  entries.comparable = false;
+  entries.reason = text("their forms are ", name_of(a.layout.form), " and ", name_of(b.layout.form), ", and the ",
+                        why_a.empty() ? "second" : "first", " has no other: ", why_a.empty() ? why_b : why_a);
+  return result;
+}
+
+}  // namespace
+
+EntryComparison compare_entries(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
+                                const streams::Placement& layout_b) {
+  return compare({"first", a, layout_a}, {"second", b, layout_b}, false).entries;
+}
+
+StateComparison compare_states(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
+                               const streams::Placement& layout_b) {
+  check_layout(a.outline, layout_a), check_layout(b.outline, layout_b);
+  return compare({"first", a, layout_a}, {"second", b, layout_b}, true);
+}
+
+Agreement compare_streams(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
+                          const streams::Placement& layout_b, std::map<std::string, double>* of) {
+  ReaderCheck check(layout_a, layout_b);
+  each_pair({"first", a, layout_a}, {"second", b, layout_b}, true, true,
+            [&](const Piece& p, const Piece& q, bool last, bool) {
+              last ? check.read(p, q) : check.write(p, q);
+              return true;
+            });
+  return check.result(of);
+}
+
+}  // namespace isonorm::equivalence
