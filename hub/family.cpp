@@ -103,8 +103,8 @@ class Describer {
       if (is_so(a.when))
         for (const std::string& pattern : {std::string(a.pattern), in(a.pattern)})
           for (const std::string& t : tensors_)
-            check(!streams::names_tensor(pattern, t) || (folded_ && t.ends_with(".bias")), "the program has no place for '", t,
-                  "' by config.json, and would pass over it");
+            check(!streams::names_tensor(pattern, t) || (folded_ && t.ends_with(".bias")),
+                  "the program has no place for '", t, "' by config.json, and would pass over it");
     for (const Family::Reader& r : family_.readers)
       if (is_so(r.when))
         for (std::string_view layer : r.layers) read(in(layer), r.norm, r.dim);

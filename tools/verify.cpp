@@ -122,8 +122,7 @@ Verb add_verify(CLI::App& app) {
   CLI::App* command = app.add_subcommand("verify", "Say whether two checkpoints are one function");
   auto o = std::make_shared<VerifyOptions>();
   command
-      ->add_option("A", o->a,
-                   "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
+      ->add_option("A", o->a, "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
       ->required();
   command->add_option("B", o->b, "another; the forms of their streams may differ")->required();
   command->add_option("--spec", o->spec,

@@ -20,7 +20,9 @@ using streams::Role;
 class HalfUlp {
  public:
   explicit HalfUlp(DType dtype)
-      : digits_(dtype == DType::f64 ? 53 : dtype == DType::f32 ? 24 : 8),
+      : digits_(dtype == DType::f64   ? 53
+                : dtype == DType::f32 ? 24
+                                      : 8),
         lowest_(dtype == DType::f64 ? -1021 : -125),
         more_(dtype == DType::bf16 ? 1 + 0x1p-15 : 1) {}
   double operator()(double x) const {
@@ -149,8 +151,7 @@ void Canonical::Rows::read(int64_t row, Carried& x) const {
   if (!beta_.value.empty()) {
     weight_.read(row, folded);
     for (size_t i = 0; i < folded.value.size(); ++i) folded.rounding[i] = rounding_of_product(folded, beta_, i);
-    for (size_t i = 0; i < folded.value.size(); ++i)
-      folded.value[i] *= beta_.value[i], folded.size[i] *= beta_.size[i];
+    for (size_t i = 0; i < folded.value.size(); ++i) folded.value[i] *= beta_.value[i], folded.size[i] *= beta_.size[i];
   }
   if (bias_.values.defined())
     bias_.read(row, x);
@@ -202,7 +203,8 @@ Canonical::Rows Canonical::stored(const std::string& name, int dim) const {
   Rows rows;
   rows.weight_.values = in_f64(detach(t)), rows.weight_.dtype = t.dtype();
   const Tensor* other = partner_ ? partner_->find(name) : nullptr;
-  if (other && other->shape() == t.shape() && is_floating(other->dtype())) rows.weight_.partner = in_f64(detach(*other));
+  if (other && other->shape() == t.shape() && is_floating(other->dtype()))
+    rows.weight_.partner = in_f64(detach(*other));
   rows.count_ = rows.weight_.values.size(0);
   return rows;
 }

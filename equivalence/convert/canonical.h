@@ -48,7 +48,7 @@ class Canonical {
   // The rows of a part, made one at a time: nothing of it is in memory but what is stored, in f64.
   class Rows {
    public:
-    Dims shape() const;  // [rows, columns]
+    Dims shape() const;                        // [rows, columns]
     void read(int64_t row, Carried& x) const;  // of several threads, each with its own x
 
    private:

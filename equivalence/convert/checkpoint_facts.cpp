@@ -6,7 +6,6 @@
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "equivalence/coordinates/pairs.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -29,17 +28,21 @@ bool identical(const TensorMap& a, const TensorMap& b) {
   return true;
 }
 
-std::string not_finite(const TensorMap& state) {
-  for (const auto& [name, tensor] : state)
-    if (is_floating(tensor.dtype()) && !std::isfinite(largest_entry(detach(tensor).to(DType::f64)))) return name;
-  return {};
+bool is_finite(const Tensor& x) {
+  if (!is_floating(x.dtype())) return true;
+  const Tensor packed = contiguous(detach(x));
+  return visit_floating(x.dtype(), "is_finite", [&]<class T>() {
+    const T* values = packed.data<T>();
+    int64_t others = 0;
+    for (int64_t i = 0; i < packed.numel(); ++i) others += !std::isfinite(static_cast<double>(values[i]));
+    return others == 0;
+  });
 }
 
-DType coarsest(const TensorMap& state) {
-  DType found = DType::f64;
+std::string not_finite(const TensorMap& state) {
   for (const auto& [name, tensor] : state)
-    if (is_floating(tensor.dtype()) && epsilon(tensor.dtype()) > epsilon(found)) found = tensor.dtype();
-  return found;
+    if (!is_finite(tensor)) return name;
+  return {};
 }
 
 bool folded(const streams::Placement& layout) {

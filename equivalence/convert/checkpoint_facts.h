@@ -10,11 +10,10 @@ namespace isonorm::equivalence {
 bool same_bytes(const Tensor& x, const Tensor& y);
 bool identical(const TensorMap& a, const TensorMap& b);
 
+// Whether it holds neither NaN nor infinity, as integers never do.
+bool is_finite(const Tensor& x);
 // The first tensor that holds NaN or infinity; nothing where all are finite.
 std::string not_finite(const TensorMap& state);
-
-// The coarsest floating dtype of a state; f64 where it has none.
-DType coarsest(const TensorMap& state);
 
 // Whether the layout can be that of a conversion's result, which has no gain, scale or tied head.
 bool folded(const streams::Placement& layout);

@@ -7,6 +7,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/coordinates/pairs.h"
 #include "streams/map.h"
@@ -86,8 +87,8 @@ class Converter {
   void put(streams::Place place, const Tensor& value, DType dtype, const std::string& what,
            std::optional<Dims> before) {
     const Tensor rounded = value.to(dtype_.value_or(dtype));
-    check(std::isfinite(largest_entry(rounded.to(DType::f64))), "convert: '", place.name, "' does not fit ",
-          rounded.dtype(), ": its largest entry becomes ", largest_entry(value));
+    check(is_finite(rounded), "convert: '", place.name, "' does not fit ", rounded.dtype(),
+          ": its largest entry becomes ", largest_entry(value));
     result_.exact.add(place.name, value);
     result_.state.add(place.name, rounded);
     result_.changes.push_back({place.name, what.empty() ? "unchanged" : what, before, value.shape()});

@@ -7,6 +7,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "equivalence/convert/canonical.h"
+#include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/coordinates/pairs.h"
 #include "streams/stream.h"
 
@@ -50,8 +51,7 @@ void check_numbers(const TensorMap& state, const std::string& name) {
 }
 
 void check_finite(const std::string& name, const Tensor& t) {
-  check(t.numel() == 0 || std::isfinite(largest_entry(t.to(DType::f64))), "convert: '", name,
-        "' holds NaN or infinity");
+  check(is_finite(t), "convert: '", name, "' holds NaN or infinity");
 }
 
 void check_vector(const TensorMap& state, const std::string& name, const streams::Placement& layout, const char* what) {
@@ -227,6 +227,13 @@ void check_values(const TensorMap& state, const streams::Placement& layout) {
 void check_convertible(const TensorMap& state, const streams::Placement& layout) {
   check_layout(state, layout);
   check_values(state, layout);
+}
+
+DType coarsest(const TensorMap& state) {
+  DType found = DType::f64;
+  for (const auto& [name, tensor] : state)
+    if (is_floating(tensor.dtype()) && epsilon(tensor.dtype()) > epsilon(found)) found = tensor.dtype();
+  return found;
 }
 
 void ZeroMean::add(const Tensor& writer, int dim, DType dtype) {

@@ -25,6 +25,9 @@ TensorMap with_gains(const TensorMap& stored, const streams::Placement& layout);
 // (training::ModelFile).
 void check_dtypes(const streams::Placement& layout, const std::map<std::string, std::string>& foreign);
 
+// The coarsest floating dtype of a state; f64 where it has none.
+DType coarsest(const TensorMap& state);
+
 // The means of a writer of a model with RMSNorm along the stream, which may come in pieces of the same dtype.
 class ZeroMean {
  public:

@@ -7,6 +7,7 @@
 #include "autograd/ops/copy.h"
 #include "core/printed.h"
 #include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/convert/convertible.h"
 
 namespace isonorm::equivalence {
 
@@ -90,14 +91,14 @@ class EntryCheck::Comparer {
     if (same_form_ && untouched(part)) return;
     const Canonical::Rows x = first_.rows(part), y = second_.rows(part);
     if (!(x.shape() == y.shape()))
-      return incomparable(text("'", part.name, "' has ", x.shape(), " entries in the first and ", y.shape(),
-                               " in the second"));
+      return incomparable(
+          text("'", part.name, "' has ", x.shape(), " entries in the first and ", y.shape(), " in the second"));
     const int64_t count = x.shape()[0];
     all_.rows_.add(compare_rows(part.name, x, y,
                                 {.form = a_.layout.form,
                                  .role = part.kind == Kind::writer ? Role::writer : Role::reader,
                                  .arithmetic = std::sqrt(static_cast<double>(a_.layout.width)) * epsilon(DType::f64),
-                                 .coarsest = epsilon(coarsest()),
+                                 .coarsest = std::max(epsilon(coarsest(a_.state)), epsilon(coarsest(b_.state))),
                                  .first_row = first_of(count),
                                  .blind = blind_rows(part.name)}));
   }
@@ -113,14 +114,6 @@ class EntryCheck::Comparer {
 
   // The number, in the tensor, of the first of so many rows or elements of the piece.
   int64_t first_of(int64_t count) const { return count / (a_.slices.end - a_.slices.begin) * a_.slices.begin; }
-
-  DType coarsest() const {
-    DType found = DType::f64;
-    for (const Piece* piece : {&a_, &b_})
-      for (const auto& [_, tensor] : piece->state)
-        if (is_floating(tensor.dtype()) && epsilon(tensor.dtype()) > epsilon(found)) found = tensor.dtype();
-    return found;
-  }
 
   // Whether both make the part from the same bits in the same way.
   bool untouched(const Part& part) const {

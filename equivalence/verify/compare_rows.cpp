@@ -11,6 +11,11 @@ namespace {
 
 constexpr int64_t kGrain = 64;  // rows of a block, at most
 
+// The larger of a share and difference / bound, which is seldom worth a division.
+inline void raise(double& share, double difference, double bound) {
+  if (difference >= share * bound * (1 - 0x1p-50)) share = std::max(share, difference / bound);
+}
+
 class RowComparer {
  public:
   RowComparer(const std::string& name, const RowRules& rules) : name_(name), rules_(rules) {}
@@ -33,10 +38,10 @@ class RowComparer {
     if (total < INFINITY)
       for (size_t i = 0; i < n; ++i) {
         const double difference = std::abs(x.value[i] - y.value[i]), of_x = x.rounding[i], of_y = y.rounding[i] + f64;
-        row_shares.second = std::max(row_shares.second, difference / of_y);
-        row_shares.first = std::max(row_shares.first, difference / (of_x + f64));
-        row_shares.both = std::max(row_shares.both, difference / (of_x + of_y));
-        row_shares.through = std::max(row_shares.through, difference / (of_y + x.flip));
+        raise(row_shares.second, difference, of_y);
+        raise(row_shares.first, difference, of_x + f64);
+        raise(row_shares.both, difference, of_x + of_y);
+        raise(row_shares.through, difference, of_y + x.flip);
       }
     else
       row_shares.second = row_shares.first = row_shares.both = row_shares.through = INFINITY;
@@ -76,8 +81,8 @@ class RowComparer {
       const double deviation = difference / largest;
       if (found_.largest && !(deviation > found_.largest->deviation)) continue;
       const int64_t at = rules_.first_row + row;
-      found_.largest = EntryPlace{name_, n > 1 ? Dims{at, static_cast<int64_t>(i)} : Dims{at}, y.value[i], x.value[i],
-                                  deviation};
+      found_.largest =
+          EntryPlace{name_, n > 1 ? Dims{at, static_cast<int64_t>(i)} : Dims{at}, y.value[i], x.value[i], deviation};
     }
   }
 

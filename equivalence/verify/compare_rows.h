@@ -33,12 +33,12 @@ struct RowFindings {
 };
 
 struct RowRules {
-  streams::Form form;         // of the first
-  streams::Role role;         // of what the rows are of
-  double arithmetic;          // relative error of f64
-  double coarsest;            // eps of the two checkpoints' coarsest dtype
-  int64_t first_row = 0;      // of these rows in the tensor
-  Dims blind = {0, 0};        // rows that the function does not see, in these
+  streams::Form form;     // of the first
+  streams::Role role;     // of what the rows are of
+  double arithmetic;      // relative error of f64
+  double coarsest;        // eps of the two checkpoints' coarsest dtype
+  int64_t first_row = 0;  // of these rows in the tensor
+  Dims blind = {0, 0};    // rows that the function does not see, in these
 };
 
 // The rows of one part. Runs on several threads; the result does not depend on how many.

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "autograd/grad_mode.h"
+#include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/verify/reader_check.h"
 #include "equivalence/verify/stream_reader.h"
@@ -123,9 +124,10 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
     each_pair(a, b, centred, of_readers.has_value(), [&](const Piece& p, const Piece& q, bool last, bool again) {
       if (!again) {
         for (const auto& [piece, side] : {std::pair(&p, &a), {&q, &b}}) {
-          if (readers) check_values(piece->state, piece->layout);
           if (const std::string name = not_finite(piece->state); !name.empty()) {
-            entries.finite = false, entries.reason = text("'", name, "' of the ", side->which, " holds NaN or infinity");
+            if (readers) check_values(piece->state, piece->layout);
+            entries.finite = false,
+            entries.reason = text("'", name, "' of the ", side->which, " holds NaN or infinity");
             return false;
           }
           add_means(*piece, side == &a ? means_a : means_b);

@@ -9,7 +9,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/convert/canonical.h"
-#include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/convert/convertible.h"
 #include "equivalence/coordinates/pairs.h"
 
 namespace isonorm::equivalence {
@@ -31,9 +31,7 @@ const streams::Place* find_writer(const streams::Placement& layout, const std::s
 uint64_t begin_of(const Piece& p) { return static_cast<uint64_t>(p.slices.begin) << kSliceBits; }
 
 // -1 and 1 at random.
-Tensor signs(int64_t n, Generator& generator) {
-  return 2 * randint(0, 2, {n}, kCpu, generator).to(DType::f64) + -1.0;
-}
+Tensor signs(int64_t n, Generator& generator) { return 2 * randint(0, 2, {n}, kCpu, generator).to(DType::f64) + -1.0; }
 
 // By how much a control moves numbers of a tensor, relative to them.
 double step(const Piece& piece, const Piece& partner, const std::string& name) {
@@ -56,7 +54,8 @@ template <class Copies> Copies combined(const Tensor& factors, const Tensor& x, 
   Copies copies;
   copies[0] = narrow(all, 0, 0, kSamples);
   for (size_t i = 1; i < copies.size(); ++i)
-    copies[i] = copies[0] + narrow(all, 0, static_cast<int64_t>(i) * kSamples, kSamples) * signs(x.size(1), generator) * step;
+    copies[i] =
+        copies[0] + narrow(all, 0, static_cast<int64_t>(i) * kSamples, kSamples) * signs(x.size(1), generator) * step;
   return copies;
 }
 
@@ -84,14 +83,13 @@ void ReaderCheck::write(const Piece& a, const Piece& b) {
     Generator generator{kSeed + 2 + w, begin_of(a)};
     const Tensor factors = combinations(a.state.at(name).numel() / a.state.at(name).size(p->dim), generator);
     const auto add = [&](Side& side, const Piece& own, const Piece& partner, const streams::Place& place) {
-      Copies found = combined<Copies>(factors, by_rows(widened(own.state, name), place.dim), step(own, partner, name),
-                                      generator);
+      Copies found =
+          combined<Copies>(factors, by_rows(widened(own.state, name), place.dim), step(own, partner, name), generator);
       if (!place.scale.empty()) {
         const Tensor scale = widened(own.state, place.scale);
         for (size_t i = 0; i < found.size(); ++i)
-          found[i] = found[i] * (i == 0 ? scale
-                                        : scale * (1 + step(own, partner, place.scale) *
-                                                           signs(scale.numel(), generator)));
+          found[i] = found[i] *
+                     (i == 0 ? scale : scale * (1 + step(own, partner, place.scale) * signs(scale.numel(), generator)));
       }
       for (size_t i = 0; i < found.size(); ++i) {
         Tensor& sum = side.written[w][i];

@@ -43,8 +43,8 @@ class ReaderCheck {
   };
   struct Seen {  // by one reader
     std::array<double, 2> scale{};
-    std::array<double, 2> moved{};        // largest difference of a side to its own, moved
-    std::vector<double> of_writer = {};   // largest difference of the two in the rows of each, then of their sum
+    std::array<double, 2> moved{};       // largest difference of a side to its own, moved
+    std::vector<double> of_writer = {};  // largest difference of the two in the rows of each, then of their sum
   };
   void note(const Piece& a, const Piece& b);
 

@@ -5,7 +5,6 @@
 
 #include <map>
 
-#include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/convert/convert.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/verify/compare_entries.h"

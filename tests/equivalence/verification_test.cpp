@@ -364,7 +364,7 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
     return s;
   };
   const auto verify = [&](const Tensor& x, const Tensor& y) {
-    return verify_streams({state(x), {}}, layout(state(x)), {state(y), {}}, layout(state(y)));
+    return verify_streams(ModelFile{state(x), {}}, layout(state(x)), ModelFile{state(y), {}}, layout(state(y)));
   };
   const Tensor one = values<float>({1, 2, 3});
   CHECK_THAT(verify(one, values<float>({-7, 0, 99})).sentence(), Contains("Different: ") && Contains("'note'"));
@@ -378,13 +378,15 @@ TEST_CASE("verify by description: others to the last bit, and no writer among th
 
   streams::Placement other_eps = layout(state(one));
   other_eps.norms[0].eps = 1.1e-5;
-  CHECK_THAT(verify_streams({state(one), {}}, layout(state(one)), {state(one), {}}, other_eps).sentence(),
-             Contains("Different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
+  CHECK_THAT(
+      verify_streams(ModelFile{state(one), {}}, layout(state(one)), ModelFile{state(one), {}}, other_eps).sentence(),
+      Contains("Different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
 
   const TensorMap writer = state(one, true);
   CHECK_THROWS_WITH(convert(writer, layout(writer), Form::rms_norm),
                     Contains("'up.bias' of shape [6]") && Contains("not_on_stream"));
-  CHECK_THROWS_WITH(verify_streams({writer, {}}, layout(writer), {writer, {}}, layout(writer)), Contains("'up.bias'"));
+  CHECK_THROWS_WITH(verify_streams(ModelFile{writer, {}}, layout(writer), ModelFile{writer, {}}, layout(writer)),
+                    Contains("'up.bias'"));
   const TensorMap mask = state(zeros({1, 6, 6}, {DType::u8}));
   CHECK_THROWS_WITH(convert(mask, layout(mask), Form::rms_norm), Contains("'note' of shape [1, 6, 6]"));
   const auto off_stream = [&](const std::string& pattern) {

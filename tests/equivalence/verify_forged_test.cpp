@@ -160,7 +160,7 @@ TEST_CASE("verify by description: a layer scale belongs to a writer, and its pat
   const Conversion c = convert(plain.state, layout(ok, plain.state), Form::rms_norm);
   streams::Placement result = layout(ok, c.state, true);
   result.form = Form::rms_norm;
-  CHECK(verify_streams(plain, layout(ok, plain.state), {c.state, {}}, result).same());
+  CHECK(verify_streams(plain, layout(ok, plain.state), ModelFile{c.state, {}}, result).same());
   CHECK_THROWS_WITH(check_convertible(c.state, layout(ok, c.state)), Contains("'ls' is missing"));
 }
 

@@ -90,8 +90,8 @@ TEST_CASE("families: verify takes folders as what they say that they are") {
   f.succeeds("convert " + folder + " @rms --to rms_norm -q");
   f.succeeds("convert " + folder + " @crms --to crms_norm -q --max-shard-size 4KB");
   f.succeeds("convert " + folder + " @kept --to rms_norm --fold none -q");
-  for (const std::string& pair : {folder + " @crms", folder + " @kept", std::string("@crms @rms"), folder + " " + folder,
-                                  folder + " @rms/model.safetensors"})
+  for (const std::string& pair : {folder + " @crms", folder + " @kept", std::string("@crms @rms"),
+                                  folder + " " + folder, folder + " @rms/model.safetensors"})
     CHECK_THAT(f.succeeds("verify -q " + pair).out, StartsWith("Same: ") && Contains(", verified."));
 
   const nlohmann::json good = nlohmann::json::parse(read(f / "rms/config.json"));
