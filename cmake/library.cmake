@@ -20,6 +20,12 @@ foreach(folder IN LISTS folders)
   endforeach()
 endforeach()
 
+# The loader that `isonorm convert` writes beside what it converted, as a string.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS hub/isonorm_torch.py)
+file(READ hub/isonorm_torch.py loader)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/isonorm_torch.cpp @ONLY CONTENT
+     "namespace isonorm::hub {\nextern const char* const kIsonormTorch;\nconst char* const kIsonormTorch = R\"py(@loader@)py\";\n}\n")
+list(APPEND sources ${PROJECT_BINARY_DIR}/isonorm_torch.cpp)
 
 set(objects)
 foreach(target IN LISTS ISONORM_TARGETS)

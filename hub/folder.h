@@ -9,6 +9,7 @@
 #include "hub/config.h"
 #include "io/lazy_state.h"
 #include "io/safetensors.h"
+#include "streams/placement.h"
 
 namespace isonorm::hub {
 
@@ -29,8 +30,11 @@ Folder open_folder(const std::string& path);
 struct Converted {
   std::vector<io::TensorEntry> entries;  // in order
   std::function<Tensor(const std::string& name)> read;
-  std::string form, fold;          // of --to and --fold
-  std::vector<std::string> norms;  // that have the form's kind now
+  json config;                            // of the class that it is now
+  std::string form, fold;                 // of --to and --fold
+  int64_t width = 0;                      // d, of the Pre-LN model
+  std::vector<streams::NormPlace> norms;  // that have the form's kind now
+  std::vector<std::string> biases;        // of readers that had none
 };
 
 // What config.json says of a folder that write_folder() made; of another nothing. Throws where that is not of the form, or
@@ -46,8 +50,8 @@ SaidOfConversion converted(const Config& config);
 std::string different(const Config& a, const Config& b);
 
 // Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
-// more, index, config.json with "tie_word_embeddings" false and "isonorm", which says form, fold, norms; all other files of
-// the source but weights. It appears whole: it is written beside under another name.
+// more, index, config.json with "tie_word_embeddings" false and "isonorm", which says what is new to the class; isonorm_torch.py,
+// which reads that; all other files of the source but weights. It appears whole: it is written beside under another name.
 // Throws (io).
 void write_folder(const std::string& path, const Folder& source, const Converted& converted, int64_t shard);
 

@@ -8,11 +8,15 @@
 #include "io/replacement.h"
 
 namespace isonorm::hub {
+
+extern const char* const kIsonormTorch;  // hub/isonorm_torch.py (cmake/library.cmake)
+
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr const char* kWeights = "model.safetensors";
+constexpr int kVersion = 1;  // of the entry "isonorm", which isonorm_torch.py reads
 
 void write_text(const std::string& path, const std::string& content) {
   io::Replacement file(path);
@@ -48,8 +52,8 @@ void write_weights(const std::string& folder, const Converted& c, int64_t most) 
   write_text(folder + '/' + kWeights + ".index.json", dump(index, 2) + '\n');
 }
 
-std::string config_of(const Folder& source, const Converted& c) {
-  json config = source.config.values();
+std::string config_of(const Converted& c) {
+  json config = c.config;
   config["tie_word_embeddings"] = false;
   const std::pair<DType, const char*> names[] = {
       {DType::f32, "float32"}, {DType::f64, "float64"}, {DType::bf16, "bfloat16"}};
@@ -59,7 +63,17 @@ std::string config_of(const Folder& source, const Converted& c) {
   for (const char* key : {"dtype", "torch_dtype"})
     for (const auto& [dtype, name] : names)
       if (config.contains(key) && all(dtype)) config[key] = name;
-  config["isonorm"] = {{"form", c.form}, {"fold", c.fold}, {"norms", c.norms}};
+  const auto there = [&](const std::string& name) {
+    return std::ranges::any_of(c.entries, [&](const auto& e) { return e.name == name; });
+  };
+  json norms = json::object();
+  for (const streams::NormPlace& n : c.norms) {
+    norms[n.name]["eps"] = n.eps;
+    if (there(n.name + ".weight")) norms[n.name]["gain"] = n.plus_one ? "1+w" : "w";
+    if (there(n.name + ".bias")) norms[n.name]["bias"] = "b";
+  }
+  config["isonorm"] = {{"version", kVersion}, {"form", c.form}, {"fold", c.fold},
+                       {"width", c.width},    {"norms", norms}, {"biases", c.biases}};
   return dump(config, 2) + '\n';
 }
 
@@ -99,7 +113,8 @@ void write_folder(const std::string& path, const Folder& source, const Converted
       if (e.is_regular_file() && !is_weights(e.path()) && e.path().filename() != "config.json")
         fs::copy_file(e.path(), folder.path / e.path().filename());
     write_weights(folder.path.string(), converted, shard);
-    write_text((folder.path / "config.json").string(), config_of(source, converted));
+    write_text((folder.path / "config.json").string(), config_of(converted));
+    write_text((folder.path / "isonorm_torch.py").string(), kIsonormTorch);
     fs::rename(folder.path, target);
   } catch (const fs::filesystem_error& e) {
     raise(ErrorKind::io, text(path, ": ", e.code().message()), __FILE__, __LINE__);

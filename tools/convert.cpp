@@ -4,13 +4,14 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "autograd/ops/pointwise.h"
+#include "autograd/ops/create.h"
 #include "core/printed.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/verify/file_conversion.h"
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
 #include "hub/folder.h"
+#include "hub/llama.h"
 #include "streams/stream.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
@@ -26,10 +27,10 @@ using namespace equivalence;
 using streams::Form;
 
 struct ConvertOptions {
-  std::string in, out, from, to, spec, reference, dtype, data, fold = "all";
+  std::string in, out, from, to, spec, reference, dtype, data, fold = "all", as;
   double eps = 0;  // 0: not asked for
   int64_t shard = 5'000'000'000;
-  bool inference = false, quiet = false;
+  bool inference = false, quiet = false, unit_gains = false;
 };
 
 // What the user asked for, found in the file or not.
@@ -83,6 +84,8 @@ class Run {
     const auto parent = (std::filesystem::absolute(o.out) / ".").lexically_normal().parent_path().parent_path();
     check_io(std::filesystem::is_directory(parent), o.out, ": there is no folder ", parent.string());
     file_.state = folder_->state, file_.foreign = folder_->foreign;
+    const Scope scope(o.in);
+    config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);
   }
 
   int run() {
@@ -101,7 +104,7 @@ class Run {
           exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : "");
       return kNotEquivalent;
     }
-    write(conversion.result());
+    write(o_.unit_gains || !o_.as.empty() ? with_unit_gains(conversion.result()) : conversion.result());
     return kOk;
   }
 
@@ -126,8 +129,11 @@ class Run {
           {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
     }
     if (folder_) {
-      hub::write_folder(o_.out, *folder_, {entries, result.read, o_.to, o_.fold, norms_}, o_.shard);
-      say_new(result);
+      const std::vector<std::string> biases = new_biases(result);
+      hub::write_folder(o_.out, *folder_,
+                        {entries, result.read, config_, o_.to, o_.fold, layout_.width, layout_.norms, biases},
+                        o_.shard);
+      say_loader(biases);
     } else {
       save_safetensors(o_.out, entries, metadata_, result.read);
     }
@@ -142,16 +148,41 @@ class Run {
     std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), o_.to.c_str(), entries.size(), printable(verdict).c_str());
   }
 
-  // Stock classes have a place for an untied head, and pass over biases that they have none for.
-  void say_new(const LazyState& result) const {
-    std::string names;
-    int count = 0;
+  // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
+  // bias; as a LLaMA, each has a gain.
+  LazyState with_unit_gains(LazyState result) const {
+    std::map<std::string, double> unit;
+    for (const streams::NormPlace& n : layout_.norms) {
+      if (!n.folds) continue;
+      if (!n.weight.empty() || !o_.as.empty()) unit[n.name + ".weight"] = n.plus_one ? 0 : 1;
+      if (!n.bias.empty()) unit[n.bias] = 0;
+    }
+    const Tensor values = outline({layout_.width}, dtype().value_or(coarsest(file_.state.outline)));
+    for (const auto& [name, _] : unit) result.outline.add(name, values);
+    result.read = [unit, values, read = result.read](const std::string& name) {
+      const auto at = unit.find(name);
+      return at == unit.end() ? read(name) : full(values.shape(), at->second, {values.dtype()});
+    };
+    return result;
+  }
+
+  std::vector<std::string> new_biases(const LazyState& result) const {
+    std::vector<std::string> names;
     for (const auto& [name, _] : result.outline)
-      if (!file_.state.outline.find(name) && name.ends_with(".bias") && ++count <= 3)
-        names += text(count == 1 ? "" : ", ", name);
-    if (count == 0) return;
-    std::printf("new: %s%s. A class of transformers that has no place for them passes over them.\n",
-                printable(names).c_str(), count > 3 ? text(" and ", count - 3, " more").c_str() : "");
+      if (!file_.state.outline.find(name) && name.ends_with(".bias")) names.push_back(name);
+    return names;
+  }
+
+  // Stock classes have a place for an untied head, and pass over biases that they have none for.
+  void say_loader(const std::vector<std::string>& biases) const {
+    if (o_.fold == "none" || !o_.as.empty()) return;
+    std::string names;
+    for (size_t i = 0; i < biases.size() && i < 3; ++i) names += text(i == 0 ? "" : ", ", biases[i]);
+    if (biases.size() > 3) names += text(" and ", biases.size() - 3, " more");
+    if (!biases.empty())
+      std::printf("new: %s. A class of transformers that has no place for them passes over them.\n",
+                  printable(names).c_str());
+    std::printf("%s/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks.\n", printable(o_.out).c_str());
   }
 
   // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
@@ -209,7 +240,7 @@ class Run {
                                                     o_.from.empty() ? Form::layer_norm : streams::form_named(o_.from));
     if (o_.fold == "none")
       for (streams::NormPlace& n : layout.norms) n.folds = false;
-    for (const streams::NormPlace& n : layout.norms) norms_.push_back(n.name);
+    layout_ = layout;
     check_described(file_.description, layout);
     metadata_ = file_.other;
     metadata_[streams::kStreamForm] = o_.to;
@@ -283,7 +314,8 @@ class Run {
   const ConvertOptions& o_;
   training::OpenModelFile file_;
   std::optional<hub::Folder> folder_;  // of the hub, where IN is one
-  std::vector<std::string> norms_;     // of a description
+  json config_;                        // of the folder that is written
+  streams::Placement layout_;          // of a description
   std::optional<ModelPlan> plan_;      // where the file says what model it holds
   Metadata metadata_;
   std::vector<std::string> figures_;
@@ -295,6 +327,10 @@ int run(const ConvertOptions& o) {
   const bool folder = std::filesystem::is_directory(o.in), described = folder || !o.spec.empty();
   if (!described && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
   if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
+  const bool gains = o.unit_gains || !o.as.empty();
+  if (gains && !folder) throw UsageError("--unit-gains and --as need IN to be a folder");
+  if (gains && (o.to != "rms_norm" || o.fold != "all"))
+    throw UsageError("--unit-gains and --as need --to rms_norm and --fold all: a narrower stream has no stock class");
   if (o.shard < 1) throw UsageError("--max-shard-size: expected at least one byte");
   if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   check_outputs({{"OUT", folder ? "" : o.out}},
@@ -328,6 +364,12 @@ Verb add_convert(CLI::App& app) {
                    "place for: only writers are centred, and a tied head gets a tensor")
       ->check(CLI::IsMember({"all", "none"}))
       ->capture_default_str();
+  command->add_flag(
+      "--unit-gains", o->unit_gains,
+      "of a folder: write ones for gains and zeros for biases that were folded, for classes that must have "
+      "them; an RMSNorm with a gain takes the ones and passes over the zeros");
+  command->add_option("--as", o->as, "of a folder: write it as this other class, which it is (llama: of OLMo)")
+      ->check(CLI::IsMember({"llama"}));
   command->add_option("--reference", o->reference,
                       "safetensors or .npz file with NAME.input and NAME.output of readers and writers as the "
                       "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "hub/folder.h"
 #include "io/safetensors.h"
@@ -54,6 +55,7 @@ TEST_CASE("families: each folder converts, and what its program computed agrees;
     CHECK(config["isonorm"]["form"] == "rms_norm");
     CHECK(config["tie_word_embeddings"] == false);
     CHECK_THAT(f.succeeds("verify -q " + folder + " @" + name).out, Contains(name + ": rms_norm, verified."));
+    CHECK(read(f / name + "/isonorm_torch.py") == read("hub/isonorm_torch.py"));
     if (!fs::exists(rows)) continue;
     nlohmann::json spec = nlohmann::json::parse(f.succeeds("spec " + folder).out);
     for (auto& norm : spec["norms"]) (norm.is_object() ? norm["eps"] : norm) = 1e-3;
@@ -123,6 +125,99 @@ TEST_CASE("families: verify takes folders as what they say that they are") {
   }
   save_safetensors(f / "rms/model.safetensors", changed);
   CHECK_THAT(f.gives(1, "verify " + folder + " @rms").out, Contains("Different: ") && Contains("lm_head.weight[0, 5]"));
+
+TEST_CASE("families: config.json says what the class lacks, for isonorm_torch.py") {
+  const Folder f;
+  struct Case {
+    const char *family, *to, *norm;
+    nlohmann::json says;
+    std::vector<std::string> biases;
+  };
+  const Case cases[] = {
+      {"gpt2", "crms_norm", "transformer.ln_f", {{"eps", 1e-5}}, {"lm_head.bias"}},
+      {"gpt2_headless", "rms_norm", "ln_f", {{"eps", 1e-5}, {"gain", "w"}, {"bias", "b"}}, {}},
+      {"vit", "crms_isometric", "vit.layernorm", {{"eps", 1e-12}}, {}},
+      {"olmo", "crms_norm", "model.norm", {{"eps", 1e-5}}, {}},
+      {"nemotron", "rms_norm --fold none", "model.norm", {{"eps", 1e-5}, {"gain", "1+w"}, {"bias", "b"}}, {}}};
+  for (const Case& c : cases) {
+    INFO(c.family);
+    const ChildResult r =
+        f.succeeds(text("convert ", (kFamilies / c.family).string(), " @", c.family, " -q --to ", c.to));
+    const nlohmann::json said = nlohmann::json::parse(read(f / c.family + "/config.json"))["isonorm"];
+    CHECK(said["version"] == 1);
+    CHECK(said["form"] == std::string(c.to).substr(0, std::string(c.to).find(' ')));
+    CHECK(said["width"] == 12);
+    CHECK(said["norms"].size() == 5);
+    CHECK(said["norms"][c.norm] == c.says);
+    CHECK(said["biases"] == c.biases);
+    CHECK((r.out.find("isonorm_torch.py: load(FOLDER)") != std::string::npos) == (said["fold"] == "all"));
+  }
+}
+
+TEST_CASE("families: unit gains stand where norms had gains and biases") {
+  const Folder f;
+  for (const auto& [family, gain] : {std::pair{"phi", 1.f}, {"nemotron", 0.f}, {"clip_text_model", 1.f}}) {
+    INFO(family);
+    const std::string folder = (kFamilies / family).string(), weights = "/model.safetensors";
+    f.succeeds(text("convert ", folder, " @", family, " --to rms_norm --unit-gains -q"));
+    const TensorMap before = load_safetensors(folder + weights), after = load_safetensors(f / family + weights);
+    int units = 0;
+    for (const auto& [name, tensor] : before) {
+      INFO(name);
+      REQUIRE(after.find(name));
+      CHECK(after.at(name).shape() == tensor.shape());
+      if (name.find("norm") == std::string::npos || name.find("final_layer_norm") != std::string::npos) continue;
+      const float expected = name.ends_with(".bias") ? 0 : gain;
+      for (int i = 0; i < 12; ++i) CHECK(after.at(name).data<float>()[i] == expected);
+      ++units;
+    }
+    CHECK(units >= 6);  // of which CLIP's last norm, which keeps its own, is none
+    f.succeeds(text("verify ", folder, weights, " @", family, weights, " --spec ", folder));
+  }
+  const std::string gpt2 = (kFamilies / "gpt2").string();
+  f.refuses("convert " + gpt2 + " @no --unit-gains --to crms_norm", 2, "a narrower stream has no stock class");
+  f.refuses("convert " + gpt2 + " @no --unit-gains --to rms_norm --fold none", 2, "need --to rms_norm and --fold all");
+  f.refuses("convert " + gpt2 + "/model.safetensors @no --unit-gains --to rms_norm", 2, "need IN to be a folder");
+}
+
+TEST_CASE("families: an OLMo is written as the LLaMA that it is, and nothing else is") {
+  const Folder f;
+  const std::string olmo = (kFamilies / "olmo").string(), as = " @out --to rms_norm -q --as llama";
+  f.succeeds("convert " + olmo + as);
+  nlohmann::json config = nlohmann::json::parse(read(f / "out/config.json"));
+  CHECK(config["model_type"] == "llama");
+  CHECK(config["architectures"] == nlohmann::json{"LlamaForCausalLM"});
+  CHECK(config["rms_norm_eps"] == 1e-5);
+  CHECK(config["mlp_bias"] == false);
+  CHECK_FALSE(config.contains("clip_qkv"));
+  std::set<std::string> names = {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"}, found;
+  for (const char* layer : {"0", "1"})
+    for (const char* part :
+         {"input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+          "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
+      names.insert(text("model.layers.", layer, ".", part, ".weight"));
+  for (const auto& [name, tensor] : load_safetensors(f / "out/model.safetensors")) {
+    found.insert(name);
+    if (name.find("norm") == std::string::npos) continue;
+    for (int i = 0; i < 12; ++i) CHECK(tensor.data<float>()[i] == 1);
+  }
+  CHECK(found == names);
+
+  f.refuses("convert " + changed(f, "olmo", "clip_qkv", 8.0) + " @no --to rms_norm --as llama", 3,
+            "\"clip_qkv\" is 8.0");
+  f.refuses("convert " + changed(f, "olmo", "auto_map", {{"AutoModel", "x.Y"}}) + " @no --to rms_norm --as llama", 3,
+            "code of its own");
+  f.refuses("convert " + (kFamilies / "gpt2").string() + " @no --to rms_norm --as llama", 3, "is no LLaMA");
+  f.refuses("convert " + olmo + " @no --to crms_norm --as llama", 2, "need --to rms_norm");
+  // Where config.json is silent, OLMo's defaults hold.
+  const std::string silent = changed(f, "olmo", "clip_qkv", nullptr);
+  config = nlohmann::json::parse(read(silent + "/config.json"));
+  config.erase("eos_token_id"), config.erase("bos_token_id");
+  write_text(silent + "/config.json", config.dump());
+  f.succeeds("convert " + silent + " @silent --to rms_norm -q --as llama");
+  config = nlohmann::json::parse(read(f / "silent/config.json"));
+  CHECK(config["eos_token_id"] == 50279);
+  CHECK(config["bos_token_id"].is_null());
 }
 
 TEST_CASE("families: shards are written with an index and read by it; an index that lies is refused") {

@@ -1,0 +1,180 @@
+"""Loads a folder that `isonorm convert IN OUT` wrote, as the class of transformers (5 or newer) that its config.json names.
+
+    import isonorm_torch
+    model = isonorm_torch.load("OUT")  # dtype=torch.float64, device_map="auto": whatever from_pretrained takes
+
+The class is built as config.json says. Then each norm on the residual stream gives way to that of the form, readers get the biases that
+the file has for them, and what reads or writes a narrower stream becomes narrower. Every tensor must be there, and no other one.
+`python3 isonorm_torch.py OUT` loads it and says what was done.
+"""
+import json
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors import SafetensorError, safe_open
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import WeightRenaming, rename_source_key
+
+VERSION = 1  # of the entry "isonorm" in config.json
+FORMS = ("rms_norm", "crms_norm", "crms_isometric")
+
+
+class Norm(torch.nn.Module):
+    """x / sqrt(s / width + eps), times the gain and plus the bias that it has; computed in f32 at least. `s` is the sum of squares over a
+    row of the Pre-LN model's stream, whose last entry crms_norm does not store: it is minus the sum of the others."""
+
+    def __init__(self, form, width, eps, gain, bias, more):
+        super().__init__()
+        self.form, self.width, self.eps, self.more = form, width, eps, more
+        self.weight, self.bias = gain, bias  # more: what the gain is beyond what is stored
+
+    def forward(self, x):
+        y = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+        s = y.square().sum(-1, keepdim=True)
+        if self.form == "crms_norm":
+            s = s + y.sum(-1, keepdim=True).square()
+        y = y * torch.rsqrt(s / self.width + self.eps)
+        if self.weight is not None:
+            y = y * (self.weight.to(y.dtype) + self.more)
+        return (y if self.bias is None else y + self.bias.to(y.dtype)).to(x.dtype)
+
+    def extra_repr(self):
+        return f"{self.form}, width={self.width}, eps={self.eps}"
+
+
+def shapes_of(folder, form):
+    """Of each tensor of the folder, by name."""
+    index = folder / "model.safetensors.index.json"
+    files = sorted(set(json.loads(index.read_text())["weight_map"].values())) if index.exists() else ["model.safetensors"]
+    shapes = {}
+    for file in files:
+        with safe_open(folder / file, "pt") as tensors:
+            if (written := (tensors.metadata() or {}).get("stream.form", form)) != form:
+                raise ValueError(f"the form of {file} is {written}, by config.json it is {form}")
+            shapes |= {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}
+    return shapes
+
+
+def renamed(model, names):
+    """What each name of a file is in the model, as from_pretrained reads it; a norm's name is that of its module."""
+    known = {f"{module}.{leaf}": True for module, _ in model.named_modules() for leaf in ("weight", "bias")}
+    known |= dict.fromkeys(model.state_dict(), True)
+    renamings = [r for r in get_model_conversion_mapping(model) if isinstance(r, WeightRenaming)]
+
+    def one(name):
+        new = rename_source_key(name, renamings, [], model.base_model_prefix, known)[0]
+        return new if new in known or name not in known else name
+
+    return {name: one(name) for name in names}
+
+
+def put(modules, name, tensor_or_module):
+    path, _, leaf = name.rpartition(".")
+    setattr(modules[path], leaf, tensor_or_module)
+    return modules[path], leaf
+
+
+def put_resized(modules, name, tensor):
+    """In place of one of another shape, of which its layer knows."""
+    layer, leaf = put(modules, name, tensor)
+    for sizes in (("out_features", "in_features"), ("num_embeddings", "embedding_dim"), ("out_channels",), ("nx", "nf")):
+        if leaf == "weight" and all(hasattr(layer, size) for size in sizes):
+            for size, n in zip(sizes, tensor.shape):
+                setattr(layer, size, n)
+
+
+def adapt(model, says, shapes):
+    """Makes the stock model, whose tensors may be on no device yet, that of the folder; gives what was done as text."""
+    form, width, kind = says["form"], says["width"], type(model).__name__
+    stored = width - (form != "rms_norm")
+    names = renamed(model, [*shapes, *says["biases"], *(f"{norm}.weight" for norm in says["norms"])])
+    there = {names[name]: shape for name, shape in shapes.items()}
+    modules = dict(model.named_modules())
+
+    def empty(shape, like=next(model.parameters())):
+        return torch.nn.Parameter(torch.empty(shape, dtype=like.dtype, device=like.device))
+
+    for norm, of in says["norms"].items():
+        path = names[f"{norm}.weight"].removesuffix(".weight")
+        if "norm" not in type(modules.get(path)).__name__.lower():
+            raise ValueError(f"{kind} has no norm '{path}'")
+        put(modules, path, Norm(form, width, of["eps"], empty(stored) if "gain" in of else None, empty(stored) if "bias" in of else None,
+                              float(of.get("gain") == "1+w")))
+    for name in says["biases"]:
+        layer = modules.get(names[name].removesuffix(".bias"))
+        size = getattr(layer, "out_features", getattr(layer, "nf", None))
+        if size is None or layer.bias is not None:
+            raise ValueError(f"{kind} has no reader without a bias for '{name}'")
+        layer.register_parameter("bias", empty(size, layer.weight))
+    narrower = 0
+    for name, tensor in model.state_dict().items():
+        shape = there.get(name)
+        if shape is None:
+            raise ValueError(f"tensor '{name}' is missing")
+        if shape != tensor.shape:
+            axes = [(a, b) for a, b in zip(shape, tensor.shape) if a != b]
+            if len(shape) != tensor.dim() or axes != [(stored, width)]:
+                raise ValueError(f"tensor '{name}' is {list(shape)}, expected is {list(tensor.shape)}")
+            put_resized(modules, name, empty(shape))
+            narrower += 1
+    if stored < width and not narrower:
+        raise ValueError(f"no tensor is of a stream of {stored}")
+    return (f"{kind}: {len(says['norms'])} norms are {form} now, {len(says['biases'])} readers have a new bias"
+            + (f", {narrower} tensors are of a stream of {stored} for {width}" if narrower else ""))
+
+
+def said_by(folder):
+    """The entry of convert in config.json."""
+    says = json.loads((folder / "config.json").read_text())
+    says = says.get("isonorm") if isinstance(says, dict) else None
+    if not isinstance(says, dict):
+        raise ValueError("config.json has no entry \"isonorm\": isonorm convert did not write this folder")
+    if says.get("version") != VERSION or says.get("form") not in FORMS:
+        raise ValueError(f"config.json is of version {says.get('version')}, form {says.get('form')}; this file reads version "
+                         f"{VERSION} of {', '.join(FORMS)}")
+    kinds = {"width": int, "norms": dict, "biases": list}
+    if not all(isinstance(says.get(key), kind) for key, kind in kinds.items()) or not all(
+            isinstance(of, dict) and isinstance(of.get("eps"), float) for of in says["norms"].values()):
+        raise ValueError("config.json: the entry \"isonorm\" is not as isonorm convert writes it")
+    return says
+
+
+def built(folder, dtype, more):
+    """The model, and what was done to its class."""
+    says, report = said_by(folder), []
+    shapes = shapes_of(folder, says["form"])
+    config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    name = next(iter(config.architectures or []), "")
+    stock = getattr(transformers, next((n for n in dir(transformers) if n.lower() == name.lower()), ""), None)
+    if not (isinstance(stock, type) and issubclass(stock, transformers.PreTrainedModel)):
+        raise ValueError(f"transformers {transformers.__version__} has no class '{name}'")
+
+    def init(self, config, *args, **kwargs):
+        stock.__init__(self, config, *args, **kwargs)
+        report.append(adapt(self, says, shapes))
+
+    # Of the stock class's name and module, by which transformers knows how to rename tensors.
+    cls = type(stock.__name__, (stock,), {"__init__": init, "__module__": stock.__module__})
+    model, found = cls.from_pretrained(folder, config=config, dtype=dtype or "auto", output_loading_info=True, **more)
+    for what in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
+        if found.get(what):
+            raise ValueError(f"{what.replace('_', ' ')}: {', '.join(map(str, sorted(found[what])))}")
+    return model, report[-1]
+
+
+def load(folder, dtype=None, **more):
+    """The model, in evaluation mode; `dtype`: that of the file where none is given; `more`: as from_pretrained takes it. Throws
+    ValueError, of one line, where the folder is not of isonorm convert, or of another version of it, and where a tensor is missing, is
+    of another shape or has no place."""
+    try:
+        model, report = built(Path(folder), dtype, more)
+    except (ValueError, OSError, SafetensorError) as error:
+        raise ValueError(f"{folder}: " + str(error).partition("\n")[0]) from error
+    print(f"{folder}: {report}", file=sys.stderr)
+    return model
+
+
+if __name__ == "__main__":
+    load(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent)
