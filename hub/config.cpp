@@ -58,16 +58,15 @@ std::string Config::architecture() const {
 SaidOfConversion converted(const Config& config) {
   const auto at = config.values().find("isonorm");
   if (at == config.values().end()) return {};
-  const auto texts = [](const json& list) {
-    return list.is_array() && std::ranges::all_of(list, [](const json& x) { return x.is_string(); });
-  };
-  check(at->is_object() && at->size() == 3 && at->contains("form") && at->contains("fold") && at->contains("norms") &&
-            (*at)["form"].is_string() && (*at)["fold"].is_string() && texts((*at)["norms"]),
-        "config.json: \"isonorm\" is ", Shown{dump(*at)}, ", expected form, fold and norms");
-  SaidOfConversion said{(*at)["form"].get<std::string>(), (*at)["fold"].get<std::string>(), {}};
-  check(said.fold == "all" || said.fold == "none", "config.json: \"fold\" is ", Shown{said.fold},
-        ", expected all or none");
-  for (const json& name : (*at)["norms"]) said.norms.push_back(name.get<std::string>());
+  constexpr const char* kEntries[] = {"version", "form", "fold", "width", "norms", "biases"};
+  const auto has = [&](const char* key) { return at->contains(key); };
+  const auto is_word = [&](const char* key) { return (*at)[key].is_string(); };
+  check(at->is_object() && at->size() == std::size(kEntries) && std::ranges::all_of(kEntries, has) &&
+            (*at)["version"] == kVersion && is_word("form") && is_word("fold") && (*at)["norms"].is_object(),
+        "config.json: \"isonorm\" is ", Shown{dump(*at)}, ", expected version ", kVersion,
+        ", form, fold, width, norms and biases");
+  SaidOfConversion said{(*at)["form"].get<std::string>(), {}};
+  for (const auto& [name, norm] : (*at)["norms"].items()) said.gains[name] = norm.contains("gain");
   return said;
 }
 

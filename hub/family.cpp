@@ -78,7 +78,7 @@ class Describer {
         folder_(folder),
         config_(folder.config),
         tensors_(folder.names()),
-        folded_(converted(folder.config).fold == "all") {
+        said_(converted(folder.config)) {
     for (const Family::Refused& r : family.refused) {
       if (r.value == "true" || r.value == "false") config_.flag(r.key, false);  // throws where it is neither
       check(config_.text_of(r.key) != r.value, "config.json: \"", r.key, "\" is ", r.value, ": ", r.why);
@@ -103,7 +103,7 @@ class Describer {
       if (is_so(a.when))
         for (const std::string& pattern : {std::string(a.pattern), in(a.pattern)})
           for (const std::string& t : tensors_)
-            check(!streams::names_tensor(pattern, t) || (folded_ && t.ends_with(".bias")),
+            check(!streams::names_tensor(pattern, t) || (!said_.form.empty() && t.ends_with(".bias")),
                   "the program has no place for '", t, "' by config.json, and would pass over it");
     for (const Family::Reader& r : family_.readers)
       if (is_so(r.when))
@@ -149,9 +149,12 @@ class Describer {
     }
   }
 
-  void norm(std::string_view name, bool kept = false) {
+  void norm(std::string_view name) {
     const double eps = family_.eps.empty() ? family_.eps_otherwise : config_.number(family_.eps, family_.eps_otherwise);
-    const bool plain = family_.plain || (folded_ && !kept);
+    const auto gain = said_.gains.find(in(name));
+    check(said_.form.empty() || gain != said_.gains.end(), "config.json does not say that '", in(name),
+          "' was converted");
+    const bool plain = said_.form.empty() ? family_.plain : !gain->second;
     check(plain != has(text(in(name), ".weight")), "a norm '", in(name), "' of a model of type '", family_.type,
           plain ? "' has no gain, and here is one" : "' has a gain, and here is none");
     json& said = spec_["norms"][in(name)];
@@ -172,7 +175,7 @@ class Describer {
     const auto in_row = [&](const auto& names) { return std::ranges::find(names, architecture) != names.end(); };
     if (in_row(family_.bodies)) {
       if (family_.plain) return;
-      return norm(family_.last, true), spec_["kept"].push_back(in(family_.last));
+      return norm(family_.last), spec_["kept"].push_back(in(family_.last));
     }
     norm(family_.last);
     check(in_row(family_.models), "config.json: the architecture is ", Shown{architecture}, ", of type '", family_.type,
@@ -200,7 +203,7 @@ class Describer {
   const Folder& folder_;
   const Config& config_;
   const std::vector<std::string> tensors_;
-  const bool folded_;  // by a conversion: readers have biases, and norms no gains
+  const SaidOfConversion said_;
   std::string_view stem_;
   json spec_;
 };

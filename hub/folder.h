@@ -40,10 +40,11 @@ struct Converted {
 // What config.json says of a folder that write_folder() made; of another nothing. Throws where that is not of the form, or
 // says more.
 struct SaidOfConversion {
-  std::string form, fold;
-  std::vector<std::string> norms;
+  std::string form;
+  std::map<std::string, bool> gains;  // of each norm of the stream, whether it has one
 };
 SaidOfConversion converted(const Config& config);
+inline constexpr int kVersion = 1;  // of that entry, which isonorm_torch.py reads, too
 
 // What two programs differ in by their config.json, "n_head 12 and 16, ...": all entries but those of the conversion, of the
 // file's dtype, and of training. Empty where in nothing.

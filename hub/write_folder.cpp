@@ -16,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kWeights = "model.safetensors";
-constexpr int kVersion = 1;  // of the entry "isonorm", which isonorm_torch.py reads
 
 void write_text(const std::string& path, const std::string& content) {
   io::Replacement file(path);

@@ -107,9 +107,13 @@ TEST_CASE("families: verify takes folders as what they say that they are") {
              StartsWith("entries") && Contains("Their options differ: n_head '"));
   f.succeeds(with([](auto& c) { c["resid_pdrop"] = 0.5; }));
   f.refuses(with([](auto& c) { c["isonorm"]["form"] = "crms_norm"; }), 3, "as the stream of crms_norm has");
-  f.refuses(with([](auto& c) { c["isonorm"]["fold"] = "none"; }), 3, "has a gain, and here is none");
-  f.refuses(with([](auto& c) { c["isonorm"]["rotated"] = true; }), 3, "expected form, fold and norms");
-  f.refuses(with([](auto& c) { c["isonorm"]["norms"] = {"ln_f"}; }), 3, "other norms");
+  f.refuses(with([](auto& c) { c["isonorm"]["norms"]["transformer.ln_f"]["gain"] = "w"; }), 3,
+            "has a gain, and here is none");
+  f.refuses(with([](auto& c) { c["isonorm"]["version"] = 2; }), 3, "expected version 1, form");
+  f.refuses(with([](auto& c) { c["isonorm"]["rotated"] = true; }), 3, "expected version 1, form");
+  f.refuses(with([](auto& c) { c["isonorm"]["norms"]["ln_f"] = {{"eps", 1e-5}}; }), 3, "other norms");
+  f.refuses(with([](auto& c) { c["isonorm"]["norms"].erase("transformer.ln_f"); }), 3,
+            "does not say that 'transformer.ln_f' was converted");
   f.refuses(with([](auto& c) { c.erase("isonorm"); }), 3, "has a gain, and here is none");
   const std::string own_code = with([](auto& c) { c["auto_map"] = {{"AutoModel", "code.Model"}}; });
   CHECK_THAT(f.gives(1, own_code).out, Contains("Their options differ: auto_map"));
@@ -125,6 +129,7 @@ TEST_CASE("families: verify takes folders as what they say that they are") {
   }
   save_safetensors(f / "rms/model.safetensors", changed);
   CHECK_THAT(f.gives(1, "verify " + folder + " @rms").out, Contains("Different: ") && Contains("lm_head.weight[0, 5]"));
+}
 
 TEST_CASE("families: config.json says what the class lacks, for isonorm_torch.py") {
   const Folder f;
