@@ -74,7 +74,7 @@ class Comparer {
         continue;
       }
       Compared c{*route, recorded(name)};
-      if (o.gradients && c.what.side == Side::parameter) c.what.stage = Stage::gradient;
+      if (o.gradients && c.what.stage == Stage::before) c.what.stage = Stage::gradient;
       Row row{.name = name, .partner = route->name, .shape = a.outline.at(name).shape()};
       if (first)
         measure(row, c);

@@ -47,10 +47,11 @@ Result ones(const Evidence& e) {
   if (g.rank() == 0) return {};
   const double size = largest_entry(g), most = std::max(e.pair.scale, largest_entry(e.pair.value));
   if (largest_entry(g - mean(g, {g.rank() - 1}, true)) > 64 * e.eps * size || most > 1000 * e.eps * size) return {};
-  return Tried{off(e.pair), 0,
-               text("a gradient of ones: what comes into the norm is ", shortest(mean(g).item()),
-                    " everywhere, of which its backward makes 0, and what is left here, at most ", scientific(most),
-                    ", is rounding (send random numbers in)")};
+  return Tried{
+      off(e.pair), 0,
+      text("a gradient of ones: what comes into the norm is the same for every entry, of which its backward makes 0, "
+           "and what is left, at most ",
+           scientific(most), ", is rounding (send random numbers in)")};
 }
 
 Result gain_plus_one(const Evidence& e) {
@@ -69,16 +70,17 @@ Result transposed(const Evidence& e) {
                "a matrix that is stored transposed: map it with transpose"};
 }
 
-std::string reading(double factor, int64_t width, bool of_output) {
-  const double n = static_cast<double>(width), inverse = 1 / factor;
+// What a factor may come from.
+std::string reading(double by, int64_t width, bool of_output) {
+  const double n = static_cast<double>(width);
   if (of_output && width > 1)
-    for (const double by : {n - 1, n + 1})
-      if (std::abs(factor / std::sqrt(by / n) - 1) < 1e-3 * std::abs(1 - std::sqrt(by / n)))
-        return text(", which is sqrt(", by, " / ", n, "): another divisor in the norm");
-  for (const auto& [x, sign] : {std::pair{inverse, "1 / "}, {factor, ""}})
-    if (const double whole = std::round(x); whole >= 2 && std::abs(x / whole - 1) < 1e-3)
-      return text(", about ", sign, whole, " (a mean instead of a sum, another batch, or clipping)");
-  return " (a mean instead of a sum, another batch, or clipping)";
+    for (const double other : {n - 1, n + 1})
+      for (const auto& [above, below] : {std::pair{other, n}, {n, other}})
+        if (const double root = std::sqrt(above / below); std::abs(by - root) < 1e-3 * std::abs(1 - root))
+          return text(", which is sqrt(", above, " / ", below, "): another divisor in the norm");
+  const double whole = std::round(1 / by);
+  return text(whole >= 2 && std::abs(by * whole - 1) < 1e-3 ? text(", about 1 / ", whole) : "",
+              " (a mean instead of a sum, another batch, or clipping)");
 }
 
 Result factor(const Evidence& e) {

@@ -87,11 +87,18 @@ NormModel NormModel::with_eps_of(const NormRows& r) const {
   const Tensor x = as_rows(r.x), y = r.bias.defined() ? as_rows(r.y) - r.bias : as_rows(r.y);
   const auto [c, s] = centred(kind, x);
   const Tensor u = with_gain(c, r.gain, more_gain);
-  const Tensor factor = sum(y * u, {1}, true) / sum(square(u), {1}, true), squared = square(factor);
-  const Tensor offsets = 1.0 / squared - s / static_cast<double>(x.size(1) + more_divisor);
-  const Tensor weight = square(squared);  // an error of 1 / s^2 is in proportion to it
+  const auto along = sum(y * u, {1}).to_vector<double>(), size = sum(square(u), {1}).to_vector<double>(),
+             squares = s.to_vector<double>();
+  double offsets = 0, weights = 0;
+  for (size_t i = 0; i < along.size(); ++i) {
+    if (size[i] == 0 || along[i] == 0) continue;  // a row of zeros, such as padding, says nothing
+    const double inverse = size[i] / along[i],
+                 weight = 1 / std::pow(inverse, 4);  // rounding is in proportion to inverse^2
+    offsets += weight * (inverse * inverse - squares[i] / static_cast<double>(x.size(1) + more_divisor));
+    weights += weight;
+  }
   NormModel found = *this;
-  found.eps = std::max(0.0, sum(weight * offsets).item() / sum(weight).item());
+  found.eps = weights > 0 ? std::max(0.0, offsets / weights) : 0;
   return found;
 }
 
@@ -112,9 +119,11 @@ std::optional<NormModel> fit_norm(const NormRows& all, double tolerance) {
 }
 
 const Activation* fit_activation(const Tensor& x, const Tensor& y, double tolerance) {
-  Best<const Activation*> best{.left = tolerance};
-  for (const Activation& a : kActivations) best.offer(&a, off_by(a.of(x), y, 0));
-  return best.model.value_or(nullptr);
+  const Activation* best = nullptr;
+  double least = tolerance;
+  for (const Activation& a : kActivations)
+    if (const double left = off_by(a.of(x), y, 0); left <= least) best = &a, least = left;
+  return best;
 }
 
 Tensor UpdateModel::of(const UpdateRows& r) const {
@@ -130,9 +139,9 @@ UpdateModel UpdateModel::with_decay_of(const UpdateRows& r) const {
 
 UpdateModel UpdateModel::with_rate_of(const UpdateRows& r) const {
   UpdateModel m = *this;
-  const Tensor u = direction(m, r.gradient);
-  const double squares = dot(u, u);
-  m.rate = squares > 0 ? dot(u, r.before * (1 - decay) - r.after) / squares : 0;
+  const Tensor step = r.before * decay + direction(m, r.gradient) * rate;
+  const double squares = dot(step, step), by = squares > 0 ? dot(step, r.before - r.after) / squares : 0;
+  m.decay *= by, m.rate *= by;
   return m;
 }
 
@@ -143,7 +152,7 @@ UpdateModel with_both(UpdateModel m, const UpdateRows& r) {
   const Tensor u = direction(m, r.gradient), moved = r.before - r.after;
   const double ww = dot(r.before, r.before), uu = dot(u, u), wu = dot(r.before, u);
   const double wm = dot(r.before, moved), um = dot(u, moved), determinant = ww * uu - wu * wu;
-  m.decay = 0;
+  m.decay = 0, m.rate = 1;
   if (determinant <= 1e-12 * ww * uu) return m.with_rate_of(r);  // the two are one direction, or nothing
   m.decay = (wm * uu - um * wu) / determinant, m.rate = (um * ww - wm * wu) / determinant;
   return m;

@@ -59,7 +59,7 @@ struct UpdateModel {
 
   Tensor of(const UpdateRows& rows) const;
   UpdateModel with_decay_of(const UpdateRows& rows) const;  // by least squares
-  UpdateModel with_rate_of(const UpdateRows& rows) const;
+  UpdateModel with_rate_of(const UpdateRows& rows) const;   // the decay with it, by least squares
   UpdateModel with_eps_of(const UpdateRows& rows) const;  // by search, 0 or 1e-16 to 1
 };
 

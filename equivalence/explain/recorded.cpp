@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "core/system/name_pattern.h"
@@ -30,9 +31,12 @@ constexpr size_t kMostGiven = 4096;
 
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
 
-bool to_number(std::string_view text, int64_t& number) {
+// A number from 0 on; nothing else.
+std::optional<int64_t> number_in(std::string_view text) {
+  int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number >= 0;
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
 std::vector<std::string> parts_of(std::string_view name) {
@@ -211,8 +215,8 @@ Recorded recorded(const std::string& name) {
   };
   for (bool more = true; more && parts.size() > 1;) {
     more = false;
-    if (parts[0] == "step" && parts.size() > 2 && to_number(parts[1], r.step))
-      parts.erase(parts.begin(), parts.begin() + 2), more = true;
+    if (const auto step = parts.size() > 2 && parts[0] == "step" ? number_in(parts[1]) : std::nullopt)
+      r.step = *step, parts.erase(parts.begin(), parts.begin() + 2), more = true;
     for (const Word& w : kWords)
       if (w.begins && parts.size() > 1 && parts[0] == w.text) say(w), parts.erase(parts.begin()), more = true;
   }
