@@ -79,7 +79,7 @@ ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a, 
 }
 
 // The tensors of a safetensors file, or the weights of a checkpoint under the names that the model has for them.
-training::OpenModelFile open(const std::string& path) {
+training::OpenModelFile open_tensors(const std::string& path) {
   training::OpenModelFile file = training::open_model_file(path);
   for (const auto& [name, dtype] : file.foreign)
     check(false, path, ": tensor '", name, "' has dtype ", dtype, ", which is not compared");
@@ -110,14 +110,14 @@ int run(const CompareVerb& o) {
   check_outputs({{"--json", o.json}}, inputs);
   if (one_file(o.a, o.b)) throw UsageError(text(o.a, " and ", o.b, " are one file: nothing would be compared"));
   CompareTensorsOptions options = o.options;
-  for (const std::string& control : o.controls) options.controls.push_back(open(control).state);
+  for (const std::string& control : o.controls) options.controls.push_back(open_tensors(control).state);
   const ParameterMap map = read_map(o.map);
   if (!o.spec.empty()) {
     const std::string json = spec_text(o.spec);
     const Scope scope(o.spec);
     options.layout = streams::Layout::from_json(json);
   }
-  const training::OpenModelFile a = open(o.a), b = open(o.b);
+  const training::OpenModelFile a = open_tensors(o.a), b = open_tensors(o.b);
   options.order = order_of(o, a, options.layout);
   const TensorsComparison r = compare_tensors(a.state, b.state, map, options);
   write(document_of(r), "", o.json);

@@ -16,7 +16,7 @@ namespace {
 
 using Row = TensorsComparison::Row;
 
-constexpr size_t kExplained = 64;  // tensors that hypotheses are tried on
+constexpr size_t kExplained = 16;  // tensors that hypotheses are tried on
 
 double usual_tolerance(DType a, DType b) {
   for (const auto& [dtype, tolerance] : {std::pair{DType::bf16, 3e-2}, {DType::f32, 1e-4}})

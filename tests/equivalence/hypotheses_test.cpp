@@ -5,6 +5,7 @@
 #include <random>
 
 #include "equivalence/compare/compare_tensors.h"
+#include "autograd/ops/norm.h"
 #include "equivalence/explain/models.h"
 #include "tests/equivalence/room.h"
 
@@ -279,6 +280,31 @@ TEST_CASE("hypotheses: the divisor of a compressed norm, with and without its in
     CHECK_THAT(said, Contains(input ? "B divides by 15, A by 16 (a ratio of sqrt(15 / 16) = 0.968246)"
                                     : "which is sqrt(15 / 16): another divisor in the norm"));
   }
+}
+
+TEST_CASE("hypotheses: what was inherited, and a constant that is nobody's mean, are not explained") {
+  const auto said = [](const char* first, const Tensor& a, const Tensor& b, bool normalised) {
+    const auto file = [&](const Tensor& x) {
+      TensorMap m;
+      m.add(first, x);
+      if (normalised) m.add("ln.output", layer_norm(x));
+      return m;
+    };
+    return compare_tensors(file(a), file(b));
+  };
+  manual_seed(5);
+  const Tensor a = randn({6, 7}, {DType::f64}), b = randn({6, 7}, {DType::f64}), row = randn({7}, {DType::f64});
+  const TensorsComparison inherited = said("ln.input", a, b, true);
+  CHECK(inherited.likely == "");
+  CHECK(std::ranges::find(inherited.tried, "another eps of a norm") == inherited.tried.end());
+  CHECK(said("fc.weight", a, a + row, false).likely == "");
+  CHECK(said("fc.weight.grad", a, a + row, false).likely == "");
+  // Rows of zeros, padding, say nothing of an eps.
+  const Tensor padded = where(arange(0, 6, 1, {DType::f64}) < 2.0, zeros({6}, {DType::f64}), ones({6}, {DType::f64}));
+  const Tensor x = a * reshape(padded, {6, 1});
+  const auto model = fit_norm({x, layer_norm(x, {}, {}, {.eps = 1e-3}), {}, {}}, 1e-10);
+  REQUIRE(model);
+  CHECK(std::abs(model->eps - 1e-3) < 1e-12);
 }
 
 TEST_CASE("recorded tensors: what a name says") {
