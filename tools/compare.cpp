@@ -65,7 +65,7 @@ std::vector<std::string> names_in(const std::string& list) {
 ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a, const streams::Layout& layout) {
   const TensorMap& tensors = a.state.outline;
   const auto metadata = a.other.find(kOrder);
-  const bool said = metadata != a.other.end();
+  const bool said = metadata != a.other.end() && metadata->second.starts_with('[');
   if (o.order.empty() && !said) return execution_order(tensors, o.options.gradients, {}, &layout);
   const bool file = is_file(o.order);
   const Scope scope(o.order.empty() ? text(o.a, ": its metadata") : "--order");

@@ -253,14 +253,15 @@ Result update(const Evidence& e, const std::function<UpdateModel(const UpdateMod
   return Tried{differs, off_by(m.of(b), b.after, 0), sentence(*a, m)};
 }
 
-std::string per_step(double x) { return printed("%.3g", std::abs(x) < 1e-15 ? 0 : x); }
+// One of two rates: 0 where rounding of the other one hides it.
+std::string per_step(double x, double other) { return printed("%.3g", std::abs(x) < 1e-6 * std::abs(other) ? 0 : x); }
 
 Result decay(const Evidence& e) {
   return update(
       e, [](const UpdateModel& a, const UpdateRows& b) { return a.with_decay_of(b); },
       [](const UpdateModel& a, const UpdateModel& b) {
-        return text("another weight decay: B takes off ", per_step(b.decay), " of each weight per step, A ",
-                    per_step(a.decay));
+        return text("another weight decay: B takes off ", per_step(b.decay, a.decay), " of each weight per step, A ",
+                    per_step(a.decay, b.decay));
       });
 }
 
@@ -268,7 +269,7 @@ Result rate(const Evidence& e) {
   return update(
       e, [](const UpdateModel& a, const UpdateRows& b) { return a.with_rate_of(b); },
       [](const UpdateModel& a, const UpdateModel& b) {
-        return text("another learning rate: B has ", per_step(b.rate), ", A ", per_step(a.rate));
+        return text("another learning rate: B has ", per_step(b.rate, a.rate), ", A ", per_step(a.rate, b.rate));
       });
 }
 

@@ -27,7 +27,7 @@ constexpr Word kWords[] = {
     {"before", Stage::before, Side::parameter, true},    {"after", Stage::after, Side::parameter, true},
 };
 constexpr std::string_view kStates[] = {"exp_avg", "exp_avg_sq", "momentum_buffer", "square_avg"};
-constexpr size_t kMostGiven = 4096;
+constexpr size_t kMostGiven = 1024, kMostParts = 32;  // of layers, and of a name that is looked for among them
 
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
 
@@ -49,9 +49,9 @@ std::vector<std::string> parts_of(std::string_view name) {
   return parts;
 }
 
-std::string first_parts(const std::vector<std::string>& parts, size_t count) {
+std::string joined(std::span<const std::string> parts) {
   std::string name;
-  for (size_t i = 0; i < count; ++i) name += (i ? "." : "") + parts[i];
+  for (const std::string& part : parts) name += (name.empty() && &part == parts.data() ? "" : ".") + part;
   return name;
 }
 
@@ -91,13 +91,13 @@ class Layers {
 
   Position of(const Recorded& r) const {
     const std::vector<std::string> parts = parts_of(r.of);
-    for (size_t k = parts.size(); k > 0; --k) {
-      const std::string begin = first_parts(parts, k);
+    for (size_t k = std::min(parts.size(), kMostParts); k > 0; --k) {
+      const std::string begin = joined(std::span(parts).first(k));
       std::vector<std::pair<size_t, std::string>> met;  // entries that begin so, and their numbers
       for (size_t i = 0; i < entries_.size(); ++i) {
         const std::vector<std::string>& e = entries_[i].parts;
         std::vector<std::string> stars;
-        const std::string pattern = e.size() < k ? "" : first_parts(e, k);
+        const std::string pattern = e.size() < k ? "" : joined(std::span(e).first(k));
         if (pattern.empty() || (pattern != begin && !names::matches(pattern, begin, stars))) continue;
         const std::string number = stars.empty() ? "" : stars[0];
         if (e.size() == k) return at(i, number, 0);
@@ -207,28 +207,29 @@ bool earlier(const Placed& a, const Placed& b) {
 }  // namespace
 
 Recorded recorded(const std::string& name) {
-  std::vector<std::string> parts = parts_of(name);
+  const std::vector<std::string> parts = parts_of(name);
+  size_t first = 0, last = parts.size() - 1;  // of the parts that say no such thing
   Recorded r;
-  const auto say = [&r](const Word& w) {
-    if (r.stage != Stage::gradient || w.stage != Stage::forward) r.stage = w.stage;  // NAME.output.grad
-    if (w.side != Side::parameter) r.side = w.side;
+  const auto says = [&r](const std::string& part, bool begins) {
+    for (const Word& w : kWords)
+      if (part == w.text && (w.begins || !begins)) {
+        if (r.stage != Stage::gradient || w.stage != Stage::forward) r.stage = w.stage;  // NAME.output.grad
+        if (w.side != Side::parameter) r.side = w.side;
+        return true;
+      }
+    return false;
   };
-  for (bool more = true; more && parts.size() > 1;) {
-    more = false;
-    if (const auto step = parts.size() > 2 && parts[0] == "step" ? number_in(parts[1]) : std::nullopt)
-      r.step = *step, parts.erase(parts.begin(), parts.begin() + 2), more = true;
-    for (const Word& w : kWords)
-      if (w.begins && parts.size() > 1 && parts[0] == w.text) say(w), parts.erase(parts.begin()), more = true;
+  for (bool more = true; more && first < last;) {
+    const auto step = first + 1 < last && parts[first] == "step" ? number_in(parts[first + 1]) : std::nullopt;
+    more = step || says(parts[first], true);
+    if (step) r.step = *step;
+    if (more) first += step ? 2 : 1;
   }
-  if (std::ranges::find(kStates, parts.back()) != std::end(kStates)) r.stage = Stage::state;
-  for (bool more = true; more && parts.size() > 1;) {
-    more = false;
-    for (const Word& w : kWords)
-      if (parts.size() > 1 && parts.back() == w.text) say(w), parts.pop_back(), more = true;
-  }
-  r.of = first_parts(parts, parts.size());
-  if (r.of == "loss" || r.of == "logits" || parts.back().starts_with("hook_"))
-    say({"", Stage::forward, Side::output, false});
+  if (std::ranges::find(kStates, parts[last]) != std::end(kStates)) r.stage = Stage::state;
+  while (first < last && says(parts[last], false)) --last;
+  r.of = joined(std::span(parts).subspan(first, last - first + 1));
+  if (r.of == "loss" || r.of == "logits" || parts[last].starts_with("hook_"))
+    if (r.stage != Stage::gradient) r.stage = Stage::forward, r.side = Side::output;
   return r;
 }
 
@@ -255,7 +256,6 @@ bool naturally_before(std::string_view a, std::string_view b) {
 
 ExecutionOrder execution_order(const TensorMap& file, bool gradients, std::span<const std::string> given,
                                const streams::Layout* layout) {
-  check(given.size() <= kMostGiven, "order: it has ", given.size(), " names, at most ", kMostGiven, " are read");
   ExecutionOrder order;
   std::set<std::string> of_given(given.begin(), given.end());
   const bool exact = std::ranges::all_of(file, [&](const auto& entry) { return of_given.contains(entry.first); });
@@ -265,6 +265,7 @@ ExecutionOrder execution_order(const TensorMap& file, bool gradients, std::span<
     order.source = "that was given";
     return order;
   }
+  check(given.size() <= kMostGiven, "order: it has ", given.size(), " layers, at most ", kMostGiven, " are read");
   const std::vector<std::string> named =
       layout && given.empty() ? layers_of(*layout) : std::vector<std::string>(given.begin(), given.end());
   const Layers layers(named);

@@ -51,7 +51,7 @@ struct ExecutionOrder {
 //   file     the order of its header, where the safetensors library, which sorts by dtype and name, did not make it
 //   names    as naturally_before() has them
 // A name that is not in `given` or the layout stands at the layer with which it shares the most parts, or last where it shares none.
-// gradients: all parameters are gradients. Throws where `given` has more than 4096 names, or none that fits.
+// gradients: all parameters are gradients. Throws where `given` has more than 1024 layers, or none that fits.
 ExecutionOrder execution_order(const TensorMap& file, bool gradients, std::span<const std::string> given = {},
                                const streams::Layout* layout = nullptr);
 
