@@ -3,7 +3,7 @@
 
 set(folders
     core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim streams io data hub reports training training/models training/options training/records
-    equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/reference equivalence/compare equivalence/probes
+    equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/reference equivalence/explain equivalence/compare equivalence/probes
     equivalence/text equivalence/certificate)
 set(sources)
 set(kernel_sources)

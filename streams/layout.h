@@ -84,6 +84,8 @@ class Layout {
 
   bool keeps(const std::string& norm) const;
   const std::vector<std::string>& kept() const { return kept_; }
+  // Patterns of tensors and what they say, as they were given.
+  const std::vector<std::pair<std::string, Entry>>& entries() const { return entries_; }
   int64_t width() const { return width_; }  // d, of the Pre-LN model; 0: it does not say
   const std::map<std::string, Norm>& norms() const { return norms_; }
   const std::vector<Tied>& tied() const { return tied_; }

@@ -64,7 +64,8 @@ std::map<std::string, Set> allowed_includes() {
                                             {"convert", {"coordinates"}},
                                             {"verify", {"coordinates", "convert"}},
                                             {"reference", {"coordinates", "convert", "verify"}},
-                                            {"compare", {"coordinates", "lockstep", "convert", "verify"}},
+                                            {"explain", {"coordinates"}},
+                                            {"compare", {"coordinates", "lockstep", "convert", "verify", "explain"}},
                                             {"probes", {"coordinates", "lockstep", "compare"}},
                                             {"text", {"lockstep", "grid", "compare"}},
                                             {"certificate", {"lockstep", "probes", "text"}}};

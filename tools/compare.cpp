@@ -1,9 +1,12 @@
-// isonorm compare: two safetensors files of gradients or weights, tensor by tensor, through a map.
+// isonorm compare: two safetensors files of activations, gradients or weights, tensor by tensor in the order of execution.
 #include <cstdio>
+#include <filesystem>
 
 #include "core/printed.h"
 #include "core/system/file.h"
 #include "equivalence/compare/compare_tensors.h"
+#include "io/json.h"
+#include "tools/model_data.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/verb.h"
@@ -14,29 +17,73 @@ namespace {
 
 using namespace equivalence;
 
-constexpr int64_t kMapLimit = 1 << 20;  // bytes
-constexpr size_t kShown = 20;           // differing tensors that are listed
+constexpr int64_t kTextLimit = 1 << 20;  // bytes of a map or an order
+constexpr const char* kOrder = "order";  // the entry of A's metadata
+constexpr size_t kShown = 20;            // differing tensors that are listed
 
 struct CompareVerb {
-  std::string a, b, map, json;
+  std::string a, b, map, spec, order, json;
   std::vector<std::string> controls;
   CompareTensorsOptions options;
   bool quiet = false;
 };
 
+std::string read_small(const std::string& path) {
+  const std::vector<uint8_t> bytes = read_all(open_bytes(path), kTextLimit);
+  return {bytes.begin(), bytes.end()};
+}
+
 ParameterMap read_map(const std::string& path) {
   if (path.empty()) return {};
   const Scope scope(path);
-  const std::vector<uint8_t> bytes = read_all(open_bytes(path), kMapLimit);
-  return ParameterMap::from_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return ParameterMap::from_json(read_small(path));
+}
+
+bool is_file(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none);
+}
+
+// Names in a JSON list, or one a line, or with commas between them.
+std::vector<std::string> names_in(const std::string& list) {
+  std::vector<std::string> names;
+  if (list.starts_with('[')) {
+    io::read_json(list, {.element = [&names]() -> io::JsonValue {
+                    return {.string = [&names](const std::string& name) { names.push_back(name); }};
+                  }});
+    return names;
+  }
+  for (size_t begin = 0; begin < list.size();) {
+    const size_t end = std::min(list.find_first_of(",\n\r", begin), list.size());
+    if (end > begin) names.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+// The order of --order, of A's metadata, of --spec, of A's header or of names.
+ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a, const streams::Layout& layout) {
+  const TensorMap& tensors = a.state.outline;
+  const auto metadata = a.other.find(kOrder);
+  const bool said = metadata != a.other.end() && metadata->second.starts_with('[');
+  if (o.order.empty() && !said) return execution_order(tensors, o.options.gradients, {}, &layout);
+  const bool file = is_file(o.order);
+  const Scope scope(o.order.empty() ? text(o.a, ": its metadata") : "--order");
+  const std::vector<std::string> names = names_in(file              ? read_small(o.order)
+                                                  : o.order.empty() ? metadata->second
+                                                                    : o.order);
+  check(!names.empty(), "order: it has no names");
+  ExecutionOrder order = execution_order(tensors, o.options.gradients, names);
+  order.source = o.order.empty() ? "of its metadata" : "of --order";
+  return order;
 }
 
 // The tensors of a safetensors file, or the weights of a checkpoint under the names that the model has for them.
-TensorMap load(const std::string& path) {
-  training::ModelFile file = training::load_model_file(path);
+training::OpenModelFile open_tensors(const std::string& path) {
+  training::OpenModelFile file = training::open_model_file(path);
   for (const auto& [name, dtype] : file.foreign)
     check(false, path, ": tensor '", name, "' has dtype ", dtype, ", which is not compared");
-  return std::move(file.state);
+  return file;
 }
 
 // The tensors that differ or have no partner, a line each.
@@ -57,14 +104,22 @@ std::string list(const TensorsComparison& r) {
 }
 
 int run(const CompareVerb& o) {
-  std::vector<NamedFile> inputs = {{"A", o.a}, {"B", o.b}, {"--map", o.map}};
+  std::vector<NamedFile> inputs = {{"A", o.a}, {"B", o.b}, {"--map", o.map}, {"--spec", o.spec}};
+  if (is_file(o.order)) inputs.push_back({"--order", o.order});
   for (const std::string& control : o.controls) inputs.push_back({"--control", control});
   check_outputs({{"--json", o.json}}, inputs);
   if (one_file(o.a, o.b)) throw UsageError(text(o.a, " and ", o.b, " are one file: nothing would be compared"));
   CompareTensorsOptions options = o.options;
-  for (const std::string& control : o.controls) options.controls.push_back(load(control));
+  for (const std::string& control : o.controls) options.controls.push_back(open_tensors(control).state);
   const ParameterMap map = read_map(o.map);
-  const TensorsComparison r = compare_tensors(load(o.a), load(o.b), map, options);
+  if (!o.spec.empty()) {
+    const std::string json = spec_text(o.spec);
+    const Scope scope(o.spec);
+    options.layout = streams::Layout::from_json(json);
+  }
+  const training::OpenModelFile a = open_tensors(o.a), b = open_tensors(o.b);
+  options.order = order_of(o, a, options.layout);
+  const TensorsComparison r = compare_tensors(a.state, b.state, map, options);
   write(document_of(r), "", o.json);
   if (!o.quiet) std::fputs(list(r).c_str(), stdout);
   std::printf("%s\n", printable(r.message()).c_str());
@@ -74,16 +129,28 @@ int run(const CompareVerb& o) {
 }  // namespace
 
 Verb add_compare(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "compare", "Compare two safetensors files of weights or gradients, written by whatever program, through a map");
+  CLI::App* command = app.add_subcommand("compare",
+                                         "Compare two safetensors files of activations, gradients or weights, written "
+                                         "by whatever program: which is the first "
+                                         "that differs, and why");
   auto o = std::make_shared<CompareVerb>();
   command->add_option("A", o->a, "the reference")->required();
   command->add_option("B", o->b, "the file that is held against it")->required();
   command->add_option("--map", o->map,
                       "JSON file of rules from names in A to names in B, with linear maps: [{\"a\": \"blocks.*.proj\", "
                       "\"b\": \"h.*.proj\", \"map\": \"recentre\", \"dim\": 0}, ...]");
-  command->add_flag("--gradients", o->options.gradients,
-                    "the files hold gradients: A's are compared with B's mapped back by the adjoints");
+  command->add_option(
+      "--spec", o->spec,
+      "JSON file that says what writes to the stream and what reads it, as for convert, or a folder of the "
+      "hub: the order of the layers, and more causes that can be found");
+  command->add_option(
+      "--order", o->order,
+      "the layers in the order in which they run, h.*.ln_1,h.*.attn,...: a file with one a line, or with "
+      "commas between them (default: \"order\" of A's metadata, --spec, A's header, numbers in names)");
+  command->add_flag(
+      "--gradients", o->options.gradients,
+      "all parameters are gradients, as where their names end with .grad: A's are compared with B's mapped "
+      "back by the adjoints");
   command->add_option(
       "--tolerance", o->options.tolerance,
       "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, bf16 3e-2); "

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "equivalence/compare/shift_blind.h"
+#include "equivalence/explain/hypotheses.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
@@ -107,7 +108,8 @@ std::string unmapped_writer(const nn::Module& a, const nn::Module& b, const Part
 }  // namespace
 
 std::string likely_cause(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
-                         const training::Examples& batch, const std::function<bool()>& differs) {
+                         const training::Examples& batch, const std::function<bool()>& differs, const Pair& gradient,
+                         double limit) {
   if (const std::string eps = different_eps(a, b); !eps.empty()) return eps;
   if (const std::string roles = different_roles(partners); !roles.empty()) return roles;
   for (nn::Module* m : {&a, &b})
@@ -125,7 +127,11 @@ std::string likely_cause(nn::Module& a, nn::Module& b, const Partners& partners,
     return text(blind.likely.empty() ? "a first model that cannot be converted" : blind.likely, ": ", blind.reason);
   for (const nn::Module* m : {&a, &b})
     if (const std::string name = forgotten(*m); !name.empty()) return name;
-  return "";
+  Evidence e{.pair = gradient, .what = recorded(gradient.name), .tolerance = limit, .eps = epsilon(dtype_of(partners))};
+  e.what.stage = Stage::gradient;
+  for (const streams::NamedParameter& p : partners.a)
+    if (p.name == gradient.name) e.role = p.role, e.dim = p.role == streams::Role::neutral ? -1 : p.stream_dim;
+  return explain(e).sentence;
 }
 
 std::string stream_hint(nn::Module& model, const std::string& error) {

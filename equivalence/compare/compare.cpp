@@ -45,10 +45,13 @@ class Points {
       const training::Examples batch = batches(point - 1);
       draw_parameters(a_, generator);
       carry_over(partners_);
-      note(point, look(batch));
-      if (result_.first)
-        result_.likely =
-            likely_cause(a_, b_, partners_, loss_, batch, [&] { return worst(look(batch)).share(dtype_) > 1; });
+      const std::vector<Seen> seen = look(batch);
+      note(point, seen);
+      if (!result_.first) continue;
+      const Seen& gradient = worst(std::span(seen).last(std::max<size_t>(1, seen.size() - 1)));
+      result_.likely = likely_cause(
+          a_, b_, partners_, loss_, batch, [&] { return worst(look(batch)).share(dtype_) > 1; }, gradient.pair,
+          gradient.limit(dtype_).entry);
     }
     if (!result_.first) conclude();
     return result_;

@@ -5,18 +5,18 @@
 #include <map>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
 #include "core/printed.h"
 #include "equivalence/compare/power.h"
 #include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/explain/hypotheses.h"
 #include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 using Row = TensorsComparison::Row;
+
+constexpr size_t kExplained = 16;  // tensors that hypotheses are tried on
 
 double usual_tolerance(DType a, DType b) {
   for (const auto& [dtype, tolerance] : {std::pair{DType::bf16, 3e-2}, {DType::f32, 1e-4}})
@@ -32,26 +32,6 @@ double noise_share(DType a, DType b) {
   return std::min(share, 1e-2);
 }
 
-// What the difference of the first tensor that differs looks like.
-std::string likely_cause(const Pair& p) {
-  const Tensor d = p.value - p.reference;
-  const double whole = largest_entry(d);
-  if (!std::isfinite(whole)) return "";
-  const double little = 1e-5 * whole;  // what a cause may leave unexplained
-  for (int dim = 0; dim < d.rank(); ++dim)
-    if (d.size(dim) > 1 && largest_entry(d - mean(d, {dim}, true)) <= little)
-      return text("the mean along dimension ", dim,
-                  " was taken away from one of the two (the difference is constant "
-                  "there): map it with recentre");
-  const double factor = sum(p.value * p.reference).item() / sum(square(p.reference)).item();
-  if (std::abs(factor) > 1e-6 && largest_entry(p.value - p.reference * factor) <= little)
-    return text("a factor of ", factor, " (a mean instead of a sum, another batch, or clipping)");
-  if (p.reference.rank() == 2 && p.reference.size(0) == p.reference.size(1) &&
-      largest_entry(p.value - transpose(p.reference, 0, 1)) <= little)
-    return "a matrix that is stored transposed: map it with transpose";
-  return "";
-}
-
 // Why integers of one shape differ; empty where all are equal. f64 would not do: it begins to skip some at 2^53.
 std::string integers_differ(const Tensor& a, const Tensor& b) {
   const std::vector<int64_t> reference = a.to_vector<int64_t>(), value = b.to_vector<int64_t>();
@@ -61,132 +41,203 @@ std::string integers_differ(const Tensor& a, const Tensor& b) {
               " (integers must be equal)");
 }
 
+// The words around a parameter's name, "NAME.grad", are around its partner's, too.
+std::optional<Route> route_of(const ParameterMap& map, const std::string& name) {
+  const auto whole = map.route(name);
+  const Recorded what = recorded(name);
+  if (!whole || what.side != Side::parameter || what.of == name || whole->name != name || !whole->legs.empty())
+    return whole;
+  auto route = map.route(what.of);
+  if (route) route->name = std::string(name).replace(name.find(what.of), what.of.size(), route->name);
+  return route;
+}
+
 class Comparer {
  public:
-  Comparer(const TensorMap& a, const TensorMap& b, const ParameterMap& map, const CompareTensorsOptions& o) : o_(o) {
+  Comparer(const LazyState& a, const LazyState& b, const ParameterMap& map, const CompareTensorsOptions& o)
+      : a_(a), b_(b), o_(o) {
     for (const std::string& pattern : o.noise) zero_in_exact_arithmetic_.leave_out(pattern);
+    result_.order = o.order.source;
+    std::vector<std::string> names = o.order.names;
+    if (names.empty())
+      for (const auto& [name, tensor] : a.outline) names.push_back(name);
     std::map<std::string, std::string> originals;  // of every partner, the first one
-    for (const auto& [name, tensor] : a) {
-      const auto route = map.route(name);
+    for (const std::string& name : names) {
+      const auto route = route_of(map, name);
       if (!route) {
         ++left_out_;
         continue;
       }
       const auto [original, first] = originals.emplace(route->name, name);
-      const Tensor* partner = b.find(route->name);
-      if (!partner)
+      if (!b.outline.find(route->name)) {
         result_.only_a.push_back(name);
-      else if (!first)
-        result_.rows.push_back(
-            {.name = name,
-             .partner = route->name,
-             .shape = tensor.shape(),
-             .problem = text("has two originals: ", original->second, " and ", name, " both become ", route->name)});
+        continue;
+      }
+      Compared c{*route, recorded(name)};
+      if (o.gradients && c.what.stage == Stage::before) c.what.stage = Stage::gradient;
+      Row row{.name = name, .partner = route->name, .shape = a.outline.at(name).shape()};
+      if (first)
+        measure(row, c);
       else
-        pair(name, tensor, *partner, *route);
+        row.problem = text("has two originals: ", original->second, " and ", name, " both become ", route->name);
+      at_.emplace(c.what, compared_.size());
+      compared_.push_back(std::move(c)), result_.rows.push_back(std::move(row));
     }
-    for (const auto& [name, tensor] : b)
-      if (!originals.count(name) && !(a.find(name) && !map.route(name))) result_.only_b.push_back(name);
+    for (const auto& [name, tensor] : b.outline)
+      if (!originals.count(name) && !(a.outline.find(name) && !route_of(map, name))) result_.only_b.push_back(name);
   }
 
   TensorsComparison run() {
-    double of_all = 0;
-    for (const Pair& p : pairs_) of_all = larger(of_all, p.scale);
-    size_t next = 0;
-    for (Row& row : result_.rows) {
-      if (!row.problem.empty()) continue;
-      judge(row, pairs_[next], noise_[next] * of_all, of_all);
-      ++next;
-    }
+    double largest = 0;
+    for (const Compared& c : compared_)
+      if (gradient(c)) largest = larger(largest, c.scale);
+    for (size_t i = 0; i < compared_.size(); ++i)
+      if (result_.rows[i].problem.empty()) judge(result_.rows[i], compared_[i], largest);
     conclude();
     return std::move(result_);
   }
 
  private:
-  void pair(const std::string& name, const Tensor& a, const Tensor& b, const Route& route) {
-    Row row{.name = name,
-            .partner = route.name,
-            .shape = a.shape(),
-            .tolerance = o_.tolerance.value_or(usual_tolerance(a.dtype(), b.dtype()))};
-    const bool integers = !is_floating(a.dtype()) && !is_floating(b.dtype());
-    if (!is_floating(a.dtype()) || !is_floating(b.dtype())) row.tolerance = 0;  // floats that stand for integers, too
-    row.identical = route.legs.empty() && same_bytes(a, b);
+  // Beside a row, what is kept of its two tensors.
+  struct Compared {
+    Route route;
+    Recorded what;
+    DType coarser = DType::f64;
+    double scale = 0, largest = 0;  // the largest entry of the reference, and of the value
+    double noise = 0;               // noise_share()
+    bool measured = false;
+  };
+
+  bool gradient(const Compared& c) const { return c.what.stage == Stage::gradient; }
+
+  // What is compared, in f64.
+  Pair pair(const Row& row, const Compared& c, const Tensor& a, const Tensor& b) const {
+    const Tensor x = a.to(DType::f64), y = b.to(DType::f64);
+    if (is_floating(a.dtype()) || is_floating(b.dtype()) || !c.route.legs.empty())
+      for (const auto& [stored, values] : {std::pair(&a, &x), {&b, &y}})
+        check(is_floating(stored->dtype()) || largest_entry(*values) < 0x1p53,
+              "holds integers from 2^53 on, which f64 rounds: only integers as they are can be compared with them");
+    const Tensor reference = gradient(c) ? x : c.route.forward(x),
+                 value = gradient(c) ? c.route.adjoint(y, x.shape()) : y;
+    return {gradient(c) ? row.name : row.partner, value, reference,
+            value.shape() == reference.shape() ? largest_entry(reference) : 0};
+  }
+
+  void measure(Row& row, Compared& c) {
+    const Tensor a = a_.read(row.name), b = b_.read(row.partner);
     try {
-      const Tensor x = a.to(DType::f64), y = b.to(DType::f64);
-      if (!integers || !route.legs.empty())
-        for (const auto& [stored, values] : {std::pair(&a, &x), {&b, &y}})
-          check(is_floating(stored->dtype()) || largest_entry(*values) < 0x1p53,
-                "holds integers from 2^53 on, which f64 rounds: only integers as they are can be compared with them");
-      const Tensor reference = o_.gradients ? x : route.forward(x),
-                   value = o_.gradients ? route.adjoint(y, x.shape()) : y;
-      row.shape = reference.shape();
-      if (!(value.shape() == reference.shape())) {
-        row.problem = text("has shape ", b.shape(), ", expected ", reference.shape());
-        if (b.rank() == 2 && reference.shape() == Dims{b.size(1), b.size(0)})
+      const bool floats = is_floating(a.dtype()) && is_floating(b.dtype());
+      const bool integers = !is_floating(a.dtype()) && !is_floating(b.dtype());
+      row.tolerance =
+          floats ? o_.tolerance.value_or(usual_tolerance(a.dtype(), b.dtype())) : 0;  // floats may stand for integers
+      row.identical = c.route.legs.empty() && same_bytes(a, b);
+      c.noise = noise_share(a.dtype(), b.dtype());
+      if (floats) c.coarser = epsilon(b.dtype()) > epsilon(a.dtype()) ? b.dtype() : a.dtype();
+      const Pair p = pair(row, c, a, b);
+      row.shape = p.reference.shape();
+      if (!(p.value.shape() == row.shape)) {
+        row.problem = text("has shape ", b.shape(), ", expected ", row.shape);
+        if (b.rank() == 2 && row.shape == Dims{b.size(1), b.size(0)})
           row.problem += " (likely stored transposed: map it with transpose)";
-      } else if (integers && route.legs.empty() && !row.identical) {
+      } else if (integers && c.route.legs.empty() && !row.identical) {
         row.problem = integers_differ(a, b);
       }
-      if (row.problem.empty()) {
-        entries_ += reference.numel();
-        if (row.tolerance > 0 && !o_.controls.empty()) hold_to_controls(row, a, b, reference, route);
-      }
-      if (row.problem.empty()) {
-        pairs_.push_back({o_.gradients ? name : route.name, value, reference, largest_entry(reference)});
-        noise_.push_back(noise_share(a.dtype(), b.dtype()));
-      }
+      if (!row.problem.empty()) return;
+      entries_ += p.reference.numel();
+      if (row.tolerance > 0 && !o_.controls.empty()) hold_to_controls(row, c, a, p.reference);
+      row.deviation = deviation({p});
+      c.scale = p.scale, c.largest = largest_entry(p.value), c.measured = true;
     } catch (const Error& e) {
       row.problem = e.what();
     }
-    result_.rows.push_back(std::move(row));
   }
 
-  void hold_to_controls(Row& row, const Tensor& a, const Tensor& b, const Tensor& reference, const Route& route) {
-    double moved = 0;
-    for (size_t c = 0; c < o_.controls.size(); ++c) {
-      const Tensor* control = o_.controls[c].find(row.name);
-      check(control && control->shape() == a.shape() && control->dtype() == a.dtype(), "has no counterpart of ",
-            a.dtype(), " and shape ", a.shape(), " in control ", c + 1);
-      const Tensor x = control->to(DType::f64);
-      moved = larger(moved,
-                     deviation({{row.name, o_.gradients ? x : route.forward(x), reference, largest_entry(reference)}}));
+  void hold_to_controls(Row& row, const Compared& c, const Tensor& a, const Tensor& reference) {
+    for (size_t i = 0; i < o_.controls.size(); ++i) {
+      const Tensor* outline = o_.controls[i].outline.find(row.name);
+      check(outline && outline->shape() == a.shape() && outline->dtype() == a.dtype(), "has no counterpart of ",
+            a.dtype(), " and shape ", a.shape(), " in control ", i + 1);
+      const Tensor x = o_.controls[i].read(row.name).to(DType::f64);
+      row.control =
+          larger(row.control,
+                 deviation({{row.name, gradient(c) ? x : c.route.forward(x), reference, largest_entry(reference)}}));
     }
-    controls_moved_ = controls_moved_ || moved > 0;
-    const DType coarser = is_floating(b.dtype()) && epsilon(b.dtype()) > epsilon(a.dtype()) ? b.dtype() : a.dtype();
-    row.tolerance = bound(moved, coarser);
-    if (row.tolerance <= largest_bound(coarser)) return;
+    controls_moved_ = controls_moved_ || row.control > 0;
+    row.tolerance = bound(row.control, c.coarser);
+    if (row.tolerance <= largest_bound(c.coarser)) return;
     row.undecided = true;
-    row.problem = text("not comparable: the controls move it by ", scientific(moved),
+    row.problem = text("not comparable: the controls move it by ", scientific(row.control),
                        ", which would hide a real difference (the tolerance would be ", scientific(row.tolerance), ")");
   }
 
-  // `small`: below that a gradient can be rounding noise.
-  void judge(Row& row, Pair& p, double small, double of_all) {
-    row.deviation = deviation({p});
+  // `of_all`: the largest gradient.
+  void judge(Row& row, const Compared& c, double of_all) {
     if (row.verdict() == Verdict::same) {
-      if (!row.identical && row.tolerance > 0 && p.scale > 0) row.resolution = seen_from(row.deviation, row.tolerance);
+      if (!row.identical && row.tolerance > 0 && c.scale > 0) row.resolution = seen_from(row.deviation, row.tolerance);
       return;
     }
-    if (o_.gradients && p.scale < small && largest_entry(p.value) < small) {
-      row.taken_noise = !zero_in_exact_arithmetic_.route(row.name);
-      if (row.taken_noise) return;
-      row.undecided = true;
-      row.problem = text("not comparable: below ", scientific(small / of_all),
-                         " of the largest gradient in both, where rounding noise lies (--noise names what is zero in "
-                         "exact arithmetic); by its own size it differs by ",
-                         scientific(row.deviation));
-      return;
+    const double small = c.noise * of_all;  // below that a gradient can be rounding noise
+    if (!gradient(c) || !(c.scale < small) || !(c.largest < small)) return;
+    row.taken_noise = !zero_in_exact_arithmetic_.route(row.name) || !zero_in_exact_arithmetic_.route(c.what.of);
+    if (row.taken_noise) return;
+    row.undecided = true;
+    row.problem = text("not comparable: below ", scientific(small / of_all),
+                       " of the largest gradient in both, where rounding noise lies (--noise names what is zero in "
+                       "exact arithmetic); by its own size it differs by ",
+                       scientific(row.deviation));
+  }
+
+  // What explains row i; empty where nothing does.
+  std::string explained(size_t i) {
+    const Row& row = result_.rows[i];
+    const Compared& c = compared_[i];
+    if (!c.measured) return "";
+    Evidence e{.pair = reread(i), .what = c.what, .tolerance = row.tolerance, .eps = epsilon(c.coarser)};
+    for (const auto& [pattern, entry] : o_.layout.entries())
+      if (entry.role != streams::Role::neutral && streams::names_tensor(pattern, c.what.of)) {
+        const bool beside = pattern != c.what.of && e.pair.reference.rank() == 1;  // the bias of a layer
+        e.role = entry.role, e.dim = beside ? 0 : entry.dim;
+      }
+    e.find = [this](const Recorded& what) -> std::optional<Pair> {
+      const auto at = at_.find(what);
+      return at != at_.end() && compared_[at->second].measured ? std::optional(reread(at->second)) : std::nullopt;
+    };
+    e.previous = [this, i]() -> std::optional<Pair> {
+      for (size_t k = i; k-- > 0;)
+        if (const Compared& p = compared_[k]; p.measured && p.what.step == compared_[i].what.step &&
+                                              p.what.stage == Stage::forward && p.what.side == Side::output &&
+                                              result_.rows[k].shape == result_.rows[i].shape)
+          return reread(k);
+      return {};
+    };
+    const Explanation found = explain(e);
+    for (const char* name : found.tried)
+      if (std::ranges::find(result_.tried, name) == result_.tried.end()) result_.tried.push_back(name);
+    return found.sentence;
+  }
+
+  Pair reread(size_t i) const {
+    const Row& row = result_.rows[i];
+    return pair(row, compared_[i], a_.read(row.name), b_.read(row.partner));
+  }
+
+  // The first of the tensors of that verdict which a hypothesis explains.
+  void explain_first(Verdict verdict) {
+    size_t looked_at = 0;
+    for (size_t i = 0; i < result_.rows.size() && looked_at < kExplained; ++i) {
+      if (result_.rows[i].verdict() != verdict) continue;
+      const std::string why = explained(i);
+      if (!why.empty()) result_.likely = text(looked_at > 0 ? text("of ", result_.rows[i].name, ", ") : "", why);
+      if (!why.empty()) return;
+      ++looked_at;
     }
-    if (result_.first) return;
-    result_.first = furthest_off({p});
-    result_.likely = likely_cause(p);
   }
 
   void conclude() {
-    size_t differing = 0, undecided = 0, noise = 0;
+    size_t differing = 0, undecided = 0, noise = 0, first_at = 0;
     bool equal = true;
     const Row *first = nullptr, *first_undecided = nullptr;
-    double share = 0, unseen = 0;
+    double share = 0, unseen = 0, furthest = 0;
     for (const Row& row : result_.rows) {
       equal = equal && row.identical;
       if (!row.identical) unseen = std::max(unseen, row.tolerance);
@@ -198,17 +249,32 @@ class Comparer {
         first_undecided = undecided++ == 0 ? &row : first_undecided;
       else if (row.verdict() == Verdict::different && differing++ == 0)
         first = &row;
+      if (row.verdict() == Verdict::same && !first) result_.agrees = row.name;
+      if (row.verdict() != Verdict::different || !row.problem.empty() || row.deviation <= furthest) continue;
+      result_.furthest = row.name, furthest = std::isnan(row.deviation) ? INFINITY : row.deviation;
     }
+    if (first)
+      first_at = static_cast<size_t>(first - result_.rows.data());
+    else
+      result_.agrees.clear();
     std::string& why = result_.reason;
     const size_t n = result_.rows.size();
     const bool unmeasured = !o_.controls.empty() && !controls_moved_ && !equal;
-    if (first && !(unmeasured && first->problem.empty()))
-      why = (first->problem.empty()
-                 ? text(describe(*result_.first), ": ", scientific(result_.first->deviation),
-                        " of the largest entry of its tensor, the tolerance is ", scientific(first->tolerance))
-                 : text(first->partner, " ", first->problem)) +
-            text(" (", differing, " of ", plural(n, "tensor"), differing == 1 ? " differs)" : " differ)");
-    else if (!result_.only_a.empty() || !result_.only_b.empty())
+    if (first && !(unmeasured && first->problem.empty())) {
+      if (first->problem.empty()) {
+        result_.first = furthest_off({reread(first_at)});
+        why = text(describe(*result_.first), ": ", scientific(result_.first->deviation),
+                   " of the largest entry of its tensor, the tolerance is ", scientific(first->tolerance),
+                   o_.controls.empty() ? "" : text(", rounding alone does ", scientific(first->control)));
+      } else {
+        why = text(first->partner, " ", first->problem);
+      }
+      why += text(" (", differing, " of ", plural(n, "tensor"), differing == 1 ? " differs)" : " differ)");
+      if (n > 1)
+        why += text(result_.agrees.empty() ? "; it is the first" : "; before it all agree up to " + result_.agrees,
+                    result_.order.empty() ? "" : " in the order " + result_.order);
+      explain_first(Verdict::different);
+    } else if (!result_.only_a.empty() || !result_.only_b.empty())
       why = text(!result_.only_a.empty() ? text("only the first has ", result_.only_a[0])
                                          : text("only the second has ", result_.only_b[0]),
                  " (", plural(result_.only_a.size() + result_.only_b.size(), "tensor"), " without partner)");
@@ -218,12 +284,12 @@ class Comparer {
       why = "no entries were compared";
     else if (unmeasured) {
       result_.verdict = Verdict::undecided;
-      result_.first.reset(), result_.likely.clear();
       why = "the controls are equal to the first: nothing was measured";
     } else if (first_undecided) {
       result_.verdict = Verdict::undecided;
       why = text(first_undecided->name, " is ", first_undecided->problem, " (", undecided, " of ", plural(n, "tensor"),
                  "; the others agree)");
+      explain_first(Verdict::undecided);
     } else {
       result_.verdict = Verdict::same;
       result_.identical = equal;
@@ -235,26 +301,30 @@ class Comparer {
       if (noise > 0) why += text(", ", noise, " taken for noise as named");
     }
     if (result_.verdict != Verdict::same) result_.resolution = 0;
-    if (first && !first->problem.empty()) result_.likely.clear(), result_.first.reset();
   }
 
+  const LazyState &a_, &b_;
   const CompareTensorsOptions& o_;
   ParameterMap zero_in_exact_arithmetic_;  // leaves them out
   TensorsComparison result_;
-  std::vector<Pair> pairs_;      // of the rows without a problem, in order
-  std::vector<double> noise_;    // their noise_share
-  int64_t entries_ = 0;          // in all pairs
-  bool controls_moved_ = false;  // some tensor of some control is not A's
-  size_t left_out_ = 0;          // tensors of A
+  std::vector<Compared> compared_;  // beside the rows
+  std::map<Recorded, size_t> at_;   // the row of a recorded tensor
+  int64_t entries_ = 0;             // in all pairs
+  bool controls_moved_ = false;     // some tensor of some control is not A's
+  size_t left_out_ = 0;             // tensors of A
 };
 
 std::string sentence(const TensorsComparison& r) {
-  return text(r.reason, r.likely.empty() ? "" : "; likely ", r.likely);
+  if (!r.likely.empty()) return text(r.reason, "; likely ", r.likely);
+  if (r.tried.empty() || r.verdict != Verdict::different) return r.reason;
+  std::string all;
+  for (const std::string& name : r.tried) all += (all.empty() ? "" : ", ") + name;
+  return text(r.reason, "; none of these explains it: ", all);
 }
 
 }  // namespace
 
-TensorsComparison compare_tensors(const TensorMap& a, const TensorMap& b, const ParameterMap& map,
+TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const ParameterMap& map,
                                   const CompareTensorsOptions& options) {
   NoGrad no_grad;
   return Comparer(a, b, map, options).run();
@@ -266,7 +336,7 @@ reports::Document document_of(const TensorsComparison& r) {
   using reports::Value;
   reports::TextTable tensors{
       .heading = "Tensors",
-      .columns = {"in A", "in B", "shape", "deviation", "tolerance", "resolution", "problem", "verdict"},
+      .columns = {"in A", "in B", "shape", "deviation", "rounding", "tolerance", "resolution", "problem", "verdict"},
       .detail = true};
   for (const TensorsComparison::Row& row : r.rows) {
     const reports::Tone tone = row.verdict() == Verdict::different ? reports::Tone::bad : reports::Tone::plain;
@@ -274,13 +344,15 @@ reports::Document document_of(const TensorsComparison& r) {
                             {row.partner},
                             {text(row.shape)},
                             row.problem.empty() ? reports::number_cell(row.deviation) : reports::TextCell{},
+                            row.control > 0 ? reports::number_cell(row.control) : reports::TextCell{},
                             reports::number_cell(row.tolerance),
                             reports::number_cell(row.resolution),
                             {row.problem},
                             {name_of(row.verdict()), tone}});
   }
   const auto alone = [&](const std::string& name, const char* where) {
-    tensors.rows.push_back({{name}, {}, {}, {}, {}, {}, {where}, {name_of(Verdict::different), reports::Tone::bad}});
+    tensors.rows.push_back(
+        {{name}, {}, {}, {}, {}, {}, {}, {where}, {name_of(Verdict::different), reports::Tone::bad}});
   };
   for (const std::string& name : r.only_a) alone(name, "only in A");
   for (const std::string& name : r.only_b) alone(name, "only in B");
@@ -293,10 +365,14 @@ reports::Document document_of(const TensorsComparison& r) {
           .sentence = sentence(r),
           .details = {{"identical", r.identical},
                       {"resolution", r.resolution},
-                      {"furthest off", r.first ? Value{place.tensor + text(place.index)} : Value{}},
+                      {"order", r.order},
+                      {"last that agrees", r.agrees},
+                      {"first that differs", r.first ? Value{place.tensor + text(place.index)} : Value{}},
                       {"its value", r.first ? Value{place.value} : Value{}},
                       {"in the reference", r.first ? Value{place.reference} : Value{}},
-                      {"its deviation", r.first ? Value{place.deviation} : Value{}}},
+                      {"its deviation", r.first ? Value{place.deviation} : Value{}},
+                      {"furthest off", r.furthest},
+                      {"cause", r.likely}},
           .tables = {tensors}};
 }
 

@@ -1,27 +1,31 @@
-// Two sets of named tensors, gradients or weights, from whatever program wrote them: are they the same through a
-// parameter map?
+// Two sets of named tensors, activations, gradients or weights, from whatever program wrote them: are they the same through a
+// parameter map? Where they are not: which is the first that differs, and what explains it?
 //
 //   const auto r = equivalence::compare_tensors(load_safetensors("torch.safetensors"),
 //                                               load_safetensors("ours.safetensors"), map);
 //   std::puts(r.message().c_str());
 //   // different: fc.weight[3, 4] is 0.25, in the reference 0.5: 5.0e-01 of the largest entry of its tensor, the
 //   // tolerance is 1.0e-10 (1 of 42 tensors differs)
+//
+// Names say what a tensor is (equivalence/explain/recorded.h).
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/tensor_map.h"
 #include "equivalence/compare/parameter_map.h"
 #include "equivalence/coordinates/pairs.h"
+#include "equivalence/explain/recorded.h"
 #include "equivalence/lockstep/result.h"
+#include "io/lazy_state.h"
 #include "reports/document.h"
 
 namespace isonorm::equivalence {
 
 struct CompareTensorsOptions {
-  // Of weights M w_A is compared with w_B; of gradients g_A with M* g_B.
+  // Of weights M w_A is compared with w_B; of gradients g_A with M* g_B. Gradients are what is called so; with this flag all
+  // parameters.
   bool gradients = false;
   // Largest |difference| relative to the largest entry of the tensor in A. Where not set: 1e-10, 1e-4 where one of the
   // two tensors is f32, 3e-2 where one is bf16. Nothing is seen of entries below that share of the largest one. Two
@@ -31,25 +35,33 @@ struct CompareTensorsOptions {
   // tensor of floats is what the criterion (criterion.h) allows beside them: 30 times the farthest of them, and 64 eps of
   // the coarser dtype. One that is so wide that it would hide a real difference (largest_bound()) is undecided, and so is
   // all where none of them differs from A.
-  std::vector<TensorMap> controls = {};
+  std::vector<LazyState> controls = {};
   // Gradients that are zero in exact arithmetic, such as those of key biases: names in A, with the * of parameter maps.
   // What the files hold of them is rounding noise: the same where it lies, in both, below 1000 eps (at most 1 %) of the
   // largest gradient of all. Elsewhere the name changes nothing.
   std::vector<std::string> noise = {};
+  // In which A's tensors are compared; where it has no names, A's own order.
+  ExecutionOrder order = {};
+  // What writes to the stream, for the hypotheses about a difference; may say nothing.
+  streams::Layout layout = {};
 };
 
 struct TensorsComparison {
   // undecided: nothing differs that could be compared, and something could not.
   Verdict verdict = Verdict::different;
-  bool identical = false;           // same, and every row is
-  std::string reason, likely;       // one sentence; the cause, where the difference itself shows one
-  double resolution = 0;            // where it is the same: the largest of the rows
+  bool identical = false;          // same, and every row is
+  std::string reason, likely;      // one sentence; what explains the difference, where a hypothesis does (hypotheses.h)
+  std::vector<std::string> tried;  // hypotheses of which everything was there that they need
+  double resolution = 0;           // where it is the same: the largest of the rows
   std::optional<EntryPlace> first;  // of the first tensor that differs the entry that is furthest off
+  std::string agrees, furthest;     // the last tensor that agrees before that one; the one that deviates most
+  std::string order;                // which it is that "first" speaks of; empty: A's own
 
   struct Row {
     std::string name, partner;  // in A and in B
     Dims shape;                 // of what was compared
     double deviation = 0, tolerance = 0;
+    double control = 0;        // what the farthest control deviates by
     double resolution = 0;     // a factor of 1 + so much of all of it would have shown; 0: any, or it is 0 itself
     std::string problem = {};  // why it differs or could not be compared, where that is no figure
     bool identical = false;    // one dtype and equal bits (0 is not -0), and no map acts
@@ -61,7 +73,7 @@ struct TensorsComparison {
       return problem.empty() && (taken_noise || deviation <= tolerance) ? Verdict::same : Verdict::different;
     }
   };
-  std::vector<Row> rows;                    // in A's order
+  std::vector<Row> rows;                    // in the order of execution
   std::vector<std::string> only_a, only_b;  // without partner
 
   bool same() const { return verdict == Verdict::same; }
@@ -70,10 +82,11 @@ struct TensorsComparison {
 
 // A is the reference. Values are computed in f64, but integers are compared as such. Nothing at all, tensors without a
 // single entry, a NaN, a tensor without partner, a partner of two and shapes that do not fit are differences. What the
-// map leaves out of A is left out of B too, where it has the same name. A gradient that differs and lies, in
+// map leaves out of A is left out of B too, where it has the same name. Names of parameters go through the map without the words
+// around them ("NAME.grad" as NAME), where no rule fits them whole. Reads one tensor at a time. A gradient that differs and lies, in
 // A and in B, below 1000 eps (at most 1 %) of A's largest of all is undecided: it can be rounding noise, and there is
 // no control to tell; equal zeros are the same. Throws for an empty pattern in `noise`, never for what the two hold.
-TensorsComparison compare_tensors(const TensorMap& a, const TensorMap& b, const ParameterMap& map = {},
+TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const ParameterMap& map = {},
                                   const CompareTensorsOptions& options = {});
 
 // A row per tensor.

@@ -4,9 +4,9 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
-#include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "equivalence/compare/own_training.h"
+#include "equivalence/explain/models.h"
 #include "nn/stream_watch.h"
 #include "streams/parametrize.h"
 
@@ -40,8 +40,7 @@ std::vector<streams::NamedParameter> with_roles(const nn::Module& model,
 // The larger sum of each row, by position.
 void take(std::vector<Sums>& rows, size_t i, const std::string& name, Role role, const Tensor& g, int dim) {
   if (rows.size() <= i) rows.push_back({name, role, 0, 64 * static_cast<double>(g.size(dim)) * epsilon(g.dtype())});
-  const double size = largest_entry(g), shift = largest_entry(sum(g, {dim}));
-  rows[i].sum = larger(rows[i].sum, shift == 0 ? 0 : shift / size);
+  rows[i].sum = larger(rows[i].sum, sum_along(g, dim));
 }
 
 // One forward and backward at the present parameters.

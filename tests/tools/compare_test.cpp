@@ -1,4 +1,5 @@
 // isonorm compare and perturb as a person runs them: exit codes, messages, maps and what a map file may not say.
+#include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "core/random.h"
@@ -44,6 +45,38 @@ TEST_CASE("compare: 0, 1, 2, 3 and 4, each with its one line") {
   f.refuses("compare @a @mapped --map @bad.json", 3, "bad.json: parameter map: no map is called 'project'");
   f.refuses("compare @a @map.json", 3, "map.json");
   f.refuses("compare @a @missing", 4, "missing");
+}
+
+TEST_CASE("compare: the first tensor that differs in the order of execution, and why") {
+  const Folder f;
+  manual_seed(3);
+  const Tensor x = randn({9, 6}, {DType::f64}) * 0.1, w = randn({4, 6}, {DType::f64}), g = randn({6, 4}, {DType::f64});
+  const auto write = [&](const char* name, double eps) {
+    const Tensor y = layer_norm(x, {}, {}, {.eps = eps});
+    save(f / name, {{"h.0.attn.output", y * 2.0},  // in the order of names, as the safetensors library has it
+                    {"h.0.mlp.down.weight.grad", g},
+                    {"h.0.norm.input", x},
+                    {"h.0.norm.output", y}});
+  };
+  write("a", 1e-5), write("b", 1e-6);
+  write_text(f / "spec.json", R"({"width": 6, "norms": {"h.*.norm": 1e-5}, "writers": {"h.*.mlp.down.weight": 0},
+                                  "readers": {"h.*.attn.qkv.weight": {"dim": 1, "norm": "h.*.norm"}}})");
+  write_text(f / "order.txt", "h.*.norm\nh.*.attn\nh.*.mlp\n");
+  CHECK_THAT(f.gives(1, "compare @a @b").out, Contains("different: h.0.attn.output[") && Contains("in the order of names"));
+  for (const std::string order : {"--spec @spec.json", "--order @order.txt", "--order h.*.norm,h.*.attn"}) {
+    const std::string out = f.gives(1, "compare @a @b --json @r.json " + order).out;
+    CHECK_THAT(out, Contains("different: h.0.norm.output[") && Contains("before it all agree up to h.0.norm.input in the order of") &&
+                        Contains("(2 of 4 tensors differ)") && Contains("likely another eps: B has 1e-06, A 1e-05"));
+  }
+  CHECK(f.json("r.json")["values"]["last that agrees"] == "h.0.norm.input");
+  TensorMap reversed;
+  for (const char* name : {"h.0.norm.output", "h.0.norm.input"}) reversed.add(name, x);
+  save_safetensors(f / "c", reversed, {{"order", R"(["h.0.norm.input", "h.0.norm.output"])"}});
+  save(f / "d", {{"h.0.norm.input", x * 2.0}, {"h.0.norm.output", x * 2.0}});
+  CHECK_THAT(f.gives(1, "compare @c @d").out, Contains("different: h.0.norm.input[") && Contains("order of its metadata"));
+  f.refuses("compare @a @b --order nothing", 3, "--order: order: no tensor is of 'nothing'");
+  f.refuses("compare @a @b --spec @order.txt", 3, "order.txt");
+  f.refuses("compare @a @b --spec @order.json", 4, "order.json");
 }
 
 TEST_CASE("compare: 5 where a small gradient differs, 0 where --noise names it") {

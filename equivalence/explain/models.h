@@ -1,0 +1,69 @@
+// What a layer or an optimizer computed, found from what went in and what came out. All tensors are f64, contiguous.
+#pragma once
+
+#include <optional>
+
+#include "core/formulas/norm_spec.h"
+#include "core/tensor.h"
+
+namespace isonorm::equivalence {
+
+// The largest |value - reference| over `scale`. NaN where there is one. Shapes must be equal.
+double off_by(const Tensor& value, const Tensor& reference, double scale);
+
+// |sum of g along dim| / largest entry, the largest over all rows; 0 where all sums are 0.
+double sum_along(const Tensor& g, int dim);
+
+// x [.., n] went into a norm, y [.., n] came out; gain and bias [n], undefined where they are not known to be there.
+struct NormRows {
+  Tensor x, y, gain, bias;
+};
+
+// y = (gain + more_gain) c / sqrt(S / (n + more_divisor) + eps) + bias, with c = x, of a layer norm x less its mean, and S the sum
+// of c^2, of a crms norm that of x^2 and (sum of x)^2 (autograd/ops/norm.h has the sources).
+struct NormModel {
+  NormKind kind = NormKind::layer;  // layer, rms or crms; crms_isometric is rms with a divisor of one more
+  int more_divisor = 0;
+  double more_gain = 0;
+  double eps = 1e-5;
+
+  Tensor of(const NormRows& rows) const;
+  // The same with the eps that fits the rows best, at least 0: that is 1 / s^2 = S / divisor + eps, s being the factor of a row.
+  NormModel with_eps_of(const NormRows& rows) const;
+  double off(const NormRows& rows) const { return off_by(of(rows), rows.y, 0); }
+};
+
+// The simplest of all these norms that leaves least; nothing where none comes nearer to y than `tolerance` of its largest
+// entry. Throws where shapes do not fit.
+std::optional<NormModel> fit_norm(const NormRows& rows, double tolerance);
+
+struct Activation {
+  const char* name;
+  Tensor (*of)(const Tensor& x);
+};
+
+// The one of GELU (erf), GELU (tanh), GELU (sigmoid), SiLU, ReLU and squared ReLU that gives y of x; null where none comes nearer to it
+// than `tolerance` of its largest entry.
+const Activation* fit_activation(const Tensor& x, const Tensor& y, double tolerance);
+
+// A parameter before a step, its gradient, and it after the step; of one shape.
+struct UpdateRows {
+  Tensor before, gradient, after;
+};
+
+// after = before - decay before - rate u, with u = g / (|g| + eps), which is the first step of Adam (Kingma & Ba, 1412.6980) and AdamW
+// (Loshchilov & Hutter, 1711.05101) with corrected moments, or u = g, of SGD.
+struct UpdateModel {
+  bool adam = true;
+  double decay = 0, rate = 0, eps = 0;
+
+  Tensor of(const UpdateRows& rows) const;
+  UpdateModel with_decay_of(const UpdateRows& rows) const;  // by least squares
+  UpdateModel with_rate_of(const UpdateRows& rows) const;   // the decay with it, by least squares
+  UpdateModel with_eps_of(const UpdateRows& rows) const;  // by search, 0 or 1e-16 to 1
+};
+
+// As fit_norm().
+std::optional<UpdateModel> fit_update(const UpdateRows& rows, double tolerance);
+
+}  // namespace isonorm::equivalence
