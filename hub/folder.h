@@ -25,6 +25,21 @@ struct Folder {
 // missing, lies elsewhere, or holds other tensors than the index says, and where a tensor is in two of them.
 Folder open_folder(const std::string& path);
 
+// What a folder is to hold.
+struct FolderContent {
+  std::vector<io::TensorEntry> entries;  // in order
+  std::function<Tensor(const std::string& name)> read;
+  json config;         // but for the dtype, which is that of the entries
+  Metadata metadata;   // of the weights' files
+  std::string beside;  // a folder: all of its files but weights and config.json are copied; empty: none
+};
+
+// Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
+// more, index, config.json, and the files beside. It appears whole: it is written beside under another name. Throws (io).
+void write_folder(const std::string& path, const FolderContent& content, int64_t shard);
+// Throws where something is at `path`, or (io) the folder in which it is to be is not there.
+void check_new_folder(const std::string& path);
+
 // What became of the model.
 struct Converted {
   std::vector<io::TensorEntry> entries;  // in order
@@ -33,10 +48,8 @@ struct Converted {
   std::vector<std::string> norms;  // that have the form's kind now
 };
 
-// Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
-// more, index, config.json with "tie_word_embeddings" false and "isonorm", which says form, fold, norms; all other files of
-// the source but weights. It appears whole: it is written beside under another name.
-// Throws (io).
+// The same of a source that was converted: config.json with "tie_word_embeddings" false and "isonorm", which says form,
+// fold, norms.
 void write_folder(const std::string& path, const Folder& source, const Converted& converted, int64_t shard);
 
 }  // namespace isonorm::hub
