@@ -1,6 +1,7 @@
 #include "data/text.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "core/formulas/philox.h"
 

@@ -8,18 +8,19 @@
 namespace isonorm::hub {
 namespace {
 
-// The value of "a" or "a.b"; null where there is none or it is null itself.
+// The value of "a" or "a.b"; null where there is none.
 const json* found(const json& values, std::string_view path) {
   if (!values.is_object()) return nullptr;
   const size_t dot = path.find('.');
   const auto at = values.find(path.substr(0, dot));
-  if (at == values.end() || at->is_null()) return nullptr;
+  if (at == values.end()) return nullptr;
   return dot == path.npos ? &*at : found(*at, path.substr(dot + 1));
 }
 
+// The first that is there. JSON's null is a value where the key has values, else as good as none.
 const json* first_found(const Port::Key& key, const json& values) {
   for (std::string_view path : key.keys)
-    if (const json* value = found(values, path)) return value;
+    if (const json* value = found(values, path); value && !(value->is_null() && key.values.empty())) return value;
   return nullptr;
 }
 
@@ -49,6 +50,16 @@ json json_of(std::string_view word) {
   const json value = parsed(word);
   return value.is_discarded() ? json(word) : value;
 }
+
+// The object in which the value of "a" or "a.b" stands or would stand; null where it is none.
+json* folder_of(json& values, std::string_view path) {
+  const size_t dot = path.find('.');
+  if (dot == path.npos) return &values;
+  const auto at = values.find(path.substr(0, dot));
+  return at != values.end() && at->is_object() ? &*at : nullptr;
+}
+
+std::string last_of(std::string_view path) { return std::string(path.substr(path.find('.') + 1)); }
 
 }  // namespace
 
@@ -80,25 +91,19 @@ std::vector<PortOption> port_options(const Port& port, const Config& config) {
 json exported_config(const Port& port, json base, const Metadata& options) {
   base["architectures"] = {port.architecture}, base["model_type"] = port.type;
   for (const Port::Key& key : port.keys) {
-    if (key.option.empty()) continue;
-    const std::string& ours = options.at(text("model.", key.option));
-    if (const json* there = first_found(key, base)) {
-      const bool known = key.values.empty() || std::ranges::any_of(key.values, [&](const Port::Value& v) {
-                           return v.theirs == word_of(*there);
-                         });
-      if (known && json_of(ours_of(key, there)) == json_of(ours)) continue;
-    }
+    const json* there = first_found(key, base);
+    const std::string word = there ? word_of(*there) : std::string(key.otherwise);
+    const std::string ours = key.option.empty() ? "" : options.at(text("model.", key.option));
+    const auto theirs = std::ranges::find(key.values, word, &Port::Value::theirs);
+    const bool says = theirs != key.values.end() ? theirs->ours == ours : json_of(word) == json_of(ours);
+    if (says && (there || key.option.empty())) continue;
     const auto value = std::ranges::find(key.values, ours, &Port::Value::ours);
     check(key.values.empty() || value != key.values.end(), key.option, " is ", ours, ", which a model of type '",
           port.type, "' has no counterpart for");
-    for (std::string_view path : key.keys) {  // of the first that counts no other is left
-      const size_t dot = path.find('.');
-      if (dot == path.npos)
-        base.erase(std::string(path));
-      else if (base.contains(path.substr(0, dot)) && base[std::string(path.substr(0, dot))].is_object())
-        base[std::string(path.substr(0, dot))].erase(std::string(path.substr(dot + 1)));
-    }
-    base[std::string(key.keys.back())] = json_of(value == key.values.end() ? std::string_view(ours) : value->theirs);
+    for (std::string_view path : key.keys)  // of the first that counts no other is left
+      if (json* in = folder_of(base, path)) in->erase(last_of(path));
+    if (json* in = folder_of(base, key.keys.back()))
+      (*in)[last_of(key.keys.back())] = json_of(value == key.values.end() ? std::string_view(ours) : value->theirs);
   }
   return base;
 }

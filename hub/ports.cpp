@@ -23,6 +23,7 @@ template <class T> std::vector<T> operator+(std::vector<T> a, const std::vector<
 
 // Of the models whose names are those of LLaMA.
 const std::vector<Key> kLlamaKeys = {{"vocab", {"vocab_size"}, "32000"},
+                                     {"context", {"max_position_embeddings"}, "2048"},
                                      {"width", {"hidden_size"}, "4096"},
                                      {"mlp_width", {"intermediate_size"}, "11008"},
                                      {"depth", {"num_hidden_layers"}, "32"},
@@ -35,6 +36,9 @@ const std::vector<Key> kLlamaKeys = {{"vocab", {"vocab_size"}, "32000"},
                                      {"", {"rope_scaling"}, "null", {{"null", ""}}},
                                      {"", {"attention_bias"}, "false", {{"false", ""}}}};
 const std::vector<Port::Fixed> kLlamaFixed = {{"bias", "false"}, {"positions", "rotary_halves"}};
+// Of those with RMSNorm.
+const std::vector<Key> kRmsKeys = {{"eps", {"rms_norm_eps"}, "1e-6"}, {"head_width", {"head_dim"}, "0"}};
+const std::vector<Port::Fixed> kRmsFixed = {{"affine", "true"}, {"norm_bias", "false"}, {"form", "uncentred_rms_norm"}};
 const std::vector<Part> kLlamaParts = {
     {"token", {".embed_tokens"}, kWeight},
     {"blocks.*.attn.qkv",
@@ -87,21 +91,24 @@ std::span<const Port> ports() {
        .architecture = "LlamaForCausalLM",
        .model = "gpt",
        .stems = {"model."},
-       .keys = kLlamaKeys + std::vector<Key>{{"context", {"max_position_embeddings"}, "2048"},
-                                             {"eps", {"rms_norm_eps"}, "1e-6"},
-                                             {"head_width", {"head_dim"}, "0"},
-                                             {"", {"mlp_bias"}, "false", {{"false", ""}}}},
-       .fixed = kLlamaFixed +
-                std::vector<Port::Fixed>{{"affine", "true"}, {"norm_bias", "false"}, {"form", "uncentred_rms_norm"}},
+       .keys = kLlamaKeys + kRmsKeys + std::vector<Key>{{"", {"mlp_bias"}, "false", {{"false", ""}}}},
+       .fixed = kLlamaFixed + kRmsFixed,
        .parts = kLlamaParts + kLlamaNorms,
        .passed_over = {".layers.*.self_attn.rotary_emb.inv_freq"},
+       .tied_head = "lm_head.weight"},
+      {.type = "mistral",
+       .architecture = "MistralForCausalLM",
+       .model = "gpt",
+       .stems = {"model."},
+       .keys = kLlamaKeys + kRmsKeys + std::vector<Key>{{"", {"sliding_window"}, "4096", {{"null", ""}}}},
+       .fixed = kLlamaFixed + kRmsFixed,
+       .parts = kLlamaParts + kLlamaNorms,
        .tied_head = "lm_head.weight"},
       {.type = "olmo",
        .architecture = "OlmoForCausalLM",
        .model = "gpt",
        .stems = {"model."},
-       .keys = kLlamaKeys + std::vector<Key>{{"context", {"max_position_embeddings"}, "2048"},
-                                             {"", {"clip_qkv"}, "null", {{"null", ""}}}},
+       .keys = kLlamaKeys + std::vector<Key>{{"", {"clip_qkv"}, "null", {{"null", ""}}}},
        .fixed = kLlamaFixed + std::vector<Port::Fixed>{{"affine", "false"}, {"eps", "1e-5"}, {"form", "layer_norm"}},
        .parts = kLlamaParts,
        .passed_over = {".layers.*.self_attn.rotary_emb.inv_freq"},

@@ -40,9 +40,10 @@ void check_tensors(const ModelOptions& options, const TensorMap& outline) {
   for (const auto& [name, tensor] : outline) {
     std::string like = name;
     if (like.starts_with("blocks.")) like.replace(0, like.find('.', 7), "blocks.0");
-    const Dims& shape = expected.at(like).shape();
-    check(tensor.shape() == shape, "tensor '", name, "' would have shape ", tensor.shape(), ", by config.json it has ",
-          shape);
+    const Tensor* there = expected.find(like);
+    check(there != nullptr, "tensor '", name, "' is none of the model's");
+    check(tensor.shape() == there->shape(), "tensor '", name, "' has shape ", tensor.shape(), ", the model's has ",
+          there->shape());
   }
 }
 
@@ -107,7 +108,6 @@ int run_export(const PortPaths& o) {
   const training::OpenModelFile file = training::open_model_file(o.in);
   const Scope scope(o.in);
   const ModelOptions options = as_published(ModelOptions(file.description));
-  options.check_size(file.state.outline);
   const Metadata description = options.description();
   json base = json::object();
   std::string family = o.family;
@@ -133,6 +133,7 @@ int run_export(const PortPaths& o) {
     why += text(why.empty() ? "" : "; ", p.type, ": ", differs);
   }
   check(port != nullptr, "no family of folders has this model: ", why.empty() ? text("none is of type ", family) : why);
+  check_tensors(options, file.state.outline);
   const LazyState state = in_dtype(exported(*port, file.state, description), o.dtype);
   const std::vector<io::TensorEntry> entries = entries_of(state.outline);
   hub::write_folder(o.out, {entries, state.read, config, {{"format", "pt"}}, o.like}, o.shard);

@@ -79,6 +79,24 @@ TEST_CASE("port: an imported model computes what transformers does; its export h
   }
 }
 
+TEST_CASE("port: a Mistral without a window is a LLaMA, by other keys") {
+  const Folder f;
+  const std::string copy = changed(f, "llama", "architectures", {"MistralForCausalLM"});
+  nlohmann::json config = nlohmann::json::parse(read(copy + "/config.json"));
+  config["model_type"] = "mistral", config["rope_theta"] = config["rope_parameters"]["rope_theta"];
+  config.erase("rope_parameters");
+  write_text(copy + "/config.json", config.dump());
+  f.refuses("import " + copy + " @out", 3, "\"sliding_window\" is '4096'");  // without the key it has one
+  config["sliding_window"] = nullptr;
+  write_text(copy + "/config.json", config.dump());
+  f.succeeds("import " + copy + " @out");
+  f.succeeds("import " + folder_of("llama") + " @llama");
+  CHECK(read(f / "out") == read(f / "llama"));
+  f.succeeds("export @out @back --family mistral");
+  f.succeeds("import @back @again");
+  CHECK(read(f / "again") == read(f / "llama"));
+}
+
 TEST_CASE("port: OLMo converted to RMSNorm is a stock LLaMA") {
   const Folder f;
   f.succeeds("import " + folder_of("olmo") + " @in --dtype f64");
@@ -119,20 +137,20 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
     const char* says;
   };
   const Case cases[] = {
-      {"gpt2", "model_type", "bert", "those that become our models are gpt2, llama, olmo, opt, gpt_neox, vit"},
+      {"gpt2", "model_type", "bert", "those that become our models are gpt2, llama, mistral, olmo, opt, gpt_neox, vit"},
       {"gpt2", "model_type", 3, "expected a word"},
       {"gpt2", "architectures", {"GPT2Model"}, "the architecture is 'GPT2Model'"},
       {"gpt2", "activation_function", "gelu_fast", "\"activation_function\" is '\"gelu_fast\"'"},
       {"gpt2", "n_embd", -12, "\"n_embd\" is '-12', expected a whole number"},
       {"gpt2", "n_embd", 12.5, "\"n_embd\" is '12.5', expected a whole number"},
       {"gpt2", "n_embd", 9'000'000'000, "\"n_embd\" is '9000000000'"},
-      {"gpt2", "n_embd", 15, "by config.json it has"},
+      {"gpt2", "n_embd", 15, "the model's has"},
       {"gpt2", "n_head", 5, "heads"},
       {"gpt2", "n_layer", 3, "there is no tensor 'transformer.h.2.ln_1.weight'"},
       {"gpt2", "n_layer", 1, "'transformer.h.1.attn.c_attn.bias' has no place"},
       {"gpt2", "n_layer", 60000, "60000 blocks, the folder holds 28 tensors"},
       {"gpt2", "n_positions", 1'000'000'000'000, "parameters, the file holds"},
-      {"gpt2", "vocab_size", "20", "by config.json it has"},
+      {"gpt2", "vocab_size", "20", "the model's has"},
       {"gpt2", "tie_word_embeddings", false, "there is no tensor 'lm_head.weight'"},
       {"gpt2", "quantization_config", {{"bits", 4}}, "quantization_config"},
       {"llama", "rope_scaling", {{"type", "linear"}}, "\"rope_scaling\" is"},
@@ -141,12 +159,12 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"llama", "head_dim", 3, "head_width 3"},
       {"olmo", "clip_qkv", 8, "\"clip_qkv\" is '8'"},
       {"opt", "do_layer_norm_before", false, "\"do_layer_norm_before\" is 'false'"},
-      {"opt", "max_position_embeddings", 10, "by config.json it has"},
+      {"opt", "max_position_embeddings", 10, "the model's has"},
       {"gpt_neox", "num_attention_heads", 3, "heads"},
       {"gpt_neox", "rope_parameters", {{"partial_rotary_factor", 0.4}}, "head_width 8 has 3 to turn"},
       {"vit", "qkv_bias", false, "\"qkv_bias\" is 'false'"},
       {"vit", "patch_size", 3, "patch"},
-      {"vit", "image_size", {8, 8}, "by config.json"}};
+      {"vit", "image_size", {8, 8}, "is '[8,8]', expected a whole number"}};
   for (const Case& c : cases) {
     INFO(c.name << ' ' << c.key << ' ' << c.value);
     const std::string copy = changed(f, c.name, c.key, c.value);
