@@ -1,6 +1,7 @@
 #include "data/text.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "core/formulas/philox.h"
 
@@ -8,18 +9,53 @@ namespace isonorm::data {
 
 Text::Text(const std::string& path, uint64_t seed, double held_out) : Text(open_bytes(path), seed, held_out) {}
 
-Text::Text(const Bytes& bytes, uint64_t seed, double held_out) : tokens_(read_all(bytes, kTextLimit)), seed_(seed) {
-  check(!tokens_.empty(), bytes.name, ": the text is empty");
-  check(held_out >= 0 && held_out < 1, "text: held out is the part ", held_out, ", expected 0 up to below 1");
-  shown_ = length() - static_cast<int64_t>(held_out * static_cast<double>(length()));
+Text::Text(const Bytes& bytes, uint64_t seed, double held_out) : seed_(seed) {
+  const auto tokens = std::make_shared<std::vector<uint8_t>>(read_all(bytes, kTextLimit));
+  check(!tokens->empty(), bytes.name, ": the text is empty");
+  length_ = std::ssize(*tokens);
+  hold_out(held_out);
   std::fill(std::begin(token_of_), std::end(token_of_), -1);
-  for (uint8_t c : tokens_) token_of_[c] = 0;
+  for (uint8_t c : *tokens) token_of_[c] = 0;
   for (int c = 0; c < 256; ++c) {
     if (token_of_[c] < 0) continue;
     token_of_[c] = static_cast<int>(byte_of_.size());
     byte_of_ += static_cast<char>(c);
   }
-  for (uint8_t& c : tokens_) c = static_cast<uint8_t>(token_of_[c]);
+  vocab_ = std::ssize(byte_of_);
+  for (uint8_t& c : *tokens) c = static_cast<uint8_t>(token_of_[c]);
+  read_ = [tokens](int64_t first, int64_t n, int64_t* to) { std::copy_n(tokens->begin() + first, n, to); };
+}
+
+Text::Text(const TokenFile& file, uint64_t seed, double held_out) : vocab_(file.vocab), seed_(seed) {
+  const Bytes bytes = open_bytes(file.path);
+  const Scope scope(bytes.name);
+  check(vocab_ >= 1 && vocab_ <= int64_t{1} << 32, "a vocabulary of ", vocab_, ", expected 1 to ", int64_t{1} << 32);
+  const int64_t size = vocab_ <= 1 << 16 ? 2 : 4;
+  check(bytes.size > 0, "the file of token ids is empty");
+  check(bytes.size % size == 0, "the file has ", bytes.size, " bytes, ids of ", vocab_, " tokens have ", size, " each");
+  length_ = bytes.size / size;
+  hold_out(held_out);
+  read_ = [bytes, size](int64_t first, int64_t n, int64_t* to) {
+    std::vector<uint8_t> raw(static_cast<size_t>(n * size));
+    bytes.read(first * size, raw.data(), n * size);
+    for (const uint8_t* at = raw.data(); n > 0; --n, at += size) {
+      uint32_t id = 0;
+      for (int64_t i = 0; i < size; ++i) id |= uint32_t{at[i]} << 8 * i;
+      *to++ = id;
+    }
+  };
+  std::vector<int64_t> piece(1 << 16);
+  for (int64_t first = 0; first < length_; first += std::ssize(piece)) {
+    const int64_t n = std::min(std::ssize(piece), length_ - first);
+    read_(first, n, piece.data());
+    for (int64_t i = 0; i < n; ++i)
+      check(piece[i] < vocab_, "token ", first + i, " is ", piece[i], ", expected 0 to ", vocab_ - 1);
+  }
+}
+
+void Text::hold_out(double part) {
+  check(part >= 0 && part < 1, "text: held out is the part ", part, ", expected 0 up to below 1");
+  shown_ = length_ - static_cast<int64_t>(part * static_cast<double>(length_));
 }
 
 TextBatch Text::batch(int64_t rows, int64_t length, int64_t step) const {
@@ -47,15 +83,17 @@ template <class Start> TextBatch Text::windows(int64_t rows, int64_t length, Sta
   TextBatch batch{empty({rows, length}, {DType::i64}), empty({rows, length}, {DType::i64})};
   int64_t* x = batch.x.mutable_data<int64_t>();
   int64_t* y = batch.y.mutable_data<int64_t>();
+  std::vector<int64_t> window(static_cast<size_t>(length) + 1);
   for (int64_t r = 0; r < rows; ++r) {
-    const uint8_t* window = tokens_.data() + start(r);
-    x = std::copy(window, window + length, x);
-    y = std::copy(window + 1, window + 1 + length, y);
+    read_(start(r), length + 1, window.data());
+    x = std::copy(window.begin(), window.end() - 1, x);
+    y = std::copy(window.begin() + 1, window.end(), y);
   }
   return batch;
 }
 
 Tensor Text::encode(std::string_view characters) const {
+  check(!byte_of_.empty(), "text: it is of token ids, which only their tokenizer makes of characters");
   Tensor tokens = empty({static_cast<int64_t>(characters.size())}, {DType::i64});
   int64_t* to = tokens.mutable_data<int64_t>();
   for (size_t i = 0; i < characters.size(); ++i) {
@@ -67,6 +105,7 @@ Tensor Text::encode(std::string_view characters) const {
 }
 
 std::string Text::decode(const Tensor& tokens) const {
+  check(!byte_of_.empty(), "text: it is of token ids, which only their tokenizer makes characters of");
   check(tokens.dtype() == DType::i64, "text: tokens have dtype ", tokens.dtype(), ", expected i64");
   std::string characters;
   for (int64_t t : tokens.to_vector<int64_t>()) {

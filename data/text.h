@@ -1,8 +1,10 @@
-// A text file as a sequence of characters (bytes), each a token: what a small language model learns to continue.
+// A text as a sequence of tokens, which a language model learns to continue: the characters (bytes) of a file, or ids that
+// a tokenizer made.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,12 @@ struct TextBatch {
   Tensor y;  // i64 [rows, length]: y[r][t] is the token after x[r][t]
 };
 
+// A file of token ids without a header, as nanoGPT has it: little-endian u16 where `vocab` is at most 65536, else u32.
+struct TokenFile {
+  std::string path;
+  int64_t vocab;
+};
+
 class Text {
  public:
   // Reads a file; the vocabulary is the set of its bytes in ascending order. `held_out`, from 0 up to and not including
@@ -28,9 +36,12 @@ class Text {
   // passes kTextLimit.
   explicit Text(const std::string& path, uint64_t seed = 0, double held_out = 0);
   explicit Text(const Bytes& bytes, uint64_t seed = 0, double held_out = 0);
+  // Reads the file once, in pieces, and then the windows that are asked for. Throws where it cannot be read, is empty, ends
+  // within an id or has one that is not below `vocab`.
+  explicit Text(const TokenFile& file, uint64_t seed = 0, double held_out = 0);
 
-  int64_t vocab() const { return static_cast<int64_t>(byte_of_.size()); }
-  int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t vocab() const { return vocab_; }
+  int64_t length() const { return length_; }
   int64_t held_out_length() const { return length() - shown_; }
 
   // `rows` windows of length + 1 tokens at random places of the text that is not held out; depends only on text, seed
@@ -47,6 +58,7 @@ class Text {
   // The windows [begin, begin + rows) of them. Throws where there are not so many.
   TextBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 
+  // Of characters alone; each throws where the text is of token ids.
   // Characters to tokens, i64 [n]. Throws naming the first byte that the text does not contain.
   Tensor encode(std::string_view characters) const;
   // Tokens of any shape, in row-major order, to characters. Throws where one is outside of [0, vocab()) or the dtype is
@@ -55,12 +67,14 @@ class Text {
 
  private:
   template <class Start> TextBatch windows(int64_t rows, int64_t length, Start start) const;
+  void hold_out(double part);
 
-  std::vector<uint8_t> tokens_;
-  std::string byte_of_;  // token to byte, ascending
-  int token_of_[256];    // byte to token; -1 where the text does not contain it
+  std::function<void(int64_t first, int64_t n, int64_t* to)> read_;  // copies tokens [first, first + n)
+  int64_t length_ = 0, vocab_ = 0;
+  std::string byte_of_;     // token to byte, ascending
+  int token_of_[256] = {};  // byte to token; -1 where the text does not contain it
   uint64_t seed_;
-  int64_t shown_;  // tokens before the held-out part
+  int64_t shown_ = 0;  // tokens before the held-out part
 };
 
 // The batches of a text.

@@ -26,6 +26,22 @@ struct Folder {
 // missing, lies elsewhere, or holds other tensors than the index says, and where a tensor is in two of them.
 Folder open_folder(const std::string& path);
 
+// What a folder is to hold.
+struct FolderContent {
+  std::vector<io::TensorEntry> entries;  // in order
+  std::function<Tensor(const std::string& name)> read;
+  json config;         // but for the dtype, which is that of the entries
+  Metadata metadata;   // of the weights' files
+  std::string beside;  // a folder: all of its files but weights and config.json are copied; empty: none
+  std::map<std::string, std::string> texts = {};  // files, by name
+};
+
+// Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
+// more, index, config.json, and the files beside. It appears whole: it is written beside under another name. Throws (io).
+void write_folder(const std::string& path, const FolderContent& content, int64_t shard);
+// Throws where something is at `path`, or (io) the folder in which it is to be is not there.
+void check_new_folder(const std::string& path);
+
 // What became of the model.
 struct Converted {
   std::vector<io::TensorEntry> entries;  // in order
@@ -50,10 +66,8 @@ inline constexpr int kVersion = 1;  // of that entry, which isonorm_torch.py rea
 // file's dtype, and of training. Empty where in nothing.
 std::string different(const Config& a, const Config& b);
 
-// Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
-// more, index, config.json with "tie_word_embeddings" false and "isonorm", which says what is new to the class; isonorm_torch.py,
-// which reads that; all other files of the source but weights. It appears whole: it is written beside under another name.
-// Throws (io).
+// The same of a source that was converted: config.json with "tie_word_embeddings" false and "isonorm", which says what is new
+// to the class; isonorm_torch.py, which reads that.
 void write_folder(const std::string& path, const Folder& source, const Converted& converted, int64_t shard);
 
 }  // namespace isonorm::hub

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/file.h"
 #include "hub/folder.h"
 #include "io/replacement.h"
 
@@ -36,24 +37,22 @@ std::vector<std::vector<io::TensorEntry>> in_shards(const std::vector<io::Tensor
   return shards;
 }
 
-void write_weights(const std::string& folder, const Converted& c, int64_t most) {
-  const Metadata metadata = {{"format", "pt"}, {"stream.form", c.form}};
+void write_weights(const std::string& folder, const FolderContent& c, int64_t most) {
   const auto shards = in_shards(c.entries, most);
-  if (shards.size() == 1) return save_safetensors(folder + '/' + kWeights, c.entries, metadata, c.read);
+  if (shards.size() == 1) return save_safetensors(folder + '/' + kWeights, c.entries, c.metadata, c.read);
   json index{{"metadata", {{"total_size", 0}}}, {"weight_map", json::object()}};
   int64_t total = 0;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string name = printed("model-%05zu-of-%05zu.safetensors", i + 1, shards.size());
     for (const io::TensorEntry& e : shards[i]) index["weight_map"][e.name] = name, total += bytes_of(e);
-    save_safetensors(folder + '/' + name, shards[i], metadata, c.read);
+    save_safetensors(folder + '/' + name, shards[i], c.metadata, c.read);
   }
   index["metadata"]["total_size"] = total;
   write_text(folder + '/' + kWeights + ".index.json", dump(index, 2) + '\n');
 }
 
-std::string config_of(const Converted& c) {
+std::string config_of(const FolderContent& c) {
   json config = c.config;
-  config["tie_word_embeddings"] = false;
   const std::pair<DType, const char*> names[] = {
       {DType::f32, "float32"}, {DType::f64, "float64"}, {DType::bf16, "bfloat16"}};
   const auto all = [&](DType dtype) {
@@ -62,17 +61,6 @@ std::string config_of(const Converted& c) {
   for (const char* key : {"dtype", "torch_dtype"})
     for (const auto& [dtype, name] : names)
       if (config.contains(key) && all(dtype)) config[key] = name;
-  const auto there = [&](const std::string& name) {
-    return std::ranges::any_of(c.entries, [&](const auto& e) { return e.name == name; });
-  };
-  json norms = json::object();
-  for (const streams::NormPlace& n : c.norms) {
-    norms[n.name]["eps"] = n.eps;
-    if (there(n.name + ".weight")) norms[n.name]["gain"] = n.plus_one ? "1+w" : "w";
-    if (there(n.name + ".bias")) norms[n.name]["bias"] = "b";
-  }
-  config["isonorm"] = {{"version", kVersion}, {"form", c.form}, {"fold", c.fold},
-                       {"width", c.width},    {"norms", norms}, {"biases", c.biases}};
   return dump(config, 2) + '\n';
 }
 
@@ -102,22 +90,49 @@ struct Unfinished {
 
 }  // namespace
 
-void write_folder(const std::string& path, const Folder& source, const Converted& converted, int64_t shard) {
+void check_new_folder(const std::string& path) {
+  check(!path.empty() && !file_exists(path), path, ": it is there already; expected the name of a new folder");
+  const auto parent = (fs::absolute(path) / ".").lexically_normal().parent_path().parent_path();
+  check_io(fs::is_directory(parent), path, ": there is no folder ", parent.string());
+}
+
+void write_folder(const std::string& path, const FolderContent& content, int64_t shard) {
   fs::path target = fs::path(path).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();  // "out/"
   const Unfinished folder(target);
   try {
     fs::create_directory(folder.path);
-    for (const fs::directory_entry& e : fs::directory_iterator(source.path))
-      if (e.is_regular_file() && !is_weights(e.path()) && e.path().filename() != "config.json")
-        fs::copy_file(e.path(), folder.path / e.path().filename());
-    write_weights(folder.path.string(), converted, shard);
-    write_text((folder.path / "config.json").string(), config_of(converted));
-    write_text((folder.path / "isonorm_torch.py").string(), kIsonormTorch);
+    if (!content.beside.empty())
+      for (const fs::directory_entry& e : fs::directory_iterator(content.beside))
+        if (e.is_regular_file() && !is_weights(e.path()) && e.path().filename() != "config.json")
+          fs::copy_file(e.path(), folder.path / e.path().filename());
+    write_weights(folder.path.string(), content, shard);
+    write_text((folder.path / "config.json").string(), config_of(content));
+    for (const auto& [name, words] : content.texts) write_text((folder.path / name).string(), words);
     fs::rename(folder.path, target);
   } catch (const fs::filesystem_error& e) {
     raise(ErrorKind::io, text(path, ": ", e.code().message()), __FILE__, __LINE__);
   }
+}
+
+void write_folder(const std::string& path, const Folder& source, const Converted& c, int64_t shard) {
+  json config = c.config;
+  config["tie_word_embeddings"] = false;
+  const auto there = [&](const std::string& name) {
+    return std::ranges::any_of(c.entries, [&](const auto& e) { return e.name == name; });
+  };
+  json norms = json::object();
+  for (const streams::NormPlace& n : c.norms) {
+    norms[n.name]["eps"] = n.eps;
+    if (there(n.name + ".weight")) norms[n.name]["gain"] = n.plus_one ? "1+w" : "w";
+    if (there(n.name + ".bias")) norms[n.name]["bias"] = "b";
+  }
+  config["isonorm"] = {{"version", kVersion}, {"form", c.form}, {"fold", c.fold},
+                       {"width", c.width},    {"norms", norms}, {"biases", c.biases}};
+  const Metadata metadata = {{"format", "pt"}, {"stream.form", c.form}};
+  const FolderContent content{c.entries, c.read,      std::move(config),
+                              metadata,  source.path, {{"isonorm_torch.py", kIsonormTorch}}};
+  write_folder(path, content, shard);
 }
 
 }  // namespace isonorm::hub

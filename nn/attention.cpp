@@ -16,6 +16,7 @@ MultiheadAttentionOptions complete(MultiheadAttentionOptions o, int64_t width) {
         " does not divide into ", o.heads, " heads of width ", o.head_width);
   if (o.head_width == 0) o.head_width = width / o.heads;
   if (o.kv_heads == 0) o.kv_heads = o.heads;
+  if (o.rotary_width == 0) o.rotary_width = o.head_width;
   check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "attention: ", o.heads, " heads cannot share ", o.kv_heads,
         " of keys and values");
   return o;
@@ -36,8 +37,9 @@ MultiheadAttention::MultiheadAttention(int64_t width, MultiheadAttentionOptions 
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(options_.heads * options_.head_width, *o.inner_norm))
                                : nullptr),
       proj_(add("proj", BranchOutput(options_.heads * options_.head_width, width, o.bias, o.branch))) {
-  check(o.rotary_base == 0 || options_.head_width % 2 == 0,
-        "attention: rotary positions turn pairs of entries, head_width ", options_.head_width, " is odd");
+  const int64_t turned = options_.rotary_width;
+  check(o.rotary_base == 0 || (turned % 2 == 0 && turned <= options_.head_width),
+        "attention: rotary positions turn pairs of entries, here ", turned, " of head_width ", options_.head_width);
   const int64_t inner = options_.heads * options_.head_width;
   if (o.bias && o.rotary_base == 0) qkv_.mark_blind("bias", inner, inner + options_.kv_heads * options_.head_width);
 }
@@ -50,7 +52,9 @@ Tensor MultiheadAttention::turned(const Tensor& packed, int64_t first) const {
       reshape(packed, {packed.size(0), packed.size(1), turning + options_.kv_heads, options_.head_width});
   const RotaryOptions o{
       .base = options_.rotary_base, .heads = turning, .first = first, .halves = options_.rotary_halves};
-  return reshape(rotary(rows, o), packed.shape());
+  const int64_t width = options_.rotary_width, rest = options_.head_width - width;
+  if (rest == 0) return reshape(rotary(rows, o), packed.shape());
+  return reshape(cat({rotary(narrow(rows, -1, 0, width), o), narrow(rows, -1, width, rest)}, -1), packed.shape());
 }
 
 // The heads [batch, 1, heads head_width] of the one row behind those that were seen: heads that share keys are as many

@@ -15,7 +15,8 @@ struct MultiheadAttentionOptions {
   bool causal = false;
   bool bias = true;
   double rotary_base = 0;      // of rotary positions, which turn queries and keys (autograd/ops/rotary.h); 0: none
-  bool rotary_halves = false;  // pairs are i and head_width/2 + i, not neighbours
+  bool rotary_halves = false;  // pairs are i and rotary_width/2 + i, not neighbours
+  int64_t rotary_width = 0;    // entries of a head that are turned, the first ones; 0: all
   BranchOptions branch = {};
   std::optional<NormLayerOptions> inner_norm = {};  // a LayerNorm of the concatenated heads, before proj (2210.06423)
 };
@@ -26,7 +27,7 @@ struct MultiheadAttentionOptions {
 // qkv: one linear map [(heads + 2 kv_heads) head_width, width] in the order q,
 // k, v, heads contiguous inside each; proj: a map from the concatenated heads. The
 // bias of the keys shifts every score of a row alike, which softmax does not see, unless rotary positions turn it.
-// Throws where they meet an odd head_width, or where kv_heads does not divide heads.
+// Throws where they are to turn an odd number of entries, or more than head_width, or where kv_heads does not divide heads.
 class MultiheadAttention : public Module {
  public:
   MultiheadAttention(int64_t width, MultiheadAttentionOptions options);

@@ -15,6 +15,7 @@ namespace {
 
 GptOptions complete(GptOptions o) {
   check(o.vocab > 0 && o.context > 0, "gpt: vocabulary ", o.vocab, " and context ", o.context, " must be positive");
+  check(o.position_offset >= 0, "gpt: the offset of positions is ", o.position_offset, ", expected 0 or more");
   o.transformer.causal = true;
   o.transformer = o.transformer.complete();
   return o;
@@ -26,7 +27,7 @@ Gpt::Gpt(const GptOptions& o)
     : options(complete(o)),
       token_(add("token", Embedding(o.vocab, o.transformer.width))),
       position_(o.transformer.positions == Positions::learned
-                    ? &add("position", Embedding(o.context, o.transformer.width))
+                    ? &add("position", Embedding(o.position_offset + o.context, o.transformer.width))
                     : nullptr),
       blocks_(add("blocks", TransformerStack(options.transformer))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
@@ -40,7 +41,7 @@ Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
   check(ids.rank() == 2 && ids.size(1) <= options.context - first, "gpt: ids have shape ", ids.shape(),
         ", expected [batch, at most ", options.context - first, "]");
   Residual r{token_(ids), {}};
-  if (position_) r.stream = r.stream + positions_from(*position_, first, ids.size(1));
+  if (position_) r.stream = r.stream + positions_from(*position_, options.position_offset + first, ids.size(1));
   r.stream = r.stream.to(options.transformer.precision.stream_dtype(r.stream.dtype()));
   blocks_(r, {.cache = cache});
   return norm_.rows(r);

@@ -9,12 +9,13 @@ namespace isonorm::nn {
 struct GptOptions {
   int64_t vocab = 256;
   int64_t context = 64;
+  int64_t position_offset = 0;     // rows of the table of positions before that of the first id (OPT: 2)
   bool tied = false;               // the head reads with the token table instead of a weight and bias of its own
   TransformerOptions transformer;  // causal whatever it says
 };
 
 // ids (i64) [batch, time <= context] -> logits [batch, time, vocab] of the parameters' dtype. Parameters: token and position tables, blocks,
-// norm, head (not where tied); position where positions are learned.
+// norm, head (not where tied); position [position_offset + context, width] where positions are learned.
 class Gpt : public Module {
  public:
   explicit Gpt(const GptOptions& options);

@@ -30,9 +30,12 @@ TransformerOptions TransformerOptions::complete() const {
   check(o.norm == NormKind::layer || o.norm == NormKind::rms || o.norm == NormKind::none, "transformer: its norms are ",
         name_of(o.norm), ", expected layer_norm, rms_norm or none; other forms: streams::parametrize");
   check(!o.scaled_gains || o.affine, "transformer: gains are to begin at 1/sqrt(l), and the norms have none");
-  check(!rotates(o.positions) || o.head_width % 2 == 0,
-        "transformer: rotary positions turn pairs of entries, head_width ", o.head_width, " is odd");
+  check(!rotates(o.positions) || (o.rotary_width() > 0 && o.rotary_width() % 2 == 0),
+        "transformer: rotary positions turn pairs of entries, head_width ", o.head_width, " has ", o.rotary_width(),
+        " to turn");
   check(!rotates(o.positions) || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base, " is not positive");
+  check(!o.parallel || o.connection == kPreLn, "transformer: parallel branches with connections ", o.connection.name,
+        ", expected pre_ln");
   check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
         "transformer: the stream's precision is ", name_of(o.precision.stream), ", that of products ",
         name_of(o.precision.products), "; only with bf16 products the stream is bf16");
@@ -47,6 +50,7 @@ MultiheadAttentionOptions TransformerOptions::attention() const {
           .bias = bias,
           .rotary_base = rotates(positions) ? rotary_base : 0,
           .rotary_halves = positions == Positions::rotary_halves,
+          .rotary_width = rotates(positions) ? rotary_width() : 0,
           .branch = branch,
           .inner_norm = inner_norm()};
 }
@@ -81,10 +85,12 @@ TransformerBlock::TransformerBlock(const TransformerOptions& o, const BlockPlace
     : TransformerBlock(o, place, o.connection.block(o.width, o.block_norm(), place)) {
   check(place.stack != Stack::decoder || cross_, "block: connections ", o.connection.name,
         " made none for a decoder's third sub-layer");
+  check(!parallel_ || !cross_, "block: parallel branches in a decoder, whose branches read each other's sums");
 }
 
 TransformerBlock::TransformerBlock(const TransformerOptions& o, const BlockPlace& place, BlockConnections c)
     : norm1_(add("norm1", std::move(c.attention))),
+      parallel_(o.parallel),
       attn_(add("attn", MultiheadAttention(o.width, o.attention()))),
       cross_norm_(c.cross ? &add("cross_norm", std::move(c.cross)) : nullptr),
       cross_(cross_norm_ ? &add("cross", CrossAttention(o.width, o.width, o.attention())) : nullptr),
@@ -111,11 +117,12 @@ BlockWeights TransformerBlock::weights() const {
 
 void TransformerBlock::operator()(Residual& r, const Attended& attended, BlockCache* cache) {
   const ModuleScope scope(*this);
-  norm1_.join(r, attn_(norm1_.rows(r), attended.mask, cache ? &cache->own : nullptr));
+  const Tensor rows = norm1_.rows(r), same = parallel_ ? norm2_.rows(r) : Tensor();
+  norm1_.join(r, attn_(rows, attended.mask, cache ? &cache->own : nullptr));
   if (cross_)
     cross_norm_->join(
         r, (*cross_)(cross_norm_->rows(r), attended.encoded, attended.encoded_mask, cache ? &cache->encoded : nullptr));
-  norm2_.join(r, mlp_(norm2_.rows(r)));
+  norm2_.join(r, mlp_(parallel_ ? same : norm2_.rows(r)));
 }
 
 Tensor TransformerBlock::forward(const Tensor& x) {

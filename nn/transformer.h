@@ -34,6 +34,8 @@ struct TransformerOptions {
   Activation activation = Activation::gelu;
   Positions positions = Positions::learned;
   double rotary_base = 10000;  // of rotary positions
+  double rotary_share = 1;     // of a head's entries that they turn, the first ones (GPT-NeoX: 0.25)
+  bool parallel = false;       // x + attention(norm1(x)) + mlp(norm2(x)); pre_ln alone (GPT-NeoX)
   bool causal = false;
   bool affine = false;        // learned gain and bias in the norms
   bool norm_bias = true;      // false: of affine norms the gain alone
@@ -65,6 +67,7 @@ struct TransformerOptions {
     if (!final_norm) o.kind = NormKind::none;
     return o;
   }
+  int64_t rotary_width() const { return static_cast<int64_t>(static_cast<double>(head_width) * rotary_share); }
   MultiheadAttentionOptions attention() const;
   // Draws the initial matrices and tables of a model, where they are not those of the layers.
   void initialise(const Module& model) const;
@@ -82,7 +85,7 @@ struct Attended {
 
 // Attention, then the MLP, each on its connection: x <- x + attention(norm1(x)); x <- x + mlp(norm2(x)) in pre_ln; in a
 // decoder's block with attention to the encoder's rows between them. Throws where there is no connection for a third
-// sub-layer.
+// sub-layer, and where it has one and the two are parallel.
 //
 // A pre_ln block is torch.nn.TransformerEncoderLayer with norm_first, one of post_ln that without (tests/nn/torch_modules_test.cpp).
 // As a module it takes rows and gives rows, [batch, time, width] both:
@@ -103,6 +106,7 @@ class TransformerBlock : public Module {
   BlockWeights weights() const;
 
   Connection& norm1_;
+  const bool parallel_;
   MultiheadAttention& attn_;
   Connection* cross_norm_;  // null but in a decoder
   CrossAttention* cross_;

@@ -16,6 +16,9 @@ VitOptions complete(VitOptions o) {
   return o;
 }
 
+// Rows of the table of positions that are the class token's.
+int64_t cls_positions(const VitOptions& o) { return o.cls_position && !o.mean_pool ? 1 : 0; }
+
 }  // namespace
 
 Vit::Vit(const VitOptions& o)
@@ -24,8 +27,9 @@ Vit::Vit(const VitOptions& o)
       position_(
           o.transformer.positions != Positions::learned
               ? Parameter()
-              : add_parameter("position",
-                              init::normal({(o.image / o.patch) * (o.image / o.patch), o.transformer.width}, 0, 1))),
+              : add_parameter("position", init::normal({(o.image / o.patch) * (o.image / o.patch) + cls_positions(o),
+                                                        o.transformer.width},
+                                                       0, 1))),
       cls_(o.mean_pool ? Parameter() : add_parameter("cls", init::normal({o.transformer.width}, 0, 1))),
       blocks_(add("blocks", TransformerStack(options.transformer))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
@@ -41,11 +45,13 @@ Tensor Vit::forward(const Tensor& images) {
   const MixedPrecision& precision = options.transformer.precision;
   const Tensor patches = patchify(images.to(precision.branch_dtype(images.dtype())), options.patch);
   Tensor tokens = patch_(patches).to(patch_.weight.dtype());
-  if (position_.defined()) tokens = tokens + position_();
+  const bool all = cls_positions(options) > 0;
+  if (position_.defined() && !all) tokens = tokens + position_();
   if (cls_.defined()) {
     const Tensor row = expand(cls_(), {images.size(0), 1, tokens.size(-1)});
     tokens = cat({row, tokens}, 1);
   }
+  if (position_.defined() && all) tokens = tokens + position_();
   Residual r{tokens.to(precision.stream_dtype(tokens.dtype())), {}};
   blocks_(r);
   r.each([&](Tensor& x) { x = options.mean_pool ? mean(x, {1}) : select(x, 1, 0); });

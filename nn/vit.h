@@ -11,13 +11,14 @@ struct VitOptions {
   int64_t channels = 1;
   int64_t patch = 7;
   int64_t classes = 10;
-  bool mean_pool = false;  // pool the mean of the tokens instead of a class token's row
+  bool mean_pool = false;     // pool the mean of the tokens instead of a class token's row
+  bool cls_position = false;  // where positions are learned: the class token has one, too, the first (2010.11929)
   TransformerOptions transformer;
 };
 
 // images [n, image, image, channels] -> logits [n, classes] of the parameters' dtype. Parameters: patch (linear from patches in the order row,
-// column, channel), position [patches, d] where positions are learned, cls [d] (it gets no position; rotary ones count
-// it as the first token), blocks, norm, head.
+// column, channel), position [patches, d], or one row more, where positions are learned, cls [d] (rotary positions count it as the
+// first token), blocks, norm, head.
 class Vit : public Module {
  public:
   explicit Vit(const VitOptions& options);

@@ -80,9 +80,7 @@ class Run {
     }
     folder_ = hub::open_folder(o.in);
     check(folder_->config.text_of("isonorm").empty(), o.in, ": config.json says that it was converted already");
-    check(!o.out.empty() && !file_exists(o.out), o.out, ": it is there already; expected the name of a new folder");
-    const auto parent = (std::filesystem::absolute(o.out) / ".").lexically_normal().parent_path().parent_path();
-    check_io(std::filesystem::is_directory(parent), o.out, ": there is no folder ", parent.string());
+    hub::check_new_folder(o.out);
     file_.state = folder_->state, file_.foreign = folder_->foreign;
     const Scope scope(o.in);
     config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);

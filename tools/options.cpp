@@ -59,10 +59,13 @@ void check_together(const TrainingOptions& o, const Given& given) {
   const Input input = o.model.row().input;
   if (given.contains("task") && (input != Input::pairs || !o.data.empty()))
     throw UsageError(text("--task belongs to --model ", models_with(Input::pairs, " or "), " without --data"));
+  if (o.token_vocab > 0 && (input != Input::characters || o.data.empty()))
+    throw UsageError(text("--token-vocab belongs to --model ", models_with(Input::characters, " or "), " with --data"));
   if (given.contains("letters") && (input == Input::images || !o.data.empty()))
     throw UsageError("--letters belongs to models of characters and of pairs without --data");
-  if (given.contains("rotary_base") && !nn::rotates(o.model.transformer().positions))
-    throw UsageError("--rotary-base belongs to --positions rotary or rotary_halves");
+  for (const char* rotary : {"rotary_base", "rotary_share"})
+    if (given.contains(rotary) && !nn::rotates(o.model.transformer().positions))
+      throw UsageError(text(training::word_of(rotary), " belongs to --positions rotary or rotary_halves"));
   if (given.contains("norm_bias") && !o.model.transformer().affine)
     throw UsageError("--no-norm-bias belongs to --affine");
   if (o.batch % o.accumulate != 0)

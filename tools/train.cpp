@@ -13,7 +13,7 @@
 #include "tools/training_start.h"
 #include "tools/verb.h"
 #include "training/fields.h"
-#include "training/model_options.h"
+#include "training/model_file.h"
 #include "training/records/training_log.h"
 #include "training/records/training_text.h"
 
@@ -49,9 +49,28 @@ void take_from_checkpoint(TrainOptions& o, const Given& given, const NewestCheck
             ", expected ", option.expected);
 }
 
+// The model's options that the command line does not give are those of --init, where it says them. Of coordinates of one
+// function the training's own stay.
+void take_from_init(TrainOptions& o, const Given& given) {
+  const Metadata description = training::model_description(SafetensorsFile(o.init));
+  if (description.empty()) return;
+  const Scope scope(o.init);
+  training::ModelOptions model(description);
+  if (const auto asked = given.find("model"); asked != given.end() && asked->second != model.row().name) return;
+  if (row_of(model.stream().form).layer_norm_model())
+    model.stream() = o.training.model.stream();
+  else
+    model.stream().storage = streams::Stored::raw;
+  model.transformer().folded = false;  // gains begin at 1 again
+  o.training.model = model;
+}
+
 // What the command line, a published size and a checkpoint say.
 void set_options(TrainOptions& o, Given given, const std::string& preset, const NewestCheckpoint* newest) {
-  if (newest) take_from_checkpoint(o, given, *newest);
+  if (newest)
+    take_from_checkpoint(o, given, *newest);
+  else if (!o.init.empty())
+    take_from_init(o, given);
   if (!preset.empty()) {
     if (const auto asked = given.find("model"); asked != given.end() && asked->second != sized_model().name)
       throw UsageError(text("--preset belongs to --model ", sized_model().name));
@@ -140,7 +159,8 @@ Verb add_train(CLI::App& app) {
       "go on from --checkpoint with another --steps, --lr, --warmup, --schedule, --weight-decay or --clip");
   command->add_option(
       "--init", o->init,
-      "file whose weights to begin with: a checkpoint, a safetensors file, a converted one of any form");
+      "file whose weights to begin with: a checkpoint, a safetensors file, a converted one of any form, what isonorm "
+      "import wrote; the model's options that are not given are the file's");
   command->add_option("--save-every", o->save_every, "steps between two savings; 0: only at the end")
       ->capture_default_str();
   command

@@ -46,5 +46,7 @@ Verb add_spec(CLI::App& app);
 Verb add_compare(CLI::App& app);
 Verb add_perturb(CLI::App& app);
 Verb add_audit(CLI::App& app);
+Verb add_import(CLI::App& app);
+Verb add_export(CLI::App& app);
 
 }  // namespace isonorm::tools

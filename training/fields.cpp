@@ -61,9 +61,9 @@ std::string decay_help() {
 
 // The bindings name every member: one more does not compile until it has its line. The stream says which norm it is.
 void fields(nn::TransformerOptions& o, Fields& f) {
-  auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, causal, affine,
-         norm_bias, folded, scaled_gains, bias, norm, eps, final_norm, branch, connection, precision, initialisation] =
-      o;
+  auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, rotary_share,
+         parallel, causal, affine, norm_bias, folded, scaled_gains, bias, norm, eps, final_norm, branch, connection,
+         precision, initialisation] = o;
   f("width", width, "width of the residual stream", size(2));
   f("depth", depth, "Transformer blocks", {.least = 1, .most = 1 << 16});
   f("heads", heads, "attention heads; they divide the width", size(1));
@@ -74,6 +74,8 @@ void fields(nn::TransformerOptions& o, Fields& f) {
   f("activation", activation, "of the MLP");
   f("positions", positions, "positional encoding");
   f("rotary_base", rotary_base, "base of rotary positions", above(0));
+  f("rotary_share", rotary_share, "share of a head's entries that rotary positions turn", {.most = 1, .above = true});
+  f("parallel", parallel, "attention and MLP of a block read one stream, and their sum is added");
   f("causal", causal);
   f("affine", affine, "norms with learned gain and bias");
   f("norm_bias", norm_bias, "with --affine: norms with a learned gain alone");
@@ -103,9 +105,9 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, letters, task, optimizer, lr, warmup, schedule, weight_decay, clip, clip_gates, clip_value,
-         label_smoothing, loss_l2, decay_matrices_only, accumulate, ema, resume_at, steps, batch, dtype, device, seed,
-         threads] = o;
+  auto& [model, data, token_vocab, letters, task, optimizer, lr, warmup, schedule, weight_decay, clip, clip_gates,
+         clip_value, label_smoothing, loss_l2, decay_matrices_only, accumulate, ema, resume_at, steps, batch, dtype,
+         device, seed, threads] = o;
   f("letters", letters, "without --data: letters of a random text or of made pairs; 0: sentences");
   f("data", data,
     text(models_with(Input::images),
@@ -115,6 +117,11 @@ void fields(TrainingOptions& o, Fields& f) {
          ": a text file, its characters being the tokens, its last tenth being what the test pass reads; ",
          models_with(Input::pairs),
          ": a folder of source.txt and target.txt, whose lines belong together (default: pairs made for --task)"));
+  f("token_vocab", token_vocab,
+    text(
+        models_with(Input::characters),
+        ": --data is a file of token ids, from 0 to below this: little-endian u16, or u32 where this is over 65536, no "
+        "header; 0: a text"));
   f("task", task, text(models_with(Input::pairs), " without --data: what made pairs are of"));
   f("optimizer", optimizer, "optimizer");
   f("lr", lr, "peak learning rate", above(0));

@@ -42,15 +42,20 @@ OpenModelFile open_model_file(const std::string& path) {
   opened.state.read = [file, places = std::move(places)](const std::string& name) {
     return file->read(*places.at(name));
   };
-  Metadata values;
+  opened.description = model_description(*file);
   for (const auto& [key, value] : file->metadata())
-    values.emplace(key.substr(trained && key.starts_with(kCheckpointValue) ? kCheckpointValue.size() : 0), value);
-  for (const auto& [name, value] : values)
-    if (name.starts_with(kOptionPrefix))
-      opened.description.emplace(name, value);
-    else if (!trained)
-      opened.other.emplace(name, value);
+    if (!trained && !key.starts_with(kOptionPrefix)) opened.other.emplace(key, value);
   return opened;
+}
+
+Metadata model_description(const SafetensorsFile& file) {
+  const bool trained = is_checkpoint(file.metadata());
+  Metadata description;
+  for (const auto& [key, value] : file.metadata()) {
+    const std::string name = key.substr(trained && key.starts_with(kCheckpointValue) ? kCheckpointValue.size() : 0);
+    if (name.starts_with(kOptionPrefix)) description.emplace(name, value);
+  }
+  return description;
 }
 
 ModelFile load_model_file(const std::string& path) {

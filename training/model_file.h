@@ -35,6 +35,9 @@ struct OpenModelFile {
 OpenModelFile open_model_file(const std::string& path);
 ModelFile load_model_file(const std::string& path);
 
+// What such a file says of its model, as describe() gives it, without a look at its tensors; empty where it says nothing.
+Metadata model_description(const SafetensorsFile& file);
+
 // Saves a module's parameters and buffers as a safetensors file and, where a row of `models` is of its type, describe() of it:
 // verify, convert and train --init then know what it is. Throws as save_safetensors and describe.
 void save_model(const std::string& path, const nn::Module& model, ModelList models = kModels);

@@ -53,12 +53,14 @@ class Source {
     } else {
       if (o.data.empty())
         text_.emplace(memory_bytes(own_text(o), "own text"), o.seed);  // nothing to test
+      else if (o.token_vocab > 0)
+        text_.emplace(data::TokenFile{o.data, o.token_vocab}, o.seed, kHeldOut);
       else
         text_.emplace(o.data, o.seed, kHeldOut);
       shape.vocab = text_->vocab();
       const int64_t shown = text_->length() - text_->held_out_length();
       check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
-            " characters and one more, this has ", shown, " to train on");
+            " tokens and one more, this has ", shown, " to train on");
       text_loader_.emplace(
           *text_, data::RowLoaderOptions{.rows = o.batch, .length = context_, .prefetch = ahead(), .device = o.device});
     }

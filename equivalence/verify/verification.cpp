@@ -55,7 +55,7 @@ std::string different_options(const Metadata& a, const Metadata& b, bool forms_t
     const auto at = m.find("model.positions");
     return at != m.end() && at->second.starts_with("rotary");
   };
-  if (!rotates(a) && !rotates(b)) free.insert("model.rotary_base");
+  if (!rotates(a) && !rotates(b)) free.insert({"model.rotary_base", "model.rotary_share"});
   std::string list;
   for (const auto& [key, value] : a) {
     const auto at = b.find(key);

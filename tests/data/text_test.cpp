@@ -28,6 +28,37 @@ TEST_CASE("text: the vocabulary is the sorted set of bytes") {
   CHECK_THROWS_WITH(t.decode(tensor({1.f})), Contains("f32"));
 }
 
+TEST_CASE("text: a file of token ids gives the windows that its tokens as characters give; what is no id is refused") {
+  const TempFolder f;
+  std::string s;
+  for (int i = 0; i < 70'000; ++i) s += static_cast<char>(i * i % 251);
+  const auto characters = make(s, 3, 0.1);
+  const std::vector<int64_t> tokens = characters.encode(s).to_vector<int64_t>();
+  for (const int64_t vocab : {int64_t{1} << 16, (int64_t{1} << 16) + 1}) {
+    std::string bytes;
+    for (int64_t token : tokens)
+      for (int64_t id = token, i = 0; i < (vocab > 1 << 16 ? 4 : 2); ++i, id >>= 8) bytes += static_cast<char>(id);
+    write_text(f / "ids", bytes);
+    const data::Text ids(data::TokenFile{f / "ids", vocab}, 3, 0.1);
+    CHECK(ids.vocab() == vocab);
+    CHECK(ids.length() == 70'000);
+    CHECK(ids.batch(4, 50, 7).y.to_vector<int64_t>() == characters.batch(4, 50, 7).y.to_vector<int64_t>());
+    CHECK(ids.held_out_rows(1, 2, 9).x.to_vector<int64_t>() ==
+          characters.held_out_rows(1, 2, 9).x.to_vector<int64_t>());
+    CHECK_THROWS_WITH(ids.encode("a"), Contains("token ids"));
+    CHECK_THROWS_WITH(ids.decode(tensor({int64_t{1}})), Contains("token ids"));
+    write_text(f / "cut", bytes + "a");
+    CHECK_THROWS_WITH(data::Text(data::TokenFile{f / "cut", vocab}), Contains("cut: the file has"));
+  }
+  write_text(f / "high", std::string(2 * 65'536, '\0') + "\x01\x01\x05\x02");
+  CHECK_THROWS_WITH(data::Text(data::TokenFile{f / "high", 517}),
+                    Contains("high: token 65537 is 517, expected 0 to 516"));
+  CHECK_NOTHROW(data::Text(data::TokenFile{f / "high", 518}));
+  write_text(f / "none", "");
+  CHECK_THROWS_WITH(data::Text(data::TokenFile{f / "none", 5}), Contains("is empty"));
+  CHECK_THROWS_WITH(data::Text(data::TokenFile{f / "ids", 0}), Contains("a vocabulary of 0"));
+}
+
 TEST_CASE("text: windows lie in the text and y follows x") {
   std::string s;
   for (int i = 0; i < 256; ++i) s += static_cast<char>(i);  // token = position

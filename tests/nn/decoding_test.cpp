@@ -31,7 +31,8 @@ TEST_CASE("decoding: a GPT's rows, a prompt and then one at a time, are those of
         INFO(a.name << ", " << name_of(positions) << ", " << kv_heads);
         TransformerOptions t = transformer(a);
         t.positions = positions, t.kv_heads = kv_heads;
-        Gpt model({.vocab = 7, .context = kContext, .transformer = t});
+        if (kv_heads == 2) t.head_width = 4, t.rotary_share = 0.5, t.parallel = a == kPreLn;
+        Gpt model({.vocab = 7, .context = kContext, .position_offset = kv_heads - 1, .transformer = t});
         draw(model, 3);
         const Tensor ids = randint(0, 7, {2, kContext}), expected = model.features(ids);
         DecodingCache cache;

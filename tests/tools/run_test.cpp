@@ -57,7 +57,7 @@ TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
   f.refuses("prove --model gpt --data /dev/zero", 4, "/dev/zero");
   write_text(f / "short", "abc");
   f.refuses("prove --model gpt --data @short", 3,
-            ": a context of 64 needs a text of 64 characters and one more, this has 3 to train on\n");
+            ": a context of 64 needs a text of 64 tokens and one more, this has 3 to train on\n");
   // The last 80 of 800 characters are held out.
   f.refuses("prove --model gpt --data @text.txt --context 720", 3, "this has 720 to train on");
   // The result itself is not lost.

@@ -8,6 +8,7 @@
 #include "optim/lion.h"
 #include "streams/stream.h"
 #include "tests/support/catch.h"
+#include "tests/support/read_text.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tempered.h"
 #include "training/fields.h"
@@ -127,6 +128,15 @@ TEST_CASE("options of every model are set by name, read back from a file, and re
   }
   CHECK(models_with("context") == "gpt, translator");
   CHECK(models_with(Input::images) == "vit");
+}
+
+TEST_CASE("docs/model_files.md names every option that a file has") {
+  const std::string page = test::read_text("docs/model_files.md");
+  for (const ModelRow* row : kModels)
+    for (const auto& [key, _] : ModelOptions(*row).as_written()) {
+      INFO(key);
+      CHECK(page.find("`" + key + "`") != page.npos);
+    }
 }
 
 TEST_CASE("an optimizer with a row of its own is built; names are those of the table") {

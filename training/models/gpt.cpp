@@ -11,15 +11,17 @@ struct Gpt {
   using Module = nn::Gpt;
 
   static void fields(nn::GptOptions& m, Fields& f) {
-    auto& [vocab, context, tied, transformer] = m;
+    auto& [vocab, context, position_offset, tied, transformer] = m;
     f("vocab", vocab, "", from(1));
     f("context", context, "characters in a row", from(1));
+    f("position_offset", position_offset, "rows of the table of positions before that of the first character",
+      {.most = 1 << 16});
     f("tied", tied, "the head reads with the token table");
   }
   static nn::GptOptions preset(std::string_view name) { return nn::llama_preset(name); }
   static int64_t stream_rows(const nn::GptOptions& m) {
-    const int64_t positions = m.transformer.positions == nn::Positions::learned ? m.context : 0;
-    return checked_add(m.vocab, positions, "model file: size");
+    const auto add = [](int64_t a, int64_t b) { return checked_add(a, b, "model file: size"); };
+    return add(m.vocab, m.transformer.positions == nn::Positions::learned ? add(m.position_offset, m.context) : 0);
   }
   // A tied table is what the head reads, too.
   static bool enters(std::string_view name, const nn::GptOptions& m) {

@@ -11,10 +11,11 @@ struct Vit {
   using Module = nn::Vit;
 
   static void fields(nn::VitOptions& m, Fields& f) {
-    auto& [image, channels, patch, classes, mean_pool, transformer] = m;
+    auto& [image, channels, patch, classes, mean_pool, cls_position, transformer] = m;
     f("image", image, "", from(1)), f("channels", channels, "", from(1)), f("classes", classes, "", from(1));
     f("patch", patch, "side of a patch in pixels", from(1));
     f("mean_pool", mean_pool, "the mean of the tokens, taken before the last norm, instead of a class token");
+    f("cls_position", cls_position, "the class token has a learned position, too");
   }
   static int64_t stream_rows(const nn::VitOptions& m) {
     const auto mul = [](int64_t a, int64_t b) { return checked_mul(a, b, "model file: size"); };

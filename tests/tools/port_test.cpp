@@ -1,0 +1,177 @@
+// Published models as ours and back: what the program computes of them is what transformers does (tests/fixtures/ports.py).
+#include <filesystem>
+
+#include "autograd/grad_mode.h"
+#include "core/view.h"
+#include "hub/folder.h"
+#include "tests/support/catch.h"
+#include "tests/support/same_bytes.h"
+#include "tests/tools/child.h"
+#include "tests/tools/small_run.h"
+#include "training/model_file.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kPorts = "tests/fixtures/ports/";
+
+std::string folder_of(const std::string& name) {
+  return fs::exists(kPorts + name) ? kPorts + name : "tests/fixtures/families/" + name;
+}
+
+// max |ours - theirs| / max |theirs| of the logits, in f64. The stock class takes images [n, channels, height, width].
+double off(const std::string& name, const std::string& file) {
+  const TensorMap reference = load_safetensors(kPorts + name + ".safetensors");
+  Tensor inputs = reference.at("inputs");
+  if (inputs.rank() == 4) inputs = detached::contiguous(detached::permute(inputs, {0, 2, 3, 1}));
+  const auto model = training::load_model(file);
+  model->to(DType::f64);
+  const NoGrad no_grad;
+  const std::vector<double> ours = (*model)(inputs).to_vector<double>(),
+                            theirs = reference.at("logits").to_vector<double>();
+  REQUIRE(ours.size() == theirs.size());
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < ours.size(); ++i)
+    difference = std::max(difference, std::abs(ours[i] - theirs[i])), size = std::max(size, std::abs(theirs[i]));
+  return difference / size;
+}
+
+// A copy of a folder, with another value in its config.json.
+std::string changed(const Folder& f, const std::string& name, const std::string& key, const nlohmann::json& value) {
+  const std::string copy = f / "copy";
+  fs::remove_all(copy);
+  fs::copy(folder_of(name), copy);
+  nlohmann::json config = nlohmann::json::parse(read(copy + "/config.json"));
+  config[key] = value;
+  write_text(copy + "/config.json", config.dump());
+  return copy;
+}
+
+}  // namespace
+
+TEST_CASE("port: an imported model computes what transformers does; its export has the bytes of the source") {
+  const Folder f;
+  // Sums of at most 48 products in two blocks; 100 roundings are more than they give.
+  constexpr double kRounding = 100 * 2.3e-16;
+  for (const char* name : {"gpt2", "gpt2_untied", "gpt_neox", "llama", "olmo", "opt", "vit"}) {
+    INFO(name);
+    f.succeeds(text("import ", folder_of(name), " @", name));
+    CHECK(off(name, f / name) < kRounding);
+    if (name != std::string("llama")) f.succeeds(text("convert @", name, " @", name, "_crms --to crms_norm -q"));
+    f.succeeds(text("export @", name, " @", name, "_back"));
+    f.succeeds(text("export @", name, " @", name, "_like --like ", folder_of(name)));
+    const hub::Folder before = hub::open_folder(folder_of(name));
+    for (const char* back : {"_back", "_like"}) {
+      const hub::Folder after = hub::open_folder(f / (name + std::string(back)));
+      CHECK(after.state.outline.size() == before.state.outline.size());
+      for (const auto& [tensor, _] : before.state.outline) {
+        INFO(tensor);
+        CHECK(same_bytes(after.state.read(tensor), before.state.read(tensor)));
+      }
+      f.succeeds(text("import @", name, back, " @again"));
+      CHECK(read(f / "again") == read(f / name));
+    }
+    CHECK(nlohmann::json::parse(read(f / (name + std::string("_like/config.json")))) ==
+          nlohmann::json::parse(read(folder_of(name) + "/config.json")));
+  }
+}
+
+TEST_CASE("port: a Mistral without a window is a LLaMA, by other keys") {
+  const Folder f;
+  const std::string copy = changed(f, "llama", "architectures", {"MistralForCausalLM"});
+  nlohmann::json config = nlohmann::json::parse(read(copy + "/config.json"));
+  config["model_type"] = "mistral", config["rope_theta"] = config["rope_parameters"]["rope_theta"];
+  config.erase("rope_parameters");
+  write_text(copy + "/config.json", config.dump());
+  f.refuses("import " + copy + " @out", 3, "\"sliding_window\" is '4096'");  // without the key it has one
+  config["sliding_window"] = nullptr;
+  write_text(copy + "/config.json", config.dump());
+  f.succeeds("import " + copy + " @out");
+  f.succeeds("import " + folder_of("llama") + " @llama");
+  CHECK(read(f / "out") == read(f / "llama"));
+  f.succeeds("export @out @back --family mistral");
+  f.succeeds("import @back @again");
+  CHECK(read(f / "again") == read(f / "llama"));
+}
+
+TEST_CASE("port: OLMo converted to RMSNorm is a stock LLaMA") {
+  const Folder f;
+  f.succeeds("import " + folder_of("olmo") + " @in --dtype f64");
+  f.succeeds("convert @in @rms --to rms_norm -q");
+  CHECK_THAT(f.succeeds("export @rms @out").out, Contains("LlamaForCausalLM"));
+  f.succeeds("import @out @llama");
+  CHECK(off("olmo", f / "llama") < 1e-13);
+}
+
+TEST_CASE(
+    "port: what was imported is trained on token ids and exported again; options that are not given are the file's") {
+  const Folder f;
+  std::string ids;
+  for (int i = 0; i < 300; ++i) ids += {static_cast<char>(i * i % 20), '\0'};
+  write_text(f / "ids", ids);
+  const std::string train = "train --model gpt --data @ids --threads 1 --steps 2 --batch 4 -q ";
+  for (const char* name : {"gpt2", "llama"}) {
+    INFO(name);
+    f.succeeds(text("import ", folder_of(name), " @", name));
+    f.succeeds(text(train, "--token-vocab 20 --init @", name, " --checkpoint @", name, ".ckpt"));
+    f.succeeds(text("export @", name, ".ckpt @", name, "_out --like ", folder_of(name)));
+    const hub::Folder before = hub::open_folder(folder_of(name)),
+                      after = hub::open_folder(f / (name + std::string("_out")));
+    CHECK(after.state.outline.size() == before.state.outline.size());
+    CHECK(after.config.word("dtype") == "float32");
+  }
+  f.succeeds(train + "--steps 3 --extend --checkpoint @gpt2.ckpt");  // the vocabulary is the checkpoint's
+  f.refuses(train + "--token-vocab 21 --init @gpt2", 3, "its model.vocab is 20, asked for is 21");
+  f.refuses(train + "--token-vocab 19 --init @gpt2", 3, "ids: token ");
+  f.refuses("train --token-vocab 20", 2, "--token-vocab belongs to --model gpt with --data");
+}
+
+TEST_CASE("port: what has no counterpart is refused in a line that names it") {
+  const Folder f;
+  struct Case {
+    const char *name, *key;
+    nlohmann::json value;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"gpt2", "model_type", "bert", "those that become our models are gpt2, llama, mistral, olmo, opt, gpt_neox, vit"},
+      {"gpt2", "model_type", 3, "expected a word"},
+      {"gpt2", "architectures", {"GPT2Model"}, "the architecture is 'GPT2Model'"},
+      {"gpt2", "activation_function", "gelu_fast", "\"activation_function\" is '\"gelu_fast\"'"},
+      {"gpt2", "n_embd", -12, "\"n_embd\" is '-12', expected a whole number"},
+      {"gpt2", "n_embd", 12.5, "\"n_embd\" is '12.5', expected a whole number"},
+      {"gpt2", "n_embd", 9'000'000'000, "\"n_embd\" is '9000000000'"},
+      {"gpt2", "n_embd", 15, "the model's has"},
+      {"gpt2", "n_head", 5, "heads"},
+      {"gpt2", "n_layer", 3, "there is no tensor 'transformer.h.2.ln_1.weight'"},
+      {"gpt2", "n_layer", 1, "'transformer.h.1.attn.c_attn.bias' has no place"},
+      {"gpt2", "n_layer", 60000, "60000 blocks, the folder holds 28 tensors"},
+      {"gpt2", "n_positions", 1'000'000'000'000, "parameters, the file holds"},
+      {"gpt2", "vocab_size", "20", "the model's has"},
+      {"gpt2", "tie_word_embeddings", false, "there is no tensor 'lm_head.weight'"},
+      {"gpt2", "quantization_config", {{"bits", 4}}, "quantization_config"},
+      {"llama", "rope_scaling", {{"type", "linear"}}, "\"rope_scaling\" is"},
+      {"llama", "rope_parameters", {{"rope_type", "llama3"}}, "\"rope_parameters.rope_type\" is"},
+      {"llama", "num_key_value_heads", 1, "expected [6, 12]"},
+      {"llama", "head_dim", 3, "head_width 3"},
+      {"olmo", "clip_qkv", 8, "\"clip_qkv\" is '8'"},
+      {"opt", "do_layer_norm_before", false, "\"do_layer_norm_before\" is 'false'"},
+      {"opt", "max_position_embeddings", 10, "the model's has"},
+      {"gpt_neox", "num_attention_heads", 3, "heads"},
+      {"gpt_neox", "rope_parameters", {{"partial_rotary_factor", 0.4}}, "head_width 8 has 3 to turn"},
+      {"vit", "qkv_bias", false, "\"qkv_bias\" is 'false'"},
+      {"vit", "patch_size", 3, "patch"},
+      {"vit", "image_size", {8, 8}, "is '[8,8]', expected a whole number"}};
+  for (const Case& c : cases) {
+    INFO(c.name << ' ' << c.key << ' ' << c.value);
+    const std::string copy = changed(f, c.name, c.key, c.value);
+    f.refuses("import " + copy + " @out", 3, c.says);
+    CHECK_FALSE(fs::exists(f / "out"));
+  }
+  f.succeeds("train +small --steps 1 -q --form none --checkpoint @none");
+  f.refuses("export @none @out", 3, "no family of folders has this model: gpt2: ");
+  CHECK_FALSE(fs::exists(f / "out"));
+}

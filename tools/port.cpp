@@ -1,0 +1,188 @@
+// isonorm import FOLDER OUT and isonorm export IN FOLDER: a published model as a checkpoint of ours, and back.
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "core/system/foreign_text.h"
+#include "hub/port.h"
+#include "streams/stream.h"
+#include "tools/output.h"
+#include "tools/verb.h"
+#include "training/model_file.h"
+
+namespace isonorm::tools {
+namespace {
+
+using training::ModelOptions;
+
+// What acts in training alone, or in what precision the function is computed: a folder does not say it.
+const std::set<std::string> kNotOfFolder = {"model.dropout",          "model.stochastic_depth", "model.precision",
+                                            "model.stream_precision", "model.initialisation",   "model.scaled_gains",
+                                            "model.storage",          "model.centre_readers",   "model.recentring"};
+
+// The options of a folder's model. Throws, naming the key of config.json, where one cannot be that.
+ModelOptions options_of(const hub::Port& port, const hub::Config& config) {
+  const auto row = std::ranges::find(training::kModels, port.model, &training::ModelRow::name);
+  ModelOptions options(**row);
+  for (const auto& [option, value, key] : hub::port_options(port, config)) {
+    const training::Option named = options.options(option).at(0);
+    check(named.set(value), "config.json: \"", key, "\" is ", Shown{value}, ", expected ", named.expected);
+  }
+  return options.complete();
+}
+
+// Throws where the tensors are not those of the model. Blocks are alike, so that a model with one of them is made.
+void check_tensors(const ModelOptions& options, const TensorMap& outline) {
+  options.check_size(outline);
+  ModelOptions one = options;
+  one.transformer().depth = 1;
+  const TensorMap expected = one.make()->state_dict();
+  for (const auto& [name, tensor] : outline) {
+    std::string like = name;
+    if (like.starts_with("blocks.")) like.replace(0, like.find('.', 7), "blocks.0");
+    const Tensor* there = expected.find(like);
+    check(there != nullptr, "tensor '", name, "' is none of the model's");
+    check(tensor.shape() == there->shape(), "tensor '", name, "' has shape ", tensor.shape(), ", the model's has ",
+          there->shape());
+  }
+}
+
+std::vector<io::TensorEntry> entries_of(const TensorMap& outline) {
+  std::vector<io::TensorEntry> entries;
+  for (const auto& [name, tensor] : outline) entries.push_back({name, tensor.dtype(), tensor.shape(), 0, 0});
+  return entries;
+}
+
+// The state in another dtype; "": as it is.
+LazyState in_dtype(LazyState state, const std::string& name) {
+  for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    if (name != name_of(dtype)) continue;
+    TensorMap outlines;
+    for (const auto& [tensor, x] : state.outline) outlines.add(tensor, outline(x.shape(), dtype));
+    return {outlines, [read = state.read, dtype](const std::string& tensor) { return read(tensor).to(dtype); }};
+  }
+  return state;
+}
+
+struct PortPaths {
+  std::string in, out, dtype, family, like;
+  int64_t shard = 5'000'000'000;
+};
+
+int run_import(const PortPaths& o) {
+  check_outputs({{"OUT", o.out}}, {{"FOLDER", o.in}});
+  const hub::Folder folder = hub::open_folder(o.in);
+  const Scope scope(o.in);
+  const hub::Port& port = hub::port_named(folder.config.word("model_type"));
+  const ModelOptions options = options_of(port, folder.config);
+  const LazyState state = in_dtype(imported(port, folder, options.description()), o.dtype);
+  check_tensors(options, state.outline);
+  save_safetensors(o.out, entries_of(state.outline), options.description(), state.read);
+  std::printf("%s: %s of type %s, %s, %zu tensors.\n", o.out.c_str(), options.row().noun,
+              std::string(port.type).c_str(), name_of(options.stream().form), state.outline.size());
+  return kOk;
+}
+
+// The model as one of the forms that folders have: raw weights are the Pre-LN model's; of rms_norm the stored weights are
+// those of a model with RMSNorm by definition, and a norm without a gain is one whose gain is 1.
+ModelOptions as_published(ModelOptions o) {
+  if (training::stored_form(o) == streams::Form::layer_norm) o.stream() = {};
+  if (o.stream().form == streams::Form::rms_norm) o.stream() = {.form = streams::Form::uncentred_rms_norm};
+  nn::TransformerOptions& t = o.transformer();
+  if (o.stream().form == streams::Form::uncentred_rms_norm && !t.affine) t.affine = true, t.norm_bias = false;
+  return o;
+}
+
+// Why a folder of that config.json is not of this model; empty where it is.
+std::string difference(const hub::Port& port, const json& config, const Metadata& options) {
+  const Metadata there = options_of(port, hub::Config(dump(config))).description();
+  for (const auto& [key, value] : options)
+    if (!kNotOfFolder.contains(key) && there.at(key) != value)
+      return text(key.substr(training::kOptionPrefix.size()), " is ", value, ", not ", there.at(key));
+  return "";
+}
+
+int run_export(const PortPaths& o) {
+  check_outputs({}, {{"IN", o.in}});
+  hub::check_new_folder(o.out);
+  const training::OpenModelFile file = training::open_model_file(o.in);
+  const Scope scope(o.in);
+  const ModelOptions options = as_published(ModelOptions(file.description));
+  const Metadata description = options.description();
+  json base = json::object();
+  std::string family = o.family;
+  if (!o.like.empty()) {
+    const hub::Folder like = hub::open_folder(o.like);
+    base = like.config.values(), family = like.config.word("model_type");
+  } else {
+    base["dtype"] = "float32";
+  }
+  const hub::Port* port = nullptr;
+  json config;
+  std::string why;
+  for (const hub::Port& p : hub::ports()) {
+    if (port || (!family.empty() && p.type != family) || p.model != options.row().name) continue;
+    std::string differs;
+    try {
+      config = exported_config(p, base, description);
+      differs = difference(p, config, description);
+    } catch (const Error& e) {
+      differs = e.what();
+    }
+    if (differs.empty()) port = &p;
+    why += text(why.empty() ? "" : "; ", p.type, ": ", differs);
+  }
+  check(port != nullptr, "no family of folders has this model: ", why.empty() ? text("none is of type ", family) : why);
+  check_tensors(options, file.state.outline);
+  const LazyState state = in_dtype(exported(*port, file.state, description), o.dtype);
+  const std::vector<io::TensorEntry> entries = entries_of(state.outline);
+  hub::write_folder(o.out, {entries, state.read, config, {{"format", "pt"}}, o.like}, o.shard);
+  std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port->architecture).c_str(), entries.size());
+  return kOk;
+}
+
+// What both have.
+void add_common(CLI::App& command, PortPaths& o) {
+  command.add_option("--dtype", o.dtype, "of the tensors (default: as they are)")
+      ->check(CLI::IsMember({"f32", "f64", "bf16"}));
+  command.footer("Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
+}
+
+}  // namespace
+
+Verb add_import(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("import", "Make a published model a checkpoint of this program");
+  auto o = std::make_shared<PortPaths>();
+  std::string names;
+  for (const hub::Port& p : hub::ports()) names += text(names.empty() ? "" : ", ", p.type);
+  command
+      ->add_option("FOLDER", o->in,
+                   text("with config.json and safetensors files, as the Hugging Face hub has it; of type ", names))
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command->add_option("OUT", o->out, "the safetensors file to write, for train --init, convert, verify, prove")
+      ->required();
+  add_common(*command, *o);
+  return {command, [o] { return run_import(*o); }};
+}
+
+Verb add_export(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("export", "Make a checkpoint a folder that the transformers library loads");
+  auto o = std::make_shared<PortPaths>();
+  command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file that says what model it holds")
+      ->required();
+  command->add_option("FOLDER", o->out, "to make; it appears whole, or not")->required();
+  command
+      ->add_option("--like", o->like,
+                   "folder of a published model of this kind, whose tokenizer and other files are copied, and whose "
+                   "config.json is kept where it says nothing else")
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--family", o->family, "what the folder is to be, such as llama (default: the first that fits)");
+  command->add_option("--max-shard-size", o->shard, "of the files of the folder, such as 5GB")
+      ->transform(CLI::AsSizeValue(true))
+      ->capture_default_str();
+  add_common(*command, *o);
+  return {command, [o] { return run_export(*o); }};
+}
+
+}  // namespace isonorm::tools
