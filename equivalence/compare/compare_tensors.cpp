@@ -271,8 +271,9 @@ class Comparer {
       }
       why += text(" (", differing, " of ", plural(n, "tensor"), differing == 1 ? " differs)" : " differ)");
       if (n > 1)
-        why += text(result_.agrees.empty() ? "; it is the first" : "; before it all agree up to " + result_.agrees,
-                    result_.order.empty() ? "" : " in the order " + result_.order);
+        why +=
+            text(result_.agrees.empty() ? "; it is the first" : "; the last before it that agrees is " + result_.agrees,
+                 result_.order.empty() ? "" : ", in the order " + result_.order);
       explain_first(Verdict::different);
     } else if (!result_.only_a.empty() || !result_.only_b.empty())
       why = text(!result_.only_a.empty() ? text("only the first has ", result_.only_a[0])

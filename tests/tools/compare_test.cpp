@@ -62,10 +62,12 @@ TEST_CASE("compare: the first tensor that differs in the order of execution, and
   write_text(f / "spec.json", R"({"width": 6, "norms": {"h.*.norm": 1e-5}, "writers": {"h.*.mlp.down.weight": 0},
                                   "readers": {"h.*.attn.qkv.weight": {"dim": 1, "norm": "h.*.norm"}}})");
   write_text(f / "order.txt", "h.*.norm\nh.*.attn\nh.*.mlp\n");
-  CHECK_THAT(f.gives(1, "compare @a @b").out, Contains("different: h.0.attn.output[") && Contains("in the order of names"));
+  CHECK_THAT(f.gives(1, "compare @a @b").out,
+             Contains("different: h.0.attn.output[") && Contains("in the order of names"));
   for (const std::string order : {"--spec @spec.json", "--order @order.txt", "--order h.*.norm,h.*.attn"}) {
     const std::string out = f.gives(1, "compare @a @b --json @r.json " + order).out;
-    CHECK_THAT(out, Contains("different: h.0.norm.output[") && Contains("before it all agree up to h.0.norm.input in the order of") &&
+    CHECK_THAT(out, Contains("different: h.0.norm.output[") &&
+                        Contains("the last before it that agrees is h.0.norm.input, in the order of") &&
                         Contains("(2 of 4 tensors differ)") && Contains("likely another eps: B has 1e-06, A 1e-05"));
   }
   CHECK(f.json("r.json")["values"]["last that agrees"] == "h.0.norm.input");
@@ -73,7 +75,8 @@ TEST_CASE("compare: the first tensor that differs in the order of execution, and
   for (const char* name : {"h.0.norm.output", "h.0.norm.input"}) reversed.add(name, x);
   save_safetensors(f / "c", reversed, {{"order", R"(["h.0.norm.input", "h.0.norm.output"])"}});
   save(f / "d", {{"h.0.norm.input", x * 2.0}, {"h.0.norm.output", x * 2.0}});
-  CHECK_THAT(f.gives(1, "compare @c @d").out, Contains("different: h.0.norm.input[") && Contains("order of its metadata"));
+  CHECK_THAT(f.gives(1, "compare @c @d").out,
+             Contains("different: h.0.norm.input[") && Contains("order of its metadata"));
   f.refuses("compare @a @b --order nothing", 3, "--order: order: no tensor is of 'nothing'");
   f.refuses("compare @a @b --spec @order.txt", 3, "order.txt");
   f.refuses("compare @a @b --spec @order.json", 4, "order.json");
