@@ -105,10 +105,10 @@ TEST_CASE("families: verify takes folders as what they say that they are") {
              StartsWith("entries") && Contains("Their options differ: n_head '"));
   f.succeeds(with([](auto& c) { c["resid_pdrop"] = 0.5; }));
   f.refuses(with([](auto& c) { c["isonorm"]["form"] = "crms_norm"; }), 3, "as the stream of crms_norm has");
-  f.refuses(with([](auto& c) { c["isonorm"]["fold"] = "none"; }), 3, "has a gain, and here is none");
+  f.refuses(with([](auto& c) { c["isonorm"]["fold"] = "none"; }), 3, "has no place for 'lm_head.bias'");
   f.refuses(with([](auto& c) { c["isonorm"]["rotated"] = true; }), 3, "expected form, fold and norms");
   f.refuses(with([](auto& c) { c["isonorm"]["norms"] = {"ln_f"}; }), 3, "other norms");
-  f.refuses(with([](auto& c) { c.erase("isonorm"); }), 3, "has a gain, and here is none");
+  f.refuses(with([](auto& c) { c.erase("isonorm"); }), 3, "has no place for 'lm_head.bias'");
   const std::string own_code = with([](auto& c) { c["auto_map"] = {{"AutoModel", "code.Model"}}; });
   CHECK_THAT(f.gives(1, own_code).out, Contains("Their options differ: auto_map"));
 
