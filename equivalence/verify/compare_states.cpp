@@ -130,7 +130,7 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
             entries.reason = text("'", name, "' of the ", side->which, " holds NaN or infinity");
             return false;
           }
-          add_means(*piece, side == &a ? means_a : means_b);
+          if (centred) add_means(*piece, side == &a ? means_a : means_b);
         }
         check.add(p, q);
       }

@@ -159,8 +159,8 @@ TEST_CASE("a gain that is stored as 1+w is one more than what is stored") {
                    found = convert(less, placed(less, json), Form::crms_norm);
   for (const auto& [name, tensor] : expected.exact)
     if (is_floating(tensor.dtype())) CHECK(largest(found.exact.at(name) - tensor) == 0);
-  CHECK(verify_streams({less, {}}, placed(less, json), {plain, {}}, placed(plain)).same());
-  CHECK_FALSE(verify_streams({less, {}}, placed(less), {plain, {}}, placed(plain)).same());
+  CHECK(verify_streams(ModelFile{less, {}}, placed(less, json), ModelFile{plain, {}}, placed(plain)).same());
+  CHECK_FALSE(verify_streams(ModelFile{less, {}}, placed(less), ModelFile{plain, {}}, placed(plain)).same());
   CHECK(streams::spec_of(placed(less, json)).find("\"gain\": \"1+w\"") != std::string::npos);
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("norms that are kept hold their gains, where others than readers see t
                     Contains("norm 'ln_f' is to keep its gain of 8 entries"));
   // The same description reads the result; a gain that no reader has is compared, too.
   const auto verdict = [&](const TensorMap& other) {
-    return verify_streams({state, {}}, headless, {other, {}}, placed(other, json, Form::rms_norm));
+    return verify_streams(ModelFile{state, {}}, headless, ModelFile{other, {}}, placed(other, json, Form::rms_norm));
   };
   CHECK(verdict(c.state).same());
   TensorMap wrong;
