@@ -1,12 +1,9 @@
 // How often does chance alone break the bound? Pre-LN moved by one ulp against Pre-LN moved by one ulp, a thousand
 // times.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <mutex>
 
 #include "core/printed.h"
-#include "core/system/parallel.h"
 #include "equivalence/grid/recipe.h"
 #include "equivalence/lockstep/control_ratio.h"
 #include "equivalence/lockstep/lockstep.h"
@@ -64,7 +61,7 @@ struct Paths {
   std::vector<RunResult> forms;     // rms_norm, crms_norm, crms_isometric, each as it is and moved by seeds 1, 2, ...
 };
 
-// Every thread trains whole locksteps, which do not depend on how many there are. Empty where `progress` stopped it.
+// Every thread trains whole locksteps, which do not depend on how many there are.
 std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
   std::vector<Paths> all(std::size(kSettings));
   struct Part {
@@ -82,21 +79,8 @@ std::vector<Paths> trained(const ExperimentOptions& options, size_t seeds) {
       for (; !rest.empty(); rest = rest.subspan(std::min<size_t>(kAtOnce, rest.size())))
         parts.push_back({&kSettings[s], rest.first(std::min<size_t>(kAtOnce, rest.size()))});
   }
-  std::mutex mutex;
-  size_t done = 0;
-  std::atomic<bool> stopped = false;
-  parallel_for(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end && !stopped; ++i) {
-      options.go_on();
-      const Part& part = parts[static_cast<size_t>(i)];
-      train(*part.setting, options, part.paths);
-      const std::lock_guard lock(mutex);
-      if (options.progress &&
-          !options.progress(text("trained ", ++done, "/", parts.size(), " groups of up to ", kAtOnce)))
-        stopped = true;
-    }
-  });
-  return stopped ? std::vector<Paths>() : all;
+  options.train_all(parts.size(), [&](size_t i) { train(*parts[i].setting, options, parts[i].paths); });
+  return all;
 }
 
 // What proofs need, batch by batch.
@@ -140,10 +124,6 @@ Sample sample(const Paths& paths, bool forms, int controls, uint64_t seed, DType
   return s;
 }
 
-reports::TextCell plain_cell(double value, const char* format = "%.1f") {
-  return {printed(format, value), reports::Tone::plain, value};
-}
-
 class Findings {
  public:
   void add(const Setting& setting, const char* runs, const Sample& s) {
@@ -161,14 +141,14 @@ class Findings {
         {{setting.name()},
          {name_of(setting.dtype)},
          {runs},
-         plain_cell(exceeded_by(s.factors, 0.5), "%.2f"),
-         plain_cell(exceeded_by(s.factors, 0.01), "%.2f"),
-         plain_cell(exceeded_by(s.factors, 0), "%.2f"),
-         tail ? plain_cell(tail->exponent) : reports::TextCell{"none"},
+         reports::printed_cell("%.2f", exceeded_by(s.factors, 0.5)),
+         reports::printed_cell("%.2f", exceeded_by(s.factors, 0.01)),
+         reports::printed_cell("%.2f", exceeded_by(s.factors, 0)),
+         tail ? reports::printed_cell("%.1f", tail->exponent) : reports::TextCell{"none"},
          {printed("%.2f +- %.2f", factor, error), kept ? reports::Tone::good : reports::Tone::bad, factor},
          {printed("%.0f of %.0f", seen(factor), kRejected * static_cast<double>(s.factors.size()))},
          reports::number_cell(at_today, at_today <= kRejected ? reports::Tone::plain : reports::Tone::bad),
-         plain_cell(exceeded_by(s.floors, kRejected))});
+         reports::printed_cell("%.1f", exceeded_by(s.floors, kRejected))});
   }
 
   reports::TextTable table{.heading = "The factor that a proof needs",
@@ -194,20 +174,16 @@ reports::Panel exceedance(DType dtype, const std::vector<Sample>& samples) {
                        .high = 1,
                        .steps = 30,
                        .axis = "factor"};
-  reports::Panel panel{.heading = name_of(dtype)};
   const char* styles[] = {"rms", "crms", "isometric", "other"};
   size_t next = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
     if (kSettings[i].dtype != dtype) continue;
     reports::ChartLine line{kSettings[i].name(), styles[next++ % std::size(styles)], {}};
     for (int f = 1; f <= chart.steps; ++f) line.values.push_back(part_above(samples[i].factors, f));
-    panel.legend.push_back({line.css, line.name});
     chart.lines.push_back(std::move(line));
   }
   chart.lines.push_back({"1 of 1000", "bound", std::vector<double>(30, kRejected)});
-  panel.legend.push_back({"bound", "1 of 1000"});
-  panel.drawing = std::move(chart);
-  return panel;
+  return reports::panel_of(std::move(chart), name_of(dtype));
 }
 
 }  // namespace
@@ -217,8 +193,6 @@ ExperimentResult controls(const ExperimentOptions& options) {
   check(seeds >= kFewestSeeds, "experiment controls: ", seeds, " seeds, expected at least ", kFewestSeeds);
   const std::vector<Paths> paths = trained(options, seeds);
   ExperimentResult r;
-  r.interrupted = paths.empty();
-  if (r.interrupted) return r;
   Findings of_controls, of_forms;
   reports::TextTable counts{
       .heading = "With more controls, or fewer",
@@ -242,23 +216,21 @@ ExperimentResult controls(const ExperimentOptions& options) {
                                         reports::Tone::plain, exceeded_by(run, 0.5)});
     counts.rows.push_back({{s.name()}, {name_of(s.dtype)}});
     for (int n : {1, 2, 4, 8})
-      counts.rows.back().push_back(plain_cell(
-          n == kControls ? samples.back().factor() : sample(paths[i], false, n, options.seed, s.dtype).factor()));
+      counts.rows.back().push_back(
+          reports::printed_cell("%.1f", n == kControls ? samples.back().factor()
+                                                       : sample(paths[i], false, n, options.seed, s.dtype).factor()));
   }
   reports::TextTable& table = of_controls.table;
   table.rows.insert(table.rows.end(), of_forms.table.rows.begin(), of_forms.table.rows.end());
   table.caption =
       text(seeds, " copies of Pre-LN moved by one ulp, ", kSteps, " steps; ", kProofs * seeds,
            " proofs of 4 controls and 3 runs are drawn from them in disjoint batches, and for each the least f with "
-           "D(t) <= f "
-           "D_c(t) + 64 eps for loss, gradient and weights at every step (0: 64 eps alone suffice). The tail is "
-           "Pareto's, fitted "
-           "by Hill's estimator to the largest 1 %; factor at 1e-3: what one proof of a thousand needs, with two "
-           "standard errors "
-           "from the batches; beyond it: the proofs that were drawn so, and how many the fit says; rate at 30: the "
-           "fit's share of "
-           "proofs beyond today's factor. Floor: what one of a thousand needs for 64 eps beside a factor of 30. Forms: "
-           "rms_norm, crms_norm and crms_isometric, each as it is and moved by one ulp, against the same controls.");
+           "D(t) <= f D_c(t) + 64 eps for loss, gradient and weights at every step (0: 64 eps alone suffice). The tail "
+           "is Pareto's, fitted by Hill's estimator to the largest 1 %; factor at 1e-3: what one proof of a thousand "
+           "needs, with two standard errors from the batches; beyond it: the proofs that were drawn so, and how many "
+           "the fit says; rate at 30: the fit's share of proofs beyond today's factor. Floor: what one of a thousand "
+           "needs for 64 eps beside a factor of 30. Forms: rms_norm, crms_norm and crms_isometric, each as it is and "
+           "moved by one ulp, against the same controls.");
   r.confirmed = of_controls.kept() && of_forms.kept();
   r.undecided = !r.confirmed && !of_controls.broken() && !of_forms.broken();
   r.measured = text("One honest proof of a thousand needs a factor of ", printed("%.1f", of_controls.most()),

@@ -2,10 +2,10 @@
 // the forward and with converted weights stored.
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "core/random.h"
+#include "equivalence/lockstep/made_examples.h"
 #include "equivalence/lockstep/trainee.h"
 #include "papers/all.h"
 #include "papers/margin.h"
@@ -43,26 +43,12 @@ struct Deviation {
   double logits = 0, gradient = 0;
 };
 
-training::Examples random_examples(const training::TrainingOptions& o, Generator& random) {
-  constexpr int64_t n = 4;
-  const training::Input input = o.model.row().input;
-  const training::ModelShape shape = o.model.shape();
-  const int64_t context = o.model.context();
-  if (input == training::Input::images)
-    return {randn({n, shape.image, shape.image, shape.channels}, {o.dtype}, random),
-            randint(0, shape.classes, {n}, kCpu, random)};
-  const bool pairs = input == training::Input::pairs;  // without padding
-  return {randint(pairs ? 1 : 0, shape.vocab, {n, pairs ? 2 * context : context}, kCpu, random),
-          randint(0, shape.vocab, {n, context}, kCpu, random)};
-}
-
 // Every row against Pre-LN with one draw of weights and inputs; keeps the larger deviations.
 void compare(const training::TrainingOptions& o, uint64_t draw, std::vector<Deviation>& worst) {
   manual_seed(o.seed + draw);
-  Generator random{o.seed + draw, 0};
   const auto raw = build_model(o, {.form = streams::Form::layer_norm});
   for (const Tensor& p : raw->parameters()) copy_into(p, detach(p) + kOffset);
-  const training::Examples batch = random_examples(o, random).on(o.device);
+  const training::Examples batch = made_examples(o, draw);
 
   const auto differentiated = [&](const Variant& v, bool converted) {
     auto t = std::make_unique<Trainee>(o, v);
@@ -94,19 +80,17 @@ ExperimentResult conversion(const ExperimentOptions& options) {
   Margin margin(kSame, kDifferent);
   const auto cell = [&](double v, bool same) { return reports::number_cell(v, margin.take(v, same)); };
   const auto expected = [](bool same) { return reports::TextCell{same ? "same" : "different"}; };
-  reports::TextTable table{
-      .heading = "Logits and gradients of every form",
-      .columns = {"model", "form, weights", "logits", "expected", "gradients", "expected"},
-      .caption = text("Largest deviation from Pre-LN over ", kDraws,
-                      " draws of weights and inputs, relative to the largest entry (of the logits; of each "
-                      "parameter's gradient, in raw coordinates).")};
-  reports::Figure figure{
-      .name = "deviation",
-      .heading = "Deviation from Pre-LN",
-      .css = "two",
-      .caption =
-          "Filled: expected to be rounding. Plain RMSNorm on converted weights is the same function, and "
-          "its gradient another one: what is missing is the projection."};
+  reports::TextTable table{.heading = "Logits and gradients of every form",
+                           .columns = {"model", "form, weights", "logits", "expected", "gradients", "expected"},
+                           .caption = text("Largest deviation from Pre-LN over ", kDraws,
+                                           " draws of weights and inputs, relative to the largest entry (of the "
+                                           "logits; of each parameter's gradient, in raw coordinates).")};
+  reports::Figure figure{.name = "deviation",
+                         .heading = "Deviation from Pre-LN",
+                         .css = "two",
+                         .caption =
+                             "Filled: expected to be rounding. Plain RMSNorm on converted weights is the same "
+                             "function, and its gradient another one: what is missing is the projection."};
   for (const training::ModelRow* model : training::kModels) {
     training::TrainingOptions o;
     o.model = training::ModelOptions(*model, {.width = 48, .depth = 3, .heads = 3});
@@ -114,6 +98,7 @@ ExperimentResult conversion(const ExperimentOptions& options) {
     o.model.fit({{"patch", 4}, {"context", 24}});
     o.seed = options.seed;
     o.device = options.device;
+    o.batch = 4;
     std::vector<Deviation> worst(std::size(kRows));
     for (uint64_t draw = 0; draw < kDraws; ++draw) compare(o, draw, worst);
 

@@ -1,8 +1,12 @@
 #include "papers/experiment.h"
 
+#include <mutex>
+
 #include "core/error.h"
+#include "equivalence/lockstep/share_out.h"
 #include "papers/all.h"
 #include "training/records/manifest.h"
+#include "training/rows.h"
 #include "training/training_options.h"
 
 namespace isonorm::papers {
@@ -21,8 +25,7 @@ constexpr Experiment kExperiments[] = {
      kReadsData | kOnDevice},
     {"paper-curves",
      "The loss curves of a ViT and of a GPT, each trained as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, are not alike: they "
-     "are "
-     "one curve, as far as rounding lets two trainings be one.",
+     "are one curve, as far as rounding lets two trainings be one.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, figures 6 and 7", paper_curves,
      kTakesFull | kOnDevice},
     {"norm-cost", "RMSNorm and CRMSNorm take less time than LayerNorm of rows as wide, forward and backward.",
@@ -86,8 +89,7 @@ constexpr Experiment kExperiments[] = {
      "Zhang and Sennrich, 1910.07467, section 6.1", recurrent_norms, kTakesFull},
     {"recurrent-centre",
      "LayerNorm in a GRU does not see that all weights are shifted by a constant, in training either; RMSNorm and no "
-     "norm "
-     "do.",
+     "norm do.",
      "Zhang and Sennrich, 1910.07467, section 4 and figure 4", recurrent_centre, kTakesFull},
     {"translator-norms", "An encoder-decoder with RMSNorm gets no more words wrong than one with LayerNorm.",
      "Zhang and Sennrich, 1910.07467, section 6.1", translator_norms, kTakesFull | kOnDevice},
@@ -108,26 +110,29 @@ std::string command_of(const Experiment& e, const ExperimentOptions& o) {
 
 }  // namespace
 
+void ExperimentOptions::train_all(size_t count, const std::function<void(size_t)>& train) const {
+  std::mutex mutex;
+  size_t done = 0;
+  equivalence::share_out(count, [&](size_t i) {
+    go_on();
+    train(i);
+    const std::lock_guard lock(mutex);
+    tell(text("trained ", ++done, " of ", count));
+  });
+}
+
 ExperimentResult Experiment::run(const ExperimentOptions& options) const {
   try {
     return measure(options);
   } catch (const ExperimentOptions::Stopped&) {
-    ExperimentResult r;
-    r.interrupted = true;
-    return r;
+    return {.interrupted = true};
   }
 }
 
 std::span<const Experiment> experiments() { return kExperiments; }
 
 const Experiment& find_experiment(std::string_view name) {
-  std::string names;
-  for (const Experiment& e : kExperiments) {
-    if (name == e.name) return e;
-    names += text(names.empty() ? "" : ", ", e.name);
-  }
-  check(false, "experiment: none is called '", name, "'; there are ", names);
-  return kExperiments[0];
+  return training::row_named(kExperiments, name, "experiment");
 }
 
 reports::Document document_of(const Experiment& e, const ExperimentOptions& o, const ExperimentResult& r,

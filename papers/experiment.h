@@ -25,19 +25,24 @@ struct ExperimentOptions {
   // Asked between two steps, by any thread; true stops the work.
   std::function<bool()> stop = {};
 
-  // To be called between two steps. Throws Stopped, which Experiment::run() catches.
+  // To be called between two steps, and where there is news. Both throw Stopped, which Experiment::run() catches.
   struct Stopped {};
   void go_on() const {
     if (stop && stop()) throw Stopped();
   }
+  void tell(const std::string& where) const {
+    if (progress && !progress(where)) throw Stopped();
+  }
+  // train(i) for every i below `count`, which threads share, and tells how many of them are done.
+  void train_all(size_t count, const std::function<void(size_t)>& train) const;
 };
 
 struct ExperimentResult {
   bool confirmed = false;
-  bool undecided = false;    // too little was seen either way: neither confirmed nor refuted
-  bool interrupted = false;  // `progress` or `stop` stopped it: nothing is concluded
-  std::string measured;      // what was found, in one sentence with the deciding figures
-  std::string refuted;       // what would have refuted the claim
+  bool undecided = false;     // too little was seen either way: neither confirmed nor refuted
+  bool interrupted = false;   // as run() says: `progress` or `stop` stopped it, and nothing is concluded
+  std::string measured = {};  // what was found, in one sentence with the deciding figures
+  std::string refuted = {};   // what would have refuted the claim
   std::vector<reports::TextTable> tables = {};
   std::vector<reports::Figure> figures = {};
   std::string data_sha256 = {};  // where it read data

@@ -67,36 +67,21 @@ Tensor with_scaled_row(const Tensor& x) {
   return copy;
 }
 
+// c [in]: a direction.
+Data all_weights(const Data& d, const Tensor&) { return {kFactor * d.w, d.z}; }
+Data shifted_weights(const Data& d, const Tensor& c) { return {d.w + c, d.z}; }
+Data one_row(const Data& d, const Tensor&) { return {with_scaled_row(d.w), d.z}; }
+Data all_inputs(const Data& d, const Tensor&) { return {d.w, kFactor * d.z}; }
+Data shifted_inputs(const Data& d, const Tensor& c) { return {d.w, d.z + c}; }
+Data one_input(const Data& d, const Tensor&) { return {d.w, with_scaled_row(d.z)}; }
+
 struct Change {
   const char* name;
-  Data (*apply)(const Data&, const Tensor& c);  // c [in]: a direction
+  Data (*apply)(const Data&, const Tensor& c);
 };
 constexpr Change kChanges[] = {
-    {"W x 3",
-     [](const Data& d, const Tensor&) {
-       return Data{kFactor * d.w, d.z};
-     }},
-    {"W + 1 c^T",
-     [](const Data& d, const Tensor& c) {
-       return Data{d.w + c, d.z};
-     }},
-    {"a row of W x 3",
-     [](const Data& d, const Tensor&) {
-       return Data{with_scaled_row(d.w), d.z};
-     }},
-    {"all inputs x 3",
-     [](const Data& d, const Tensor&) {
-       return Data{d.w, kFactor * d.z};
-     }},
-    {"all inputs + c",
-     [](const Data& d, const Tensor& c) {
-       return Data{d.w, d.z + c};
-     }},
-    {"one input x 3",
-     [](const Data& d, const Tensor&) {
-       return Data{d.w, with_scaled_row(d.z)};
-     }},
-};
+    {"W x 3", all_weights},         {"W + 1 c^T", shifted_weights},     {"a row of W x 3", one_row},
+    {"all inputs x 3", all_inputs}, {"all inputs + c", shifted_inputs}, {"one input x 3", one_input}};
 
 reports::Panel invariance_panel(const Data& data, const Tensor& c, reports::TextTable& table, Margin& margin) {
   reports::Panel panel;
@@ -185,7 +170,6 @@ reports::Panel scale_panel(const Data& data, const Tensor& gain, const Tensor& u
     chart.ticks.push_back(e < 0 ? text("1/", std::pow(2.0, -e)) : text(scales.back()));
   }
   chart.steps = static_cast<int>(scales.size());
-  reports::Panel panel;
   const auto add = [&](const char* name, const char* css, Tensor (*norm)(const Data&)) {
     reports::ChartLine line{name, css, {}};
     const auto size = [&](double scale) {
@@ -194,13 +178,11 @@ reports::Panel scale_panel(const Data& data, const Tensor& gain, const Tensor& u
     const double base = size(1);
     for (double scale : scales) line.values.push_back(size(scale) / base);
     chart.lines.push_back(std::move(line));
-    panel.legend.push_back({css, name});
   };
   add("layer_norm", "thin reference", by_layer);
   add("rms_norm", "rms", by_rms);
   add("no norm", "other", rows);
-  panel.drawing = std::move(chart);
-  return panel;
+  return panel_of(std::move(chart));
 }
 
 }  // namespace
@@ -219,10 +201,9 @@ ExperimentResult invariance(const ExperimentOptions& options) {
       {.name = "table",
        .heading = "What a norm does not see",
        .panels = {invariance_panel(data, c, r.tables[0], margin)},
-       .caption =
-           "Every norm under every change. Filled dots have to lie on the left, hollow ones on the right; between "
-           "the two zones nothing may lie. RMSNorm differs from LayerNorm in one place: a shift common to all "
-           "rows of W, and a recentred W takes that difference away."});
+       .caption = "Every norm under every change. Filled dots have to lie on the left, hollow ones on the right; "
+                  "between the two zones nothing may lie. RMSNorm differs from LayerNorm in one place: a shift common "
+                  "to all rows of W, and a recentred W takes that difference away."});
   r.tables.push_back(gradient_table(data, gain, upstream, margin));
   r.figures.push_back({.name = "gradient",
                        .heading = "The larger the weights, the smaller the steps",

@@ -1,13 +1,11 @@
 // E14: what a norm costs by itself, forward and backward, beside LayerNorm.
 #include <algorithm>
-#include <chrono>
 
 #include "autograd/engine.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/random.h"
 #include "core/printed.h"
-#include "core/system/blas_info.h"
-#include "core/system/parallel.h"
+#include "core/system/stopwatch.h"
 #include "papers/all.h"
 #include "papers/nets/deep_net.h"
 #include "papers/timing/turns.h"
@@ -38,9 +36,9 @@ std::function<double()> work_of(const Kind& k, int64_t width) {
   Generator g{.seed = 1};
   const Tensor x = require_grad(randn({kRows, width - k.less}, {}, g)), dy = randn({kRows, width - k.less}, {}, g);
   return [=, &k] {
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     for (int i = 0; i < kTimes; ++i) grad({k.norm(x, {}, {}, {.p = k.p})}, {x}, {dy});
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kTimes;
+    return watch.seconds() / kTimes;
   };
 }
 
@@ -48,29 +46,25 @@ std::function<double()> work_of(const Kind& k, int64_t width) {
 
 ExperimentResult norm_cost(const ExperimentOptions& o) {
   ExperimentResult r;
-  const BlasInfo blas = blas_info();
-  reports::TextTable table{.heading = "Times of norms, forward and backward, beside LayerNorm",
-                           .columns = {"norm"},
-                           .caption = text("Medians of the ratio, with their intervals of 99.8 %, in the same round; ",
-                                           kRows, " rows in f32, no gain, ", num_threads(), " threads, ", blas.version,
-                                           " ", blas.core, ". LayerNorm itself in microseconds.")};
+  reports::TextTable table{
+      .heading = "Times of norms, forward and backward, beside LayerNorm",
+      .columns = {"norm"},
+      .caption = text("Medians of the ratio, with their intervals of 99.8 %, in the same round; ", kRows,
+                      " rows in f32, no gain, ", machine_text(), ". LayerNorm itself in microseconds.")};
   std::vector<Curve> curves;
   std::vector<double> widths;
   for (const Kind& k : kKinds) table.rows.push_back({{k.name}}), curves.push_back({k.name, k.css, {}});
   Lead rms, crms;
   for (const int64_t width : kWidths) {
-    if (o.progress && !o.progress(text("timing rows of ", width))) return r.interrupted = true, r;
+    o.tell(text("timing rows of ", width));
     std::vector<std::function<double()>> works;
     for (const Kind& k : kKinds) works.push_back([&o, work = work_of(k, width)] { return o.go_on(), work(); });
     const Turns t = in_turns(works, {.seconds = o.full ? 20.0 : 2.0, .fewest = 20, .most = 2000});
     widths.push_back(static_cast<double>(width));
     table.columns.push_back(text("d = ", width));
     for (size_t i = 0; i < std::size(kKinds); ++i) {
-      const Median& q = t.ratio[i];
-      table.rows[i].push_back(
-          i == 0 ? reports::TextCell{printed("%.1f us", 1e6 * t.seconds), {}, 1e6 * t.seconds}
-                 : reports::TextCell{printed("%.2f (%.2f to %.2f)", q.median, q.low, q.high), {}, q.median});
-      curves[i].values.push_back(q.median);
+      table.rows[i].push_back(i == 0 ? reports::printed_cell("%.1f us", 1e6 * t.seconds) : ratio_cell(t.ratio[i], 2));
+      curves[i].values.push_back(t.ratio[i].median);
     }
     rms.count(t.ratio[kRms], t.ratio[0]);
     crms.count(t.ratio[kCrms], t.ratio[0]);
@@ -85,8 +79,7 @@ ExperimentResult norm_cost(const ExperimentOptions& o) {
       text("RMSNorm takes ", span(kRms), " of LayerNorm's time, forward and backward, CRMSNorm of as many entries ",
            span(kCrms), ", of one entry fewer ", span(3), ".");
   r.refuted =
-      "more widths at which either is slower than LayerNorm beyond the intervals, than such at which it is "
-      "faster";
+      "more widths at which either is slower than LayerNorm beyond the intervals, than such at which it is faster";
   r.tables = {std::move(table)};
   r.figures = {curve_figure("norm-cost", "Time divided by LayerNorm's",
                             "Forward and backward, by the width of a row; below 1: faster.", "width", widths, curves)};

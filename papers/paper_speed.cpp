@@ -1,26 +1,21 @@
 // Times of the forms on the paper's models: its tables 3 to 5 and figures 4b and 5, as far as they fit a budget.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/random.h"
 #include "core/printed.h"
-#include "core/system/blas_info.h"
-#include "core/system/parallel.h"
+#include "core/system/stopwatch.h"
 #include "optim/adamw.h"
 #include "papers/all.h"
 #include "papers/timing/paper_cell.h"
 #include "papers/timing/turns.h"
-#include "reports/page.h"
 #include "streams/transformer.h"
 #include "training/step.h"
 
 namespace isonorm::papers {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // A form, and what a stored row has more than in Pre-CRMSNorm: of the same width it is a Pre-LN model one entry wider.
 struct Method {
@@ -70,7 +65,7 @@ class Runner {
   }
 
   double seconds() {
-    const auto begin = Clock::now();
+    const Stopwatch watch;
     if (training_) {
       (*step_)(batch_);
     } else {
@@ -78,7 +73,7 @@ class Runner {
       const Tensor y = (*model_)(batch_.inputs);
       if (y.device() != kCpu) y.to_vector<float>();  // waits
     }
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+    return watch.seconds();
   }
 
  private:
@@ -136,11 +131,7 @@ ExperimentResult paper_speed(const ExperimentOptions& o) {
   for (size_t m = 1; m < kCount; ++m) table.columns.push_back(text(kMethods[m].name, " / Pre-LN"));
   table.columns.insert(table.columns.end(), {"paper: RMS / CRMS", "rounds"});
   reports::Chart chart{.title = "Time divided by Pre-LN's", .axis = "cell", .width = 660};
-  reports::Panel panel;
-  for (size_t m = 1; m < kCount; ++m) {
-    chart.lines.push_back({kMethods[m].name, kMethods[m].css, {}});
-    panel.legend.push_back({kMethods[m].css, kMethods[m].name});
-  }
+  for (size_t m = 1; m < kCount; ++m) chart.lines.push_back({kMethods[m].name, kMethods[m].css, {}});
   std::string left_out;
   double rate = 0;  // operations in a second, of the last cell
   int done = 0;
@@ -153,14 +144,13 @@ ExperimentResult paper_speed(const ExperimentOptions& o) {
       left_out += text(left_out.empty() ? "" : "; ", c.name(), large ? " (memory)" : " (time)");
       continue;
     }
-    if (o.progress && !o.progress(text("timing ", c.name()))) return r.interrupted = true, r;
+    o.tell(text("timing ", c.name()));
     const Turns t = timed(c, budget, o);
     rate = c.operations() / t.seconds, ++done;
-    std::vector<reports::TextCell> row = {{c.name()}, {printed("%.2f", 1e3 * t.seconds), {}, 1e3 * t.seconds}};
+    std::vector<reports::TextCell> row = {{c.name()}, reports::printed_cell("%.2f", 1e3 * t.seconds)};
     for (size_t m = 1; m < kCount; ++m) {
-      const Median& q = t.ratio[m];
-      row.push_back({printed("%.3f (%.3f to %.3f)", q.median, q.low, q.high), {}, q.median});
-      chart.lines[m - 1].values.push_back(q.median);
+      row.push_back(ratio_cell(t.ratio[m], 3));
+      chart.lines[m - 1].values.push_back(t.ratio[m].median);
     }
     shown[c.training].take(t);
     row.push_back({c.published()});
@@ -168,20 +158,17 @@ ExperimentResult paper_speed(const ExperimentOptions& o) {
     table.rows.push_back(std::move(row));
     chart.ticks.push_back(text(done));
   }
-  const BlasInfo blas = blas_info();
   table.caption = text(
-      "Medians of the ratio, with their intervals of 99.8 %, to Pre-LN in the same round; f32, ", num_threads(),
-      " threads, ", blas.version, " ", blas.core, ", ", o.device,
-      ". No norm leaves out the last one, too. Pre-CRMSNorm stores ",
+      "Medians of the ratio, with their intervals of 99.8 %, to Pre-LN in the same round; f32, ", machine_text(), ", ",
+      o.device, ". No norm leaves out the last one, too. Pre-CRMSNorm stores ",
       "d - 1 of d entries, of the same width it is Pre-LN of d + 1. In the paper, average over ViTs and batches on ",
       "16 CPU threads, inference: 0.8697 without norm, 0.9012, 0.8857 (table 3); its ratios here are of GPUs.");
   chart.steps = done;
   reports::fit_axis(chart);
-  panel.drawing = std::move(chart);
   r.tables = {std::move(table)};
   r.figures = {{.name = "times",
                 .heading = "Time divided by Pre-LN's",
-                .panels = {std::move(panel)},
+                .panels = {panel_of(std::move(chart))},
                 .caption = "A cell for each row of the table, in its order."}};
   r.confirmed = true;
   bool lost = false;

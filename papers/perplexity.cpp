@@ -1,11 +1,8 @@
 // E17: perplexities of small language models by connection, beside those of the papers' models of 130M and 250M.
-#include <atomic>
 #include <cmath>
-#include <mutex>
 
 #include "autograd/grad_mode.h"
 #include "core/printed.h"
-#include "core/system/parallel.h"
 #include "data/made_text.h"
 #include "data/text.h"
 #include "io/sha256.h"
@@ -96,20 +93,9 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
         " characters; a tenth of them is held out, expected more than ", kContext);
   constexpr size_t kCount = std::size(kKinds);
   std::vector<Trained> all(kCount * kSeeds);
-  std::mutex mutex;
-  size_t done = 0;
-  std::atomic<bool> stopped = false;
-  parallel_for(std::ssize(all), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end && !stopped; ++i) {
-      o.go_on();
-      const auto at = static_cast<size_t>(i);
-      all[at] = trained(o, kKinds[at / kSeeds].connection, text, s, o.seed * 100 + at % kSeeds);
-      const std::lock_guard lock(mutex);
-      ++done;
-      if (o.progress && !o.progress(isonorm::text("trained ", done, " of ", all.size()))) stopped = true;
-    }
+  o.train_all(all.size(), [&](size_t i) {
+    all[i] = trained(o, kKinds[i / kSeeds].connection, text, s, o.seed * 100 + i % kSeeds);
   });
-  if (stopped) return r.interrupted = true, r;
   reports::TextTable table{
       .heading = "Perplexity by connection",
       .columns = {"connection", "perplexity", "beside Pre-LN, %", "and 95 % of such means", "published, 130M and 250M"},
@@ -120,8 +106,7 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
                         " seeds, differences within a seed: the same weights and batches.")};
   std::vector<double> pre;
   std::vector<Curve> curves;
-  std::vector<double> at;
-  for (int64_t step = kSeen; step <= s.steps; step += kSeen) at.push_back(static_cast<double>(step));
+  const std::vector<double> at = every(kSeen, s.steps);
   int below = 0, above = 0;
   for (size_t k = 0; k < kCount; ++k) {
     const Kind& kind = kKinds[k];
@@ -143,7 +128,7 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
                         percent(d.mean - d.half), " to ", percent(d.mean + d.half), ") with ", kind.connection.name);
     }
     table.rows.push_back({{kind.connection.name},
-                          {printed("%.4f", std::exp(mean)), {}, std::exp(mean)},
+                          reports::printed_cell("%.4f", std::exp(mean)),
                           {k == 0 ? "" : percent(d.mean)},
                           {k == 0 ? "" : isonorm::text(percent(d.mean - d.half), " to ", percent(d.mean + d.half))},
                           {kind.published}});

@@ -7,7 +7,6 @@
 #include "core/random.h"
 #include "optim/schedule.h"
 #include "papers/all.h"
-#include "reports/page.h"
 #include "streams/parametrize.h"
 #include "training/build_model.h"
 #include "training/loop.h"
@@ -70,61 +69,50 @@ std::string fixed(double x) { return printed("%.4f", x); }
 ExperimentResult precision(const ExperimentOptions& options) {
   const training::TrainingOptions o = small_language_model(options.seed);
   ExperimentResult r;
-  const auto go_on = [&](const char* name) {
-    r.interrupted = options.progress && !options.progress(text("training: ", name));
-    return !r.interrupted;
-  };
-  if (!go_on(kFull.name)) return r;
+  options.tell(text("training: ", kFull.name));
   const std::vector<double> full = losses_of(options, o, kFull, o.seed);
   const double reference = last_mean(full);
   double spread = 0;
   for (int i = 1; i <= kOthers; ++i) {
-    if (!go_on("f32 from other weights")) return r;
+    options.tell("training: f32 from other weights");
     spread = std::max(spread,
                       std::abs(last_mean(losses_of(options, o, kFull, o.seed + static_cast<uint64_t>(i))) - reference));
   }
   reports::TextTable table{.heading = "Losses",
                            .columns = {"training"},
                            .caption = text("Means over ", kLast,
-                                           " steps up to the one that the column names; the last "
-                                           "column is the difference of the last mean from that of f32. f32 from ",
+                                           " steps up to the one that the column names; the last column is the "
+                                           "difference of the last mean from that of f32. f32 from ",
                                            kOthers, " other initial weights: up to ", fixed(spread), " from it.")};
   for (int step = kLast; step <= kSteps; step += kLast) table.columns.push_back(text("step ", step));
   table.columns.push_back("minus f32");
   reports::Chart chart{.title = "Training loss in f32 and in mixed precision", .steps = kSteps, .width = 660};
-  reports::Panel panel;
   double worst = 0;
   const auto add = [&](const Way& way, const std::vector<double>& losses, bool judged) {
     const double difference = last_mean(losses) - reference;
     if (judged) worst = std::max(worst, std::abs(difference));
     table.rows.push_back({{way.name}});
-    for (int end = kLast; end <= kSteps; end += kLast) {
-      const double mean = last_mean({losses.begin(), losses.begin() + end});
-      table.rows.back().push_back({fixed(mean), reports::Tone::plain, mean});
-    }
+    for (int end = kLast; end <= kSteps; end += kLast)
+      table.rows.back().push_back(reports::printed_cell("%.4f", last_mean({losses.begin(), losses.begin() + end})));
     const reports::Tone tone = std::abs(difference) < spread ? reports::Tone::good : reports::Tone::bad;
-    table.rows.back().push_back({printed("%+.4f", difference), judged ? tone : reports::Tone::plain, difference});
-    panel.legend.push_back({way.css, way.name});
+    table.rows.back().push_back(reports::printed_cell("%+.4f", difference, judged ? tone : reports::Tone::plain));
     chart.lines.push_back({way.name, way.css, losses});
   };
   add(kFull, full, false);
   for (size_t i = 0; i < std::size(kWays); ++i) {
-    if (!go_on(kWays[i].name)) return r;
+    options.tell(text("training: ", kWays[i].name));
     add(kWays[i], losses_of(options, o, kWays[i], o.seed), i < kJudged);
   }
   reports::fit_axis(chart);
-  panel.drawing = std::move(chart);
   r.confirmed = worst < spread;
   r.measured = text("The mean loss of the last ", kLast, " of ", kSteps, " steps is ", fixed(reference),
                     " in f32; in mixed precision it differs from that by at most ", fixed(worst),
-                    ", from other initial "
-                    "weights by up to ",
-                    fixed(spread), ".");
+                    ", from other initial weights by up to ", fixed(spread), ".");
   r.refuted = "a training in mixed precision whose last losses differ from f32's by more than those from other weights";
   r.tables.push_back(std::move(table));
   r.figures = {{.name = "loss",
                 .heading = "Loss",
-                .panels = {std::move(panel)},
+                .panels = {panel_of(std::move(chart))},
                 .caption = "Training loss per step, from the same weights on the same batches."}};
   return r;
 }

@@ -1,9 +1,7 @@
 // E11 and E12: a GRU without a norm, with LayerNorm, RMSNorm and RMSNorm of a share of its entries, from weights around 0
 // and around 0.2.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <mutex>
 
 #include "autograd/engine.h"
 #include "autograd/ops/loss.h"
@@ -11,7 +9,6 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "core/system/parallel.h"
 #include "nn/recurrent/recurrent.h"
 #include "optim/adam.h"
 #include "papers/all.h"
@@ -24,8 +21,8 @@ namespace {
 
 using nn::RecurrentNorm;
 
-constexpr int64_t kBatch = 32, kSeen = 20;  // rows of a step; means over so many steps up to one
-constexpr int kSeeds = 3;
+constexpr int64_t kBatch = 32;            // rows of a step
+constexpr size_t kSeeds = 3, kSeen = 20;  // a loss that is shown is a mean over so many steps
 
 struct Kind {
   const char *name, *css;
@@ -94,34 +91,28 @@ std::vector<double> losses_of(const ExperimentOptions& o, const Kind& kind, uint
   return losses;
 }
 
-double mean_before(const std::vector<double>& losses, int64_t step) {
+using Runs = std::vector<std::vector<double>>;  // losses of every kind, then of every seed
+
+Runs trained(const ExperimentOptions& o, std::span<const Kind> kinds, double centre, const Scale& s) {
+  Runs all(kinds.size() * kSeeds);
+  o.train_all(all.size(),
+              [&](size_t i) { all[i] = losses_of(o, kinds[i / kSeeds], o.seed * 100 + i % kSeeds, centre, s); });
+  return all;
+}
+
+// The mean over the kSeen steps up to one.
+double mean_before(const std::vector<double>& losses, double step) {
   double mean = 0;
-  for (int64_t t = step - kSeen; t < step; ++t) mean += losses[static_cast<size_t>(t)] / kSeen;
+  for (auto t = static_cast<size_t>(step) - kSeen; t < static_cast<size_t>(step); ++t) mean += losses[t] / kSeen;
   return mean;
 }
 
-// Of every kind, then of every seed; none where it was stopped.
-std::vector<std::vector<double>> trained(const ExperimentOptions& o, std::span<const Kind> kinds, double centre,
-                                         const Scale& s) {
-  std::vector<std::vector<double>> all(kinds.size() * kSeeds);
-  std::mutex mutex;
-  std::atomic<bool> stopped = false;
-  parallel_for(std::ssize(all), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end && !stopped; ++i) {
-      o.go_on();
-      const Kind& kind = kinds[static_cast<size_t>(i / kSeeds)];
-      all[static_cast<size_t>(i)] = losses_of(o, kind, o.seed * 100 + static_cast<uint64_t>(i % kSeeds), centre, s);
-      const std::lock_guard lock(mutex);
-      if (o.progress && !o.progress(text("trained: ", kind.name))) stopped = true;
-    }
-  });
-  return stopped ? std::vector<std::vector<double>>() : all;
-}
-
-double mean_at(const std::vector<std::vector<double>>& runs, size_t kind, int64_t step) {
-  double mean = 0;
-  for (size_t i = 0; i < kSeeds; ++i) mean += mean_before(runs[kind * kSeeds + i], step) / kSeeds;
-  return mean;
+// Of a kind, mean over the seeds, at each of these steps.
+Curve curve_of(const char* name, const char* css, const Runs& runs, size_t kind, const std::vector<double>& steps) {
+  Curve curve{name, css, std::vector<double>(steps.size())};
+  for (size_t i = kind * kSeeds; i < (kind + 1) * kSeeds; ++i)
+    for (size_t t = 0; t < steps.size(); ++t) curve.values[t] += mean_before(runs[i], steps[t]) / kSeeds;
+  return curve;
 }
 
 std::string fixed(double x) { return printed("%.3f", x); }
@@ -129,19 +120,14 @@ std::string fixed(double x) { return printed("%.3f", x); }
 std::string task_of(const Scale& s) {
   return text("Every token is to say which one came ", s.delay, " before it: ", s.vocabulary, " of them, ", s.time,
               " in a row, ", kBatch, " rows a step, Adam at ", s.rate, ", f64; a GRU of ", s.hidden,
-              " that begins with orthogonal recurrent weights"
-              ". Knowing nothing the loss is ",
+              " that begins with orthogonal recurrent weights. Knowing nothing the loss is ",
               printed("%.2f", std::log(static_cast<double>(s.vocabulary))), ".");
 }
-// Numbers of steps, as counts of a table.
+
+// These parts of the steps.
 std::vector<double> shares(const Scale& s, std::initializer_list<int64_t> parts) {
   std::vector<double> at;
   for (int64_t part : parts) at.push_back(static_cast<double>(s.steps / part));
-  return at;
-}
-std::vector<double> seen_steps(const Scale& s) {
-  std::vector<double> at;
-  for (int64_t step = kSeen; step <= s.steps; step += kSeen) at.push_back(static_cast<double>(step));
   return at;
 }
 
@@ -151,19 +137,16 @@ ExperimentResult recurrent_norms(const ExperimentOptions& o) {
   const Scale s = scale_of(o);
   ExperimentResult r;
   const auto runs = trained(o, kKinds, 0, s);
-  if (runs.empty()) return r.interrupted = true, r;
-  const std::vector<double> at = shares(s, {6, 3, 2, 1}), steps = seen_steps(s);
+  const std::vector<double> at = shares(s, {6, 3, 2, 1}), steps = every(kSeen, s.steps);
   std::vector<Curve> ends, curves;
   for (size_t k = 0; k < std::size(kKinds); ++k) {
-    ends.push_back({kKinds[k].name, kKinds[k].css, {}}), curves.push_back(ends.back());
-    for (double step : at) ends.back().values.push_back(mean_at(runs, k, static_cast<int64_t>(step)));
-    for (double step : steps) curves.back().values.push_back(mean_at(runs, k, static_cast<int64_t>(step)));
+    ends.push_back(curve_of(kKinds[k].name, kKinds[k].css, runs, k, at));
+    curves.push_back(curve_of(kKinds[k].name, kKinds[k].css, runs, k, steps));
   }
   const double none = ends[0].values[2], layer = ends[1].values[2], rms = ends[2].values[2];
   const auto by_seed = [&](size_t kind) {
     std::vector<double> losses;
-    for (size_t i = 0; i < kSeeds; ++i)
-      losses.push_back(mean_before(runs[kind * kSeeds + i], static_cast<int64_t>(at[2])));
+    for (size_t i = 0; i < kSeeds; ++i) losses.push_back(mean_before(runs[kind * kSeeds + i], at[2]));
     return losses;
   };
   const Difference apart = paired_difference(by_seed(2), by_seed(1));
@@ -177,8 +160,7 @@ ExperimentResult recurrent_norms(const ExperimentOptions& o) {
            " +- ", fixed(apart.half), " (95 %).");
   r.refuted =
       "a loss of RMSNorm a tenth above or below LayerNorm's beyond that interval, or one of either above that without "
-      "a "
-      "norm";
+      "a norm";
   r.tables = {curve_table("Losses of a GRU", text(task_of(s), " Means over ", kSeen, " steps and ", kSeeds, " seeds."),
                           "step", at, ends)};
   r.figures = {curve_figure("loss", "Losses of a GRU", task_of(s), "step", steps, curves)};
@@ -190,18 +172,16 @@ ExperimentResult recurrent_centre(const ExperimentOptions& o) {
   const Scale s = scale_of(o);
   const std::span<const Kind> kinds(kKinds, 3);
   ExperimentResult r;
-  const auto usual = trained(o, kinds, 0, s);
-  if (usual.empty()) return r.interrupted = true, r;
-  const auto shifted = trained(o, kinds, kCentre, s);
-  if (shifted.empty()) return r.interrupted = true, r;
-  const std::vector<double> at = shares(s, {6, 2, 1}), steps = seen_steps(s);
-  std::vector<Curve> ends;
-  std::vector<double> last;
-  for (const auto* runs : {&usual, &shifted})
-    for (size_t k = 0; k < kinds.size(); ++k) {
-      ends.push_back({kinds[k].name, kinds[k].css, {}});
-      for (double step : at) ends.back().values.push_back(mean_at(*runs, k, static_cast<int64_t>(step)));
-    }
+  const Runs usual = trained(o, kinds, 0, s), shifted = trained(o, kinds, kCentre, s);
+  const std::vector<double> at = shares(s, {6, 2, 1}), steps = every(kSeen, s.steps);
+  std::vector<Curve> ends, curves;
+  const char* css[] = {"plain", "other", "rms", "negative", "nested other", "nested rms"};
+  const char* names[] = {"no norm, around 0",   "LayerNorm, around 0",   "RMSNorm, around 0",
+                         "no norm, around 0.2", "LayerNorm, around 0.2", "RMSNorm, around 0.2"};
+  for (size_t k = 0; k < 6; ++k) {
+    ends.push_back(curve_of(names[k], css[k], k < 3 ? usual : shifted, k % 3, at));
+    curves.push_back(curve_of(names[k], css[k], k < 3 ? usual : shifted, k % 3, steps));
+  }
   // The largest relative difference that the shift makes to a kind's losses, over as many steps as rounding cannot grow in.
   const auto apart = [&](size_t kind) {
     double most = 0;
@@ -215,24 +195,11 @@ ExperimentResult recurrent_centre(const ExperimentOptions& o) {
       text("With all weight matrices ", kCentre, " higher, LayerNorm's losses are those from weights around 0, to ",
            scientific(apart(1)), " over 50 steps; after ", s.steps, " steps RMSNorm's is ", fixed(rms), " instead of ",
            fixed(before), ", that without a norm ", fixed(none),
-           ". That RMSNorm does not suffer from such weights, as its authors' "
-           "figure has it, is ",
+           ". That RMSNorm does not suffer from such weights, as its authors' figure has it, is ",
            rms < 1.25 * before ? "seen." : "not seen: it learns, later.");
   r.refuted = "losses of LayerNorm further than 1e-9 apart, or of one of the others nearer than 1e-2";
-  reports::TextTable table =
-      curve_table("Losses from weights around 0 and around 0.2",
-                  text(task_of(s), " Means over ", kSeen, " steps and ", kSeeds, " seeds."), "step", at, ends);
-  for (size_t row = 0; row < table.rows.size(); ++row)
-    table.rows[row][0].text += row < 3 ? ", around 0" : ", around 0.2";
-  r.tables = {table};
-  std::vector<Curve> curves;
-  const char* css[] = {"plain", "other", "rms", "negative", "nested other", "nested rms"};
-  const char* names[] = {"no norm", "LayerNorm", "RMSNorm", "no norm, 0.2", "LayerNorm, 0.2", "RMSNorm, 0.2"};
-  for (size_t k = 0; k < 6; ++k) {
-    curves.push_back({names[k], css[k], {}});
-    for (double step : steps)
-      curves.back().values.push_back(mean_at(k < 3 ? usual : shifted, k % 3, static_cast<int64_t>(step)));
-  }
+  r.tables = {curve_table("Losses from weights around 0 and around 0.2",
+                          text(task_of(s), " Means over ", kSeen, " steps and ", kSeeds, " seeds."), "step", at, ends)};
   r.figures = {curve_figure("loss", "Losses from weights around 0 and around 0.2", task_of(s), "step", steps, curves)};
   return r;
 }

@@ -42,16 +42,14 @@ ExperimentResult proved(const training::TrainingOptions& training, const Experim
   };
   const ProofResult proof = prove({.training = training}, progress);
   ExperimentResult r;
-  r.interrupted = proof.interrupted;
-  if (r.interrupted) return r;
+  if (proof.interrupted) throw ExperimentOptions::Stopped();
   r.confirmed = proof.equivalent();
   r.undecided = proof.verdict == Verdict::undecided;
   reports::Document d = document_of(proof);
   r.measured = closing(d);
   r.refuted = text(
       "one step at which loss, gradient or weights of a form exceed 30 times what the controls reached, or by a "
-      "negative "
-      "control that stays below ",
+      "negative control that stays below ",
       separation(proof.options.training.dtype), " times that");
   r.tables = std::move(d.tables);
   r.figures = std::move(d.figures);
@@ -75,7 +73,6 @@ ExperimentResult paper_curves(const ExperimentOptions& options) {
       t.width = 96, t.depth = 4, t.heads = 6, o.batch = 32, o.steps = 600;
     }
     ExperimentResult one = proved(o, options);
-    if (one.interrupted) return one;
     r.confirmed = r.confirmed && one.confirmed;
     r.undecided = r.undecided || one.undecided;
     r.measured += text(r.measured.empty() ? "" : " ", model->title, ": ", one.measured);

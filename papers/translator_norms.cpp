@@ -10,16 +10,12 @@
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "core/random.h"
-#include "core/system/blas_info.h"
-#include "core/system/parallel.h"
 #include "data/pairs.h"
 #include "nn/encoder_decoder.h"
-#include "optim/adam.h"
+#include "nn/residual/all.h"
 #include "optim/schedule.h"
 #include "papers/all.h"
-#include "papers/nets/deep_net.h"
-#include "papers/timing/turns.h"
-#include "training/step.h"
+#include "papers/rivals.h"
 
 namespace isonorm::papers {
 namespace {
@@ -70,115 +66,83 @@ struct Scale {
   double rate;
 };
 
-// One model in training, on batches that all are given alike.
-class Trainee {
- public:
-  Trainee(size_t method, const ExperimentOptions& o, const Scale& s, int64_t vocab) : context_(s.context) {
-    manual_seed(o.seed);
-    model_ = std::make_unique<nn::EncoderDecoder>(
-        nn::EncoderDecoderOptions{.vocab = vocab,
-                                  .context = s.context,
-                                  .pad = data::kPad,
-                                  .shared = true,
-                                  .tied = true,
-                                  .transformer = {.width = s.width,
-                                                  .depth = s.depth,
-                                                  .heads = 4,
-                                                  .activation = nn::Activation::relu,
-                                                  .affine = true,  // the head reads rows as they are
-                                                  .connection = kConnections[method],
-                                                  .initialisation = nn::Initialisation::normal}});
-    model_->to(o.device);
-    optimizer_ = std::make_unique<optim::Adam>(model_->parameters(), optim::AdamOptions{.beta2 = 0.98, .eps = 1e-9});
-    step_ = std::make_unique<training::Step>(*model_, *optimizer_, training::smoothed_cross_entropy(0.1));
+std::unique_ptr<nn::Module> model_of(size_t method, const Scale& s, int64_t vocab) {
+  return std::make_unique<nn::EncoderDecoder>(
+      nn::EncoderDecoderOptions{.vocab = vocab,
+                                .context = s.context,
+                                .pad = data::kPad,
+                                .shared = true,
+                                .tied = true,
+                                .transformer = {.width = s.width,
+                                                .depth = s.depth,
+                                                .heads = 4,
+                                                .activation = nn::Activation::relu,
+                                                .affine = true,  // the head reads rows as they are
+                                                .connection = kConnections[method],
+                                                .initialisation = nn::Initialisation::normal}});
+}
+
+// The share of words that greedy decoding gets wrong: it gives a word exactly where each of its ids is the likeliest
+// behind those before.
+double error_of(const Rival& rival, const training::Examples& words) {
+  if (!std::isfinite(rival.steps.losses.back())) return 1;
+  const NoGrad no_grad;
+  rival.model->eval();
+  const std::vector<int64_t> found = argmax((*rival.model)(words.inputs)).to_vector<int64_t>(),
+                             labels = words.targets.to_vector<int64_t>();
+  const auto count = static_cast<size_t>(words.targets.size(0)), letters = labels.size() / count;
+  int64_t wrong = 0;
+  for (size_t row = 0; row < labels.size(); row += letters) {
+    bool right = true;
+    for (size_t i = row; i < row + letters; ++i)
+      right = right && (labels[i] == data::kNoLabel || labels[i] == found[i]);
+    wrong += !right;
   }
-
-  void step(const training::Examples& batch, double lr) {
-    steps.add([&] { return (*step_)(batch, lr).loss; });
-  }
-
-  // The share of words that greedy decoding gets wrong: it gives a word exactly where each of its ids is the likeliest
-  // behind those before.
-  double error(const training::Examples& words) {
-    if (!std::isfinite(steps.losses.back())) return 1;
-    const NoGrad no_grad;
-    model_->eval();
-    const std::vector<int64_t> found = argmax((*model_)(words.inputs)).to_vector<int64_t>(),
-                               labels = words.targets.to_vector<int64_t>();
-    int64_t wrong = 0;
-    for (size_t row = 0; row < labels.size(); row += static_cast<size_t>(context_)) {
-      bool right = true;
-      for (size_t i = row; i < row + static_cast<size_t>(context_); ++i)
-        right = right && (labels[i] == data::kNoLabel || labels[i] == found[i]);
-      wrong += !right;
-    }
-    return static_cast<double>(wrong) / static_cast<double>(words.targets.size(0));
-  }
-
-  TimedSteps steps;
-
- private:
-  int64_t context_;
-  std::unique_ptr<nn::EncoderDecoder> model_;
-  std::unique_ptr<optim::Adam> optimizer_;
-  std::unique_ptr<training::Step> step_;
-};
-
-std::string percent(double x) { return printed("%.2f", 100 * x); }
+  return static_cast<double>(wrong) / static_cast<double>(count);
+}
 
 }  // namespace
 
 ExperimentResult translator_norms(const ExperimentOptions& o) {
   const Scale s = o.full ? Scale{64, 4, 26, 20, 40000, 32, 3000, 1e-3} : Scale{32, 2, 16, 12, 8000, 32, 1200, 2e-3};
-  constexpr size_t kShown = 20;  // means of losses over so many steps
   ExperimentResult r;
   const data::Pairs pairs =
       data::Pairs::made(data::Task::translate, s.pairs, s.context - 1, s.letters, o.seed, /*held_out=*/0.125);
   const optim::Schedule schedule{.peak = s.rate, .warmup = s.steps / 6, .decay = optim::Decay::inverse_sqrt};
-  std::vector<std::unique_ptr<Trainee>> all;
-  for (size_t i = 0; i < kCount; ++i) all.push_back(std::make_unique<Trainee>(i, o, s, pairs.vocab()));
-  for (int64_t step = 0; step < s.steps; ++step) {
-    o.go_on();
-    const data::PairBatch b = pairs.batch(s.rows, s.context, step);
-    const training::Examples batch = training::Examples{b.x, b.y}.on(o.device);
-    for (size_t i = 0; i < kCount; ++i)  // each round begins with another one
-      all[(i + static_cast<size_t>(step)) % kCount]->step(batch, schedule.lr(step));
-    if (step % 50 == 0 && o.progress && !o.progress(text("step ", step, " of ", s.steps)))
-      return r.interrupted = true, r;
+  Rivals all;
+  for (size_t i = 0; i < kCount; ++i) {
+    manual_seed(o.seed);
+    all.push_back(std::make_unique<Rival>(kMethods[i].name, kMethods[i].css, model_of(i, s, pairs.vocab()), o.device,
+                                          optim::AdamOptions{.beta2 = 0.98, .eps = 1e-9},
+                                          training::smoothed_cross_entropy(0.1)));
   }
+  const auto batch_of = [&](int64_t step) {
+    const data::PairBatch b = pairs.batch(s.rows, s.context, step);
+    return training::Examples{b.x, b.y}.on(o.device);
+  };
+  race(o, all, s.steps, batch_of, [&](int64_t step) { return schedule.lr(step); });
   const int64_t tested = std::min<int64_t>(1000, pairs.held_out_count());
   const data::PairBatch test = pairs.held_out_rows(0, tested, s.context);
   const training::Examples words = training::Examples{test.x, test.y}.on(o.device);
 
-  const BlasInfo blas = blas_info();
   reports::TextTable table{
       .heading = "Words translated wrong, and times of steps, of an encoder-decoder",
       .columns = {"norm", "words wrong, %", "loss at the end", "time of a step", "published BLEU", "published time"},
-      .caption = text(
-          "Made words of up to ", s.context - 1, " of ", s.letters,
-          " letters, to be written backwards in another alphabet; ", tested,
-          " that were held out, decoded greedily behind ", s.steps, " steps of Adam, at up to ", s.rate, ", with ",
-          s.rows, " words each and label smoothing of 0.1; width ", s.width, ", ", s.depth,
-          " blocks in each stack, a norm behind every sum. Times are medians of the ratio to LayerNorm's step on the "
-          "same batch, with their intervals of 99.8 %; f32, ",
-          num_threads(), " threads, ", blas.version, " ", blas.core, ", ", o.device,
-          ". Published: Transformer base on WMT14 and WMT17, time of 1,000 steps on a V100.")};
-  std::vector<Curve> curves;
-  std::vector<double> errors, times, at;
-  for (int64_t step = kShown; step <= s.steps; step += kShown) at.push_back(static_cast<double>(step));
+      .caption = text("Made words of up to ", s.context - 1, " of ", s.letters,
+                      " letters, to be written backwards in another alphabet; ", tested,
+                      " that were held out, decoded greedily behind ", s.steps, " steps of Adam, at up to ", s.rate,
+                      ", with ", s.rows, " words each and label smoothing of 0.1; width ", s.width, ", ", s.depth,
+                      " blocks in each stack, a norm behind every sum. Times are medians of the ratio to LayerNorm's "
+                      "step on the same batch, with their intervals of 99.8 %; f32, ",
+                      machine_text(), ", ", o.device,
+                      ". Published: Transformer base on WMT14 and WMT17, time of 1,000 steps on a V100.")};
+  std::vector<double> errors, times;
   for (size_t i = 0; i < kCount; ++i) {
     const Method& m = kMethods[i];
-    Trainee& t = *all[i];
-    Curve curve{m.name, m.css, t.steps.means(kShown)};
-    const Median q = t.steps.time_ratio(all[kLayer]->steps);
-    errors.push_back(t.error(words)), times.push_back(q.median);
-    table.rows.push_back({{m.name},
-                          {percent(errors.back()), {}, 100 * errors.back()},
-                          {printed("%.3f", curve.values.back()), {}, curve.values.back()},
-                          {printed("%.3f (%.3f to %.3f)", q.median, q.low, q.high), {}, q.median},
-                          {m.published_bleu},
-                          {m.published_time}});
-    curves.push_back(std::move(curve));
+    errors.push_back(error_of(*all[i], words));
+    table.rows.push_back(row_of(*all[i], errors.back(), *all[kLayer]));
+    times.push_back(*table.rows.back()[3].value);
+    for (const char* published : {m.published_bleu, m.published_time}) table.rows.back().push_back({published});
   }
   const double noise = two_standard_errors(errors[kRms], errors[kLayer], tested);
   r.confirmed = errors[kRms] <= errors[kLayer] + noise;
@@ -189,8 +153,7 @@ ExperimentResult translator_norms(const ExperimentOptions& o) {
   r.refuted = text("more words that RMSNorm gets wrong than LayerNorm, by more than two standard errors, ",
                    percent(noise), " %");
   r.tables = {std::move(table)};
-  r.figures = {curve_figure("loss", "Training losses of an encoder-decoder",
-                            text("Means over ", kShown, " steps, of the same batches."), "step", at, curves)};
+  r.figures = {losses_of(all, "Training losses of an encoder-decoder", "batches")};
   return r;
 }
 

@@ -9,8 +9,8 @@
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "reports/chart_style.h"
-#include "reports/page.h"
 #include "reports/page_style.h"
+#include "reports/text_layout.h"
 
 namespace isonorm::reports {
 namespace {
@@ -72,12 +72,11 @@ std::string card_style(const std::string& table, int width) {
   for (const char* rule :
        {", TABLE tbody, TABLE td { display: block; text-align: left; }", " thead, TABLE td:empty { display: none; }",
         " tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(7.2rem, 1fr)); gap: .3rem .8rem; "
-        "align-items: end;"
-        " padding: .6rem 0; border-bottom: 1px solid var(--line); }",
+        "align-items: end; padding: .6rem 0; border-bottom: 1px solid var(--line); }",
         " tr td { padding: 0; border: 0; }", " td:first-child, TABLE td.words { grid-column: 1 / -1; }",
         " td:first-child { font-weight: 600; }",
-        " td:not(:first-child)::before { content: attr(data-column); display: block; color: var(--soft);"
-        " font-weight: 400; }"}) {
+        " td:not(:first-child)::before { content: attr(data-column); display: block; color: var(--soft); font-weight: "
+        "400; }"}) {
     std::string line = text("  ", table, rule, "\n");
     for (size_t at; (at = line.find("TABLE")) != std::string::npos;) line.replace(at, 5, table);
     out += line;

@@ -84,6 +84,13 @@ std::string Panel::svg() const {
   return svg_dots(std::get<DotPlot>(drawing));
 }
 
+Panel panel_of(Chart chart, std::string heading) {
+  Panel panel{.heading = std::move(heading)};
+  for (const ChartLine& line : chart.lines) panel.legend.push_back({line.css, line.name});
+  panel.drawing = std::move(chart);
+  return panel;
+}
+
 std::string figure_html(const Figure& figure) {
   std::string out = text("<h2>", escaped(figure.heading), "</h2>\n<figure>\n", legend_html(figure.legend));
   out += text("<div class=\"charts", figure.css.empty() ? "" : " ", figure.css, "\">\n");

@@ -26,6 +26,9 @@ struct Panel {
   std::string svg() const;  // of the plot area
 };
 
+// A chart with a legend of its lines.
+Panel panel_of(Chart chart, std::string heading = {});
+
 struct Figure {
   std::string name;      // of its file, without the ending
   std::string heading;   // above the figure

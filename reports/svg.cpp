@@ -115,30 +115,18 @@ void append_labels(std::string& out, const Chart& chart, const Scale& scale) {
 
 }  // namespace
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
-    }
+void fit_axis(Chart& chart) {
+  std::vector<double> all;
+  for (const ChartLine& line : chart.lines) {
+    all.insert(all.end(), line.values.begin(), line.values.end());
+    chart.steps = std::max(chart.steps, static_cast<int>(line.values.size()));
   }
-  return result;
+  std::erase_if(all, [](double v) { return !std::isfinite(v); });
+  if (all.empty()) return;
+  const auto [low, high] = std::minmax_element(all.begin(), all.end());
+  const double margin = 0.04 * (*high > *low ? *high - *low : std::max(*high, 1e-6));
+  chart.low = std::max(0.0, *low - margin);
+  chart.high = *high + margin;
 }
 
 std::vector<double> round_ticks(double low, double high, int count) {

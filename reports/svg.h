@@ -47,8 +47,8 @@ struct Chart {
 // where low is not below high, or not positive in a log scale.
 std::string svg_chart(const Chart& chart);
 
-// The text with &, <, > and quotes replaced, fit for HTML and SVG.
-std::string escaped(std::string_view text);
+// Fits the vertical axis (not a log scale) and the number of steps to the chart's lines.
+void fit_axis(Chart& chart);
 
 // About `count` round numbers (1, 2 or 5 times a power of ten) from low to high.
 std::vector<double> round_ticks(double low, double high, int count);

@@ -1,12 +1,12 @@
 // Internal: What the drawings share: text put together from numbers, and paths that stretch with the plot area.
 #pragma once
 
-#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "core/printed.h"
+#include "reports/text_layout.h"
 
 namespace isonorm::reports {
 
@@ -25,9 +25,7 @@ inline std::string begin_paths(double height) {
 inline constexpr const char* kEndPaths = "</svg>\n";
 
 // About the width of a text of 12 px.
-inline double text_width(std::string_view s) {
-  return 6.6 * static_cast<double>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
+inline double text_width(std::string_view s) { return 6.6 * static_cast<double>(text_length(s)); }
 
 // "10⁻¹⁵".
 inline std::string power_of_ten(int exponent) {

@@ -1,11 +1,38 @@
 #include "reports/text_layout.h"
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 
 namespace isonorm::reports {
 
-size_t text_length(const std::string& s) {
+std::string escaped(std::string_view text) {
+  constexpr std::pair<char, const char*> kEscapes[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+  std::string result;
+  for (char c : text) {
+    const auto at = std::ranges::find(kEscapes, c, &std::pair<char, const char*>::first);
+    result += at == std::end(kEscapes) ? std::string(1, c) : at->second;
+  }
+  return result;
+}
+
+std::string unbroken(const std::string& s) {
+  std::string result = escaped(s);
+  for (size_t at = 0; (at = result.find("e-", at)) != std::string::npos; at += 2)
+    if (at > 0 && std::isdigit(static_cast<unsigned char>(result[at - 1]))) result.replace(at + 1, 1, "\u2011");
+  for (size_t at = 0; (at = result.find(" / ", at)) != std::string::npos; at += 3) result.replace(at, 3, " /\u00a0");
+  for (size_t at = 0; (at = result.find(" %", at)) != std::string::npos; at += 2) result.replace(at, 2, "\u00a0%");
+  return result;
+}
+
+std::string breakable(const std::string& html) {
+  std::string result;
+  for (char c : html) result += c == '_' ? "_<wbr>" : std::string(1, c);
+  return result;
+}
+
+size_t text_length(std::string_view s) {
   return static_cast<size_t>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 

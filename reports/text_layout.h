@@ -1,13 +1,23 @@
-// How the cells of a table are put on lines of limited width: the words of a cell, and the widths of columns.
+// Text of reports: as HTML, and on lines of limited width, which the words of a cell and the widths of columns make.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace isonorm::reports {
 
+// The text with &, <, > and quotes replaced, fit for HTML and SVG.
+std::string escaped(std::string_view text);
+
+// Escaped, with the hyphen of "1.4e-13" and the spaces of "/ 1.4e-13" and "3 %" made ones that no line breaks at.
+std::string unbroken(const std::string& s);
+
+// HTML in which a long name may be broken behind each of its underscores.
+std::string breakable(const std::string& html);
+
 // Characters of UTF-8 text.
-size_t text_length(const std::string& s);
+size_t text_length(std::string_view s);
 
 // What stays on one line; "/ 1.2e-15" and "3 %" are one word.
 std::vector<std::string> words_of(const std::string& s);

@@ -4,8 +4,6 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "reports/page.h"
-#include "reports/svg.h"
 #include "reports/text_layout.h"
 
 namespace isonorm::reports {
@@ -136,6 +134,7 @@ std::string part_html(const TextTable& table, const Columns& columns, const std:
 }  // namespace
 
 TextCell number_cell(double value, Tone tone) { return {scientific(value), tone, value}; }
+TextCell printed_cell(const char* format, double value, Tone tone) { return {printed(format, value), tone, value}; }
 TextCell beside_cell(double value, double control) {
   return {text(scientific(value), " / ", scientific(control)), Tone::plain, value, control};
 }

@@ -17,8 +17,10 @@ struct TextCell {
   std::optional<double> beside = {};  // a second one
 };
 
-// A cell that shows a measured number; one with that of its controls beside it, "1.0e-15 / 2.0e-15"; a count.
+// A cell that shows a measured number; one as printf's format has it; one with that of its controls beside it,
+// "1.0e-15 / 2.0e-15"; a count.
 TextCell number_cell(double value, Tone tone = Tone::plain);
+TextCell printed_cell(const char* format, double value, Tone tone = Tone::plain);
 TextCell beside_cell(double value, double control);
 TextCell count_cell(int64_t count);
 

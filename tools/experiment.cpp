@@ -1,14 +1,15 @@
 // isonorm experiment NAME: measures a claim of a paper and says whether it is confirmed.
-#include <chrono>
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/system/stopwatch.h"
 #include "papers/experiment.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/verb.h"
+#include "training/rows.h"
 
 namespace isonorm::tools {
 namespace {
@@ -47,9 +48,9 @@ int run(Options o) {
   };
   o.experiment.stop = interrupted;
   catch_interrupt();
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const ExperimentResult r = e.run(o.experiment);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = watch.seconds();
   status.clear();
   if (r.interrupted || interrupted()) {
     std::fprintf(stderr, "isonorm experiment: interrupted\n");
@@ -70,12 +71,9 @@ int run(Options o) {
 Verb add_experiment(CLI::App& app) {
   CLI::App* command = app.add_subcommand("experiment", "Measure a claim of a paper, with a table and pictures");
   auto o = std::make_shared<Options>();
-  std::string names;
-  std::string full;
-  for (const Experiment& e : experiments()) {
-    names += text(names.empty() ? "" : ", ", e.name);
-    if (e.has(kTakesFull)) full += text(full.empty() ? "" : ", ", e.name);
-  }
+  const std::string names = training::names_of(experiments());
+  std::vector<Experiment> scaled(experiments().begin(), experiments().end());
+  std::erase_if(scaled, [](const Experiment& e) { return !e.has(kTakesFull); });
   command->add_option("NAME", o->name, text("one of ", names, "; without it every experiment is listed"));
   command->add_flag("--list", o->list, "print every experiment with its claim and source");
   add_seed(*command, o->experiment.seed, "of weights, inputs and made data");
@@ -83,33 +81,30 @@ Verb add_experiment(CLI::App& app) {
                       "trajectories: a folder of Fashion-MNIST's files or a text file; cnn-norms: such a folder; "
                       "perplexity: a text file (default: a text made from the seed, for cnn-norms Debian's folder)");
   command->add_option("--seeds", o->experiment.seeds, "controls: how many are trained, from 24 on (default: 1000)");
-  command->add_flag("--full", o->experiment.full, text("a larger scale, in up to 20 minutes: ", full));
+  command->add_flag("--full", o->experiment.full,
+                    text("a larger scale, in up to 20 minutes: ", training::names_of(scaled)));
   add_device(*command, o->experiment.device);
   command->add_option("--report", o->report, "write tables and pictures as an HTML page");
   command->add_option("--json", o->json, "write tables and curves as a JSON object");
   command->add_option("--svg", o->svg,
                       "write every picture into this folder, made where it is not there, as NAME-picture.svg");
   command->footer(
-      "Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
-      "70 no memory or threads, 130 interrupted.");
+      "Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided, 70 no memory or threads, "
+      "130 interrupted.");
   return {command, [o, names] {
-            bool known = o->list || o->name.empty();
-            for (const Experiment& e : experiments()) {
-              if (o->name != e.name) continue;
-              known = true;
-              if (!e.has(kReadsData) && !o->experiment.data.empty())
-                throw UsageError(text("--data: ", e.name, " reads no data"));
-              if (o->experiment.device != kCpu && !e.has(kOnDevice))
-                throw UsageError(text("--device: ", e.name, " computes on the CPU"));
-              if (o->experiment.seeds != 0 && !e.has(kTakesSeeds))
-                throw UsageError(text("--seeds: ", e.name, " has one seed"));
-              if (o->experiment.full && !e.has(kTakesFull))
-                throw UsageError(text("--full: ", e.name, " has one scale"));
-              if (const int n = o->experiment.seeds; n != 0 && (n < 24 || n > 100000))
-                throw UsageError(text("--seeds: ", n, " is not between 24 and 100000"));
-            }
             check_device(o->experiment.device);
-            if (!known) throw UsageError(text("NAME: \"", o->name, "\" is not one of ", names));
+            if (o->list || o->name.empty()) return run(*o);
+            const auto e = training::row_at(experiments(), o->name);
+            if (e == experiments().end()) throw UsageError(text("NAME: \"", o->name, "\" is not one of ", names));
+            const ExperimentOptions& given = o->experiment;
+            for (const auto& [asked, trait, option, has] :
+                 {std::tuple{!given.data.empty(), kReadsData, "--data", "reads no data"},
+                  {given.device != kCpu, kOnDevice, "--device", "computes on the CPU"},
+                  {given.seeds != 0, kTakesSeeds, "--seeds", "has one seed"},
+                  {given.full, kTakesFull, "--full", "has one scale"}})
+              if (asked && !e->has(trait)) throw UsageError(text(option, ": ", e->name, " ", has));
+            if (const int n = given.seeds; n != 0 && (n < 24 || n > 100000))
+              throw UsageError(text("--seeds: ", n, " is not between 24 and 100000"));
             return run(*o);
           }};
 }

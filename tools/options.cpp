@@ -8,6 +8,7 @@
 #include "gpu/device.h"
 #include "training/fields.h"
 #include "training/records/manifest.h"
+#include "training/rows.h"
 
 namespace isonorm::tools {
 namespace {
@@ -44,13 +45,11 @@ void add_option(CLI::App& command, const Option& option, Given& given, std::stri
   if (help.find("default") == std::string::npos) added->default_str(option.text());
 }
 
-const ModelRow& row_named(const std::string& name) {
-  std::string names;
-  for (const ModelRow* row : training::kModels) {
-    if (name == row->name) return *row;
-    names += text(names.empty() ? "" : "|", row->name);
-  }
-  throw UsageError(text("--model: \"", name, "\" is not one of ", names));
+const ModelRow& model_named(const std::string& name) {
+  const auto at = training::row_at(training::kModels, name);
+  if (at == std::end(training::kModels))
+    throw UsageError(text("--model: \"", name, "\" is not one of ", training::names_of(training::kModels, "|")));
+  return **at;
 }
 
 // What one option alone cannot say.
@@ -88,12 +87,10 @@ void add_options(CLI::App& command, const std::vector<Option>& options, Given& g
 
 void add_training_options(CLI::App& command, const TrainingOptions& defaults, Given& given, const Wanted& wanted) {
   TrainingOptions o = defaults;
-  std::string names;
-  for (const ModelRow* row : training::kModels) names += text(names.empty() ? "" : "|", row->name);
   command
       .add_option_function<std::string>(
           "--model", [&given](const std::string& word) { given["model"] = word; }, "model")
-      ->type_name(names)
+      ->type_name(training::names_of(training::kModels, "|"))
       ->default_str(o.model.row().name);
   std::vector<std::string> there;
   for (const ModelRow* row : training::kModels) {
@@ -125,7 +122,7 @@ void set_given(const std::vector<Option>& options, Given& given) {
 void set_training_options(TrainingOptions& o, Given given) {
   const Given all = given;
   if (const auto model = given.find("model"); model != given.end()) {
-    if (const ModelRow& row = row_named(model->second); &row != &o.model.row()) {
+    if (const ModelRow& row = model_named(model->second); &row != &o.model.row()) {
       training::ModelOptions other(row);
       other.transformer() = o.model.transformer(), other.stream() = o.model.stream();
       o.model = other;
@@ -144,6 +141,14 @@ std::function<std::string(const std::string&)> one_of(std::span<const streams::F
       if (name == name_of(f)) return std::string();
     return text("\"", name, "\" is not one of ", streams::listed(forms));
   };
+}
+
+void check_names(const char* option, const std::vector<std::string>& given, const std::string& known) {
+  for (const std::string& name : given) {
+    if (text(", ", known, ",").find(text(", ", name, ",")) == std::string::npos)
+      throw UsageError(text(option, ": \"", name, "\" is not one of ", known));
+    if (std::ranges::count(given, name) > 1) throw UsageError(text(option, ": ", name, " is named twice"));
+  }
 }
 
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help) {

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "streams/stream.h"
@@ -55,6 +54,10 @@ void check_device(Device device, const char* option = "--device");
 // Adds an option whose value is a device, "cpu", "cuda" or "cuda:1", which `take` gets.
 void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take);
 
+// Throws UsageError where one of the names that were given for `option` is not in the list `known`, "sgd, adam", or is
+// there twice.
+void check_names(const char* option, const std::vector<std::string>& given, const std::string& known);
+
 // For CLI::Option::check: the name of one of these forms.
 std::function<std::string(const std::string&)> one_of(std::span<const streams::Form> forms);
 
@@ -66,22 +69,5 @@ std::string given_command(const CLI::App& command);
 
 // The files that these options name, and `more`, held against `inputs`: see check_outputs.
 void check_output_options(const OutputOptions& o, std::vector<NamedFile> inputs, std::vector<NamedFile> more = {});
-
-// An option whose value is one of a few names.
-template <class E>
-void add_choice(CLI::App& command, const std::string& name, E& target,
-                const std::vector<std::type_identity_t<E>>& values, const std::string& help) {
-  std::string names;
-  for (E v : values) names += text(names.empty() ? "" : "|", name_of(v));
-  const auto read = [&target, values, name, names](const std::string& word) {
-    for (E v : values)
-      if (word == name_of(v)) {
-        target = v;
-        return;
-      }
-    throw CLI::ValidationError(name, text("\"", word, "\" is not one of ", names));
-  };
-  command.add_option_function<std::string>(name, read, help)->type_name(names)->default_str(name_of(target));
-}
 
 }  // namespace isonorm::tools

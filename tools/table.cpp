@@ -9,8 +9,8 @@
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/proof_text.h"
 #include "tools/terminal.h"
+#include "training/rows.h"
 
 namespace isonorm::tools {
 namespace {
@@ -23,6 +23,18 @@ struct TableVerb {
   std::string json, report;
   bool full = false, predicates = false, markdown = false, quiet = false;
 };
+
+// An option whose value is one of these rows.
+template <class Row, class Rows>
+void add_choice(CLI::App& command, const std::string& name, Row& target, const Rows& rows, const std::string& help) {
+  const std::string names = training::names_of(rows, "|");
+  const auto read = [&target, &rows, name, names](const std::string& word) {
+    const auto at = training::row_at(rows, word);
+    if (at == std::end(rows)) throw CLI::ValidationError(name, text("\"", word, "\" is not one of ", names));
+    target = *at;
+  };
+  command.add_option_function<std::string>(name, read, help)->type_name(names)->default_str(training::row_name(target));
+}
 
 // The properties of the columns' updates, without a training.
 int print_predicates(const TableVerb& o) {
@@ -92,13 +104,11 @@ Verb add_table(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "table", "Train every way to store weights with every optimizer and say which pairs train as Pre-LN does");
   auto o = std::make_shared<TableVerb>();
-  add_choice(*command, "--model", o->table.model, {std::begin(training::kModels), std::end(training::kModels)},
-             "image classifier or language model");
+  add_choice(*command, "--model", o->table.model, training::kModels, "image classifier or language model");
   command->add_option(
       "--data", o->table.data,
       text(training::models_with(training::Input::images),
-           ": folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts "
-           "them); ",
+           ": folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); ",
            training::models_with(training::Input::characters), ": a text file (default: random tokens)"));
   command->add_option("--optimizers", o->optimizers, "columns, separated by commas (default: all)")->delimiter(',');
   command->add_option("--steps", o->table.steps, "training steps of every run")->capture_default_str();
@@ -106,30 +116,25 @@ Verb add_table(CLI::App& app) {
   command->add_option("--depth", o->table.depth, "Transformer blocks")->capture_default_str();
   add_threads(*command, o->table.threads);
   add_device(*command, o->table.device);
-  add_choice(*command, "--connection", o->table.connection,
-             {std::begin(nn::kArrangements), std::end(nn::kArrangements)},
+  add_choice(*command, "--connection", o->table.connection, nn::kArrangements,
              "how norms and sub-layers hang on the residual stream");
-  CLI::Option* full = command->add_flag(
-      "--full", o->full,
-      "four grids: gpt, gpt with affine norms, gpt with a tied head, vit (on made images where Fashion-MNIST is not "
-      "installed)");
+  CLI::Option* full = command->add_flag("--full", o->full,
+                                        "four grids: gpt, gpt with affine norms, gpt with a tied head, vit (on made "
+                                        "images where Fashion-MNIST is not installed)");
   for (const char* other : {"--model", "--data", "--connection"}) full->excludes(other);
-  CLI::Option* predicates = command->add_flag(
-      "--predicates", o->predicates,
-      "print what each optimizer's update was measured to depend on, from which the expectations follow, "
-      "and train nothing");
+  CLI::Option* predicates = command->add_flag("--predicates", o->predicates,
+                                              "print what each optimizer's update was measured to depend on, from "
+                                              "which the expectations follow, and train nothing");
   command->add_flag("--markdown", o->markdown, "print the table as Markdown");
   predicates->excludes(command->add_option("--json", o->json, "write the cells as a JSON list"));
   predicates->excludes(command->add_option("--report", o->report, "write the table as an HTML page"));
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
-  command->footer(
-      text("A cell is what was observed (= the same, ! different, ? undecided) and the largest relative deviation of "
-           "the loss. "
-           "What is expected is derived from what each optimizer's update was measured to depend on (--predicates). ",
-           notes(),
-           ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a "
-           "cell shows "
-           "nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));
+  command->footer(text(
+      "A cell is what was observed (= the same, ! different, ? undecided) and the largest relative deviation of the "
+      "loss. What is expected is derived from what each optimizer's update was measured to depend on (--predicates). ",
+      notes(),
+      ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a cell "
+      "shows nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));
   return {command, [o, command] {
             for (const auto& [name, value] : {std::pair{"--steps", o->table.steps}, {"--seeds", o->table.seeds}})
               if (value < 1) throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
@@ -137,13 +142,7 @@ Verb add_table(CLI::App& app) {
               throw UsageError(text("--depth: ", o->table.depth, " is not a whole number from 1 on"));
             if (command->count("--threads") > 0) check_threads(o->table.threads);
             check_device(o->table.device);
-            for (const std::string& name : o->optimizers) {
-              const auto all = recipes();
-              if (std::none_of(all.begin(), all.end(), [&](const Recipe& r) { return name == r.name; }))
-                throw UsageError(text("--optimizers: \"", name, "\" is not one of ", recipe_names()));
-              if (std::count(o->optimizers.begin(), o->optimizers.end(), name) > 1)
-                throw UsageError(text("--optimizers: \"", name, "\" is there twice"));
-            }
+            check_names("--optimizers", o->optimizers, training::names_of(recipes()));
             return run(*o, *command);
           }};
 }

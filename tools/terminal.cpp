@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include "core/printed.h"
 
 namespace isonorm::tools {
 namespace {
@@ -44,6 +47,12 @@ size_t line_width(std::FILE* file) {
   const char* end = given + std::strlen(given);
   const auto [last, error] = std::from_chars(given, end, width);
   return error == std::errc() && last == end ? width : 0;
+}
+
+std::string duration_text(double seconds) {
+  const long s = std::lround(std::max(0.0, seconds));
+  if (s >= 3600) return printed("%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+  return printed("%ld:%02ld", s / 60, s % 60);
 }
 
 StatusLine::StatusLine(std::FILE* file, bool quiet) : file_(file), quiet_(quiet), live_(is_terminal(file)) {}

@@ -18,6 +18,9 @@ bool wants_color(std::FILE* file);
 // on; else 0, no limit. So a table in a file or pipe is as wide as it is.
 size_t line_width(std::FILE* file);
 
+// "1:23", "2:03:04".
+std::string duration_text(double seconds);
+
 // Shows where a long work is: on a terminal one line, rewritten at most ten times a second; elsewhere a plain line now
 // and then.
 class StatusLine {

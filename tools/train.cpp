@@ -8,7 +8,6 @@
 #include "gpu/device.h"
 #include "io/name_lock.h"
 #include "streams/stream.h"
-#include "tools/proof_text.h"
 #include "tools/training.h"
 #include "tools/training_start.h"
 #include "tools/verb.h"

@@ -14,7 +14,6 @@
 #include "streams/stream.h"
 #include "tools/ending.h"
 #include "tools/interrupt.h"
-#include "tools/proof_text.h"
 #include "tools/training_start.h"
 #include "training/fields.h"
 #include "training/loop.h"
@@ -187,13 +186,13 @@ bool Training::run() {
   training::Loop loop(step, batch, [&](int64_t t) { return rates.lr(t); });
   loop.every(1, [&](training::TrainingStep s) {
     if (average_) average_->update();
-    s.seconds = seconds();
+    s.seconds = watch_.seconds();
     return take(s), true;
   });
   loop.every(o_.save_every, [&](const training::TrainingStep&) { return save(), true; });
   loop.every(o_.evaluate_every, [&](const training::TrainingStep& s) { return s.step == steps() || evaluate(); });
   loop.every(1, [&](const training::TrainingStep&) { return !stopped(); });
-  first_step_begin_ = std::chrono::steady_clock::now();
+  first_step_began_ = watch_.seconds();
   // A test pass that an interruption took away is made up for.
   const auto& tested = result_.earlier.evaluations;
   const bool due = step_ > 0 && step_ < steps() && o_.evaluate_every > 0 && step_ % o_.evaluate_every == 0;
@@ -204,7 +203,7 @@ bool Training::run() {
   if (all) save_average();
   const bool whole = all && evaluate();
   if (all) status_.clear();
-  result_.seconds = seconds();
+  result_.seconds = watch_.seconds();
   if (whole) log(log_end(result_));
   if (log_failure_) std::rethrow_exception(log_failure_);
   return whole;
@@ -232,7 +231,7 @@ void Training::take(const training::TrainingStep& s) {
 
 void Training::show(const training::TrainingStep& s) {
   if (!status_.due(s.step, steps())) return;
-  const double span = std::chrono::duration<double>(std::chrono::steady_clock::now() - first_step_begin_).count();
+  const double span = watch_.seconds() - first_step_began_;
   const double rate = (s.step - result_.first_step + 1) / span;
   status_.update(text("step ", s.step, "/", steps(), printed("  loss %.4f  lr %.2e  ", s.loss, s.lr),
                       duration_text((steps() - s.step) / rate), " left", printed("  %.1f steps/s", rate)));

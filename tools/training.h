@@ -1,10 +1,10 @@
 // A training as `isonorm train` runs it: steps, checkpoints, test passes, progress and log.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
 
+#include "core/system/stopwatch.h"
 #include "io/checkpoint.h"
 #include "optim/ema.h"
 #include "optim/optimizer.h"
@@ -63,10 +63,10 @@ class Training {
   bool stopped() const;  // by Ctrl-C or the log
   void save_average();
   int steps() const { return o_.training.step_count(); }
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
   const TrainOptions& o_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), first_step_begin_ = begin_;
+  const Stopwatch watch_;
+  double first_step_began_ = 0;  // on that
   training::Source source_;
   training::TrainingResult result_;
   Metadata identity_;

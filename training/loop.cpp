@@ -1,16 +1,9 @@
 #include "training/loop.h"
 
-#include <chrono>
-
 namespace isonorm::training {
-namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
 
 Loop::Loop(Step& step, Batches batches, Rate rate)
-    : step_(step), batches_(std::move(batches)), rate_(std::move(rate)), begin_(now()) {}
+    : step_(step), batches_(std::move(batches)), rate_(std::move(rate)) {}
 
 void Loop::every(int n, Callback callback) {
   check(n >= 0, "loop: every ", n, " steps, expected 0 or more");
@@ -23,7 +16,7 @@ bool Loop::run(int steps, int done) {
     TrainingStep s{.step = t + 1, .lr = rate_(t)};
     const StepResult r = step_(batches_(t), s.lr);
     s.loss = r.loss, s.gradient_norm = r.gradient_norm;
-    s.seconds = now() - begin_;
+    s.seconds = watch_.seconds();
     for (const auto& [n, callback] : callbacks_)
       if (n > 0 && s.step % n == 0) go_on = callback(s) && go_on;
   }

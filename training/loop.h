@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/system/stopwatch.h"
 #include "training/step.h"
 
 namespace isonorm::training {
@@ -43,7 +44,7 @@ class Loop {
   const Batches batches_;
   const Rate rate_;
   std::vector<std::pair<int, Callback>> callbacks_;
-  const double begin_;  // in seconds of a steady clock
+  const Stopwatch watch_;
 };
 
 }  // namespace isonorm::training

@@ -12,6 +12,7 @@
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
+#include "training/rows.h"
 #include "training/training_options.h"
 
 namespace isonorm::training {
@@ -58,10 +59,10 @@ Made adafactor(const TrainingOptions& o, const Parameters& p) {
 }
 std::string adafactor_note(DType dtype) {
   if (dtype != DType::f64) return "";
-  return text(
-      "Adafactor runs with eps1 = ", kAdafactorFloor, " in f64 (its default is ", printed("%.1e", epsilon(dtype)),
-      "): with the default, rounding in gradients that are zero in exact arithmetic (key biases) sets the size of "
-      "their tensor's steps");
+  return text("Adafactor runs with eps1 = ", kAdafactorFloor, " in f64 (its default is ",
+              printed("%.1e", epsilon(dtype)),
+              "): with the default, rounding in gradients that are zero in exact arithmetic (key biases) sets the size "
+              "of their tensor's steps");
 }
 
 bool in_a_block(const std::string& name) {
@@ -108,15 +109,7 @@ constexpr OptimizerRow kRows[] = {
 
 std::span<const OptimizerRow> optimizers() { return kRows; }
 
-const OptimizerRow& optimizer(std::string_view name) {
-  std::string names;
-  for (const OptimizerRow& row : kRows) {
-    if (name == row.name) return row;
-    names += text(names.empty() ? "" : ", ", row.name);
-  }
-  check(false, "optimizer: none is called '", name, "'; there are ", names);
-  return kRows[0];
-}
+const OptimizerRow& optimizer(std::string_view name) { return row_named(kRows, name, "optimizer"); }
 
 std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& o,
                                                   const std::vector<nn::NamedParameter>& parameters) {

@@ -2,93 +2,50 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <latch>
 #include <mutex>
-#include <thread>
 
-#include "core/system/parallel.h"
+#include "core/system/stopwatch.h"
 #include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/share_out.h"
 #include "equivalence/probes/rounding_model.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-// The parts of the work, done by several threads.
-class Work {
- public:
-  using Item = std::function<void(const Continue&)>;
-  void add(std::string what, int steps, Item item) {
-    items_.push_back({std::move(what), std::move(item)});
-    steps_ += steps;
-  }
+using Progress = std::function<bool(const CertificateProgress&)>;
 
-  // Returns false where `progress` stopped it. Rethrows what an item throws.
-  bool run(int threads, const std::function<bool(const CertificateProgress&)>& progress) {
-    progress_ = progress;
-    const int before = num_threads();
-    set_num_threads(1);
-    threads = std::min(threads, static_cast<int>(items_.size()));
-    std::latch ready(threads);
-    const auto thread = [&] {
-      {
-        const std::lock_guard lock(mutex_);
-        set_num_threads(1);  // every thread has a number of its own
-      }
-      ready.arrive_and_wait();
-      work();
-    };
-    std::vector<std::thread> pool;
-    pool.reserve(static_cast<size_t>(threads));
-    for (int t = 0; t < threads; ++t) try {
-        pool.emplace_back(thread);
-      } catch (...) {  // the system has no more: those that there are do the work, which does not depend on how many
-        ready.count_down(threads - t);
-        if (pool.empty()) throw;
-        break;
-      }
-    for (std::thread& t : pool) t.join();
-    set_num_threads(before);
-    if (error_) std::rethrow_exception(error_);
-    return !stop_;
-  }
-
- private:
-  struct Named {
-    std::string what;
-    Item item;
-  };
-
-  void work() {
-    for (size_t i = next_++; i < items_.size() && !stop_; i = next_++) {
-      try {
-        items_[i].item([&] { return report(items_[i].what); });
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (!error_) error_ = std::current_exception();
-        stop_ = true;
-      }
-    }
-  }
-
-  bool report(const std::string& what) {
-    const std::lock_guard lock(mutex_);
-    ++step_;
-    if (!stop_ && progress_ && !progress_({what, step_, steps_, seconds()})) stop_ = true;
-    return !stop_;
-  }
-
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
-
-  std::vector<Named> items_;
-  std::function<bool(const CertificateProgress&)> progress_;
-  std::atomic<size_t> next_ = 0;
-  std::atomic<bool> stop_ = false;
-  std::mutex mutex_;  // of what follows
-  std::exception_ptr error_;
-  int step_ = 0, steps_ = 0;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+struct Part {
+  std::string what;
+  int steps;
+  std::function<void(const Continue&)> work;
 };
+
+// So many while it lives.
+struct Threads {
+  explicit Threads(int n) { set_num_threads(n); }
+  ~Threads() { set_num_threads(before); }
+  const int before = num_threads();
+};
+
+// Does the parts, each in one thread. Returns false where `progress` stopped it.
+bool done(const std::vector<Part>& parts, int threads, const Progress& progress) {
+  const Stopwatch watch;
+  int step = 0, steps = 0;
+  for (const Part& part : parts) steps += part.steps;
+  std::mutex mutex;
+  std::atomic<bool> stopped = false;
+  const Threads shared_by(threads);
+  share_out(parts.size(), [&](size_t i) {
+    if (stopped) return;
+    parts[i].work([&] {
+      const std::lock_guard lock(mutex);
+      ++step;
+      if (!stopped && progress && !progress({parts[i].what, step, steps, watch.seconds()})) stopped = true;
+      return !stopped;
+    });
+  });
+  return !stopped;
+}
 
 training::Manifest manifest_of(const CertificateOptions& o, int threads) {
   std::string names;
@@ -131,17 +88,7 @@ std::vector<Architecture> CertificateOptions::looked_at() const {
   return all;
 }
 
-namespace {
-
-Architecture on(Device device, Architecture a) {
-  a.device = device;
-  return a;
-}
-
-}  // namespace
-
-CertificateResult certify(const CertificateOptions& options,
-                          const std::function<bool(const CertificateProgress&)>& progress) {
+CertificateResult certify(const CertificateOptions& options, const Progress& progress) {
   CertificateOptions o = options;
   for (auto* list : {&o.architectures, &o.resolved})
     for (Architecture& a : *list) a.device = o.device;
@@ -155,74 +102,66 @@ CertificateResult certify(const CertificateOptions& options,
                         [&](const Architecture& b) { return b.name && std::string_view(a.name) == b.name; }) == 1,
           "certificate: the architecture ", a.name, " is there twice");
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const int threads = o.threads > 0 ? o.threads : num_threads();
   CertificateResult result;
   result.options = o;
   result.manifest = manifest_of(o, threads);
-  // Every item writes to a place of its own; the longest come first.
-  const size_t count = o.architectures.size();
-  result.trajectories.resize(std::size(kTrained) * count);
-  const std::vector<Architecture> looked_at = o.looked_at();
-  const size_t looked = looked_at.size();
-  result.gradients.resize(std::size(kLookedAt) * looked);
-  result.width2.resize(std::size(kLookedAt));
-  result.negatives.resize(std::size(kTrained) * o.negative_controls.size());
-  result.resolutions.reserve(std::size(kTrained) * std::size(kFaults) * o.resolved.size());  // they stay where they are
-  Work work;
-  for (size_t d = 0; d < std::size(kTrained); ++d)
-    for (size_t i = 0; i < count; ++i) {
-      const Architecture& a = o.architectures[i];
-      const DType dtype = kTrained[d];
-      work.add(text(a.name, " in ", name_of(dtype)), o.steps_in(dtype), [&, d, i, dtype](const Continue& go_on) {
-        result.trajectories[d * count + i] =
-            train_architecture(o.architectures[i], dtype, o.steps_in(dtype), o.controls, o.seed, go_on);
-      });
-    }
+  // Every part writes to a place of its own, which stays where it is.
+  std::vector<Part> parts;
   const std::vector<Regime> beside = o.trained_regimes();
-  result.regimes.resize(std::size(kTrained) * beside.size());
-  for (size_t d = 0; d < std::size(kTrained); ++d)
-    for (size_t i = 0; i < beside.size(); ++i) {
-      const DType dtype = kTrained[d];
-      work.add(text(beside[i].architecture, " with ", beside[i].name), o.steps_in(dtype),
-               [&, d, i, dtype](const Continue& go_on) {
-                 result.regimes[d * beside.size() + i] =
-                     train_architecture(on(o.device, architecture(beside[i].architecture)), dtype, o.steps_in(dtype),
-                                        o.controls, o.seed, go_on, &beside[i]);
-               });
-    }
-  for (size_t d = 0; d < std::size(kLookedAt); ++d)
-    for (size_t i = 0; i <= looked; ++i) {
-      const bool degenerate = i == looked;
-      const Architecture a = on(o.device, degenerate ? kWidth2 : looked_at[i]);
-      const DType dtype = kLookedAt[d];
-      PointErrors& place = degenerate ? result.width2[d] : result.gradients[d * looked + i];
-      work.add(text(degenerate ? "values of " : "gradients of ", a.name, " in ", name_of(dtype)), o.points,
-               [&, a, dtype, degenerate](const Continue& go_on) {
-                 place =
-                     point_errors(a, dtype, degenerate ? Looked::logits : Looked::gradients, o.points, o.seed, go_on);
-               });
-    }
+  const std::vector<Architecture> looked_at = o.looked_at();
+  result.trajectories.reserve(std::size(kTrained) * o.architectures.size());
+  result.regimes.reserve(std::size(kTrained) * beside.size());
+  const auto add_training = [&](std::vector<Trajectory>& to, Architecture a, DType dtype, const Regime* regime) {
+    Trajectory& place = to.emplace_back();
+    a.device = o.device;
+    parts.push_back({text(a.name, regime ? text(" with ", regime->name) : "", " in ", name_of(dtype)),
+                     o.steps_in(dtype), [&, a, dtype, regime](const Continue& go_on) {
+                       place = train_architecture(a, dtype, o.steps_in(dtype), o.controls, o.seed, go_on, regime);
+                     }});
+  };
+  for (DType dtype : kTrained)
+    for (const Architecture& a : o.architectures) add_training(result.trajectories, a, dtype, nullptr);
+  for (DType dtype : kTrained)
+    for (const Regime& regime : beside) add_training(result.regimes, architecture(regime.architecture), dtype, &regime);
+  result.gradients.reserve(std::size(kLookedAt) * looked_at.size());
+  result.width2.reserve(std::size(kLookedAt));
+  const auto add_points = [&](std::vector<PointErrors>& to, Architecture a, DType dtype, Looked looked) {
+    PointErrors& place = to.emplace_back();
+    a.device = o.device;
+    parts.push_back({text(looked == Looked::logits ? "values of " : "gradients of ", a.name, " in ", name_of(dtype)),
+                     o.points, [&, a, dtype, looked](const Continue& go_on) {
+                       place = point_errors(a, dtype, looked, o.points, o.seed, go_on);
+                     }});
+  };
+  for (DType dtype : kLookedAt) {
+    for (const Architecture& a : looked_at) add_points(result.gradients, a, dtype, Looked::gradients);
+    add_points(result.width2, kWidth2, dtype, Looked::logits);
+  }
   const size_t wrong = o.negative_controls.size();
+  result.negatives.resize(std::size(kTrained) * wrong);
   for (size_t i = 0; i < wrong; ++i)
-    work.add(text("negative control: ", o.negative_controls[i].name),
-             kNegativeSteps * static_cast<int>(std::size(kTrained)), [&, i](const Continue& go_on) {
-               for (size_t d = 0; d < std::size(kTrained); ++d)
-                 result.negatives[d * wrong + i] = run_negative(o.negative_controls[i], kTrained[d], o.controls, o.seed,
-                                                                d == 0 ? nullptr : &result.negatives[i], go_on);
-             });
+    parts.push_back({text("negative control: ", o.negative_controls[i].name),
+                     kNegativeSteps * static_cast<int>(std::size(kTrained)), [&, i](const Continue& go_on) {
+                       for (size_t d = 0; d < std::size(kTrained); ++d)
+                         result.negatives[d * wrong + i] =
+                             run_negative(o.negative_controls[i], kTrained[d], o.controls, o.seed,
+                                          d == 0 ? nullptr : &result.negatives[i], go_on);
+                     }});
+  result.resolutions.reserve(std::size(kTrained) * std::size(kFaults) * o.resolved.size());
   for (DType dtype : kTrained)
     for (Fault fault : kFaults)
       for (const Architecture& a : o.resolved) {
         Resolution& place = result.resolutions.emplace_back();
-        work.add(text("smallest fault in ", name_of(dtype), ": ", description(fault)), kNegativeSteps,
-                 [&, dtype, fault](const Continue& go_on) {
-                   place = smallest_fault(fault, a, dtype, o.controls, o.seed, go_on);
-                 });
+        parts.push_back({text("smallest fault in ", name_of(dtype), ": ", description(fault)), kNegativeSteps,
+                         [&, dtype, fault](const Continue& go_on) {
+                           place = smallest_fault(fault, a, dtype, o.controls, o.seed, go_on);
+                         }});
       }
-  result.interrupted = !work.run(threads, progress);
+  result.interrupted = !done(parts, threads, progress);
   if (!result.interrupted) conclude(result);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.seconds = watch.seconds();
   return result;
 }
 

@@ -38,13 +38,12 @@ struct CertificateOptions {
 // any tensor. For show: verdicts are drawn from each architecture and form alone.
 struct DTypeErrors {
   DType dtype;
-  double own = 0, forms[3] = {}, plain = 0;
-  double own_predicted = 0, predicted[3] = {};  // what rounding does (rounding_model.h)
-  double rounded = 0, unrounded = 0;            // bf16: forms with maps in bf16, and the same with maps in f32
-  double kept_own = NAN, kept_forms[3] = {NAN, NAN, NAN}, kept_plain = NAN;  // f32: activations kept in bf16
-  int redrawn = 0;                                                           // points that were drawn anew
-  double median = 0, largest = 0, scale = 0;  // of any architecture and form, Pre-LN among them (point_verdict.h)
-  std::string median_of = {}, largest_of = {}, scale_of = {};  // "gpt1, crms_norm, head.weight"
+  double forms[kPointFormCount] = {}, plain = 0;
+  double predicted[kPointFormCount] = {};             // what rounding does (rounding_model.h)
+  double rounded = 0, unrounded = 0;                  // bf16: forms with maps in bf16, and the same with maps in f32
+  double kept[kPointFormCount] = {}, kept_plain = 0;  // f32: activations kept in bf16; NaN of others
+  int redrawn = 0;                                    // points that were drawn anew
+  Extreme median = {}, largest = {}, scale = {};      // of any architecture and form: "gpt1, crms_norm, head.weight"
   double least_seen = 0, always_seen = 0;  // a factor 1 + x of a gradient is refused from these x on: that of the
                                            // tensor where it shows most; every tensor's, in every form
   bool as_expected = false;

@@ -66,7 +66,8 @@ reports::TextTable claim_table(const CertificateResult& r) {
     add(text("gradients are exact to rounding in ", name_of(d.dtype), ", in each architecture alone"),
         printed(
             "medians up to %.2f times what rounding does (%s), single errors up to %.1f (%s), scales up to %.2f (%s)",
-            d.median, d.median_of.c_str(), d.largest, d.largest_of.c_str(), d.scale, d.scale_of.c_str()),
+            d.median.value, d.median.of.c_str(), d.largest.value, d.largest.of.c_str(), d.scale.value,
+            d.scale.of.c_str()),
         text("more than ", kMedianLimit, ", ", kLargestLimit, " or ", kScaleLimit,
              std::isnan(d.plain) ? std::string() : text("; plain RMSNorm has ", eps_text(d.plain), " eps")),
         d.as_expected);
@@ -77,7 +78,7 @@ reports::TextTable claim_table(const CertificateResult& r) {
   }
   for (const DTypeErrors& d : r.width2_errors)
     add(text("the degenerate width 2 has Pre-LN's values in ", name_of(d.dtype)),
-        printed("median %.2f, largest %.1f times what rounding does", d.median, d.largest),
+        printed("median %.2f, largest %.1f times what rounding does", d.median.value, d.largest.value),
         text("more than ", kMedianLimit, " or ", kLargestLimit), d.as_expected);
   return table;
 }

@@ -58,8 +58,8 @@ reports::Figure distance_figure(const CertificateResult& r) {
       .legend = legend,
       .panels = {{.heading = "The forms", .drawing = forms}, {.heading = "The negative controls", .drawing = negative}},
       .caption =
-          "Of every architecture the form that used most of its bound, in f64 and in f32. The bound is 30 "
-          "times the controls plus 64 eps, at the same step."};
+          "Of every architecture the form that used most of its bound, in f64 and in f32. The bound is 30 times the "
+          "controls plus 64 eps, at the same step."};
 }
 
 // How far the bound of every training lies below what it could not tell from a wrong one.
@@ -81,8 +81,8 @@ reports::Figure horizon_figure(const CertificateResult& r) {
           .panels = {{.drawing = plot}},
           .caption =
               "A third of what a wrong training reaches, divided by the bound: the least over loss, gradients and "
-              "weights. Rounding differences grow along a path, and the bound "
-              "with them; where it reaches a third of what a wrong training shows, the horizon ends."};
+              "weights. Rounding differences grow along a path, and the bound with them; where it reaches a third of "
+              "what a wrong training shows, the horizon ends."};
 }
 
 reports::Figure error_figure(const CertificateResult& r) {
@@ -92,12 +92,10 @@ reports::Figure error_figure(const CertificateResult& r) {
                         .high = 1e16,
                         .width = 1120};
   for (const DTypeErrors& d : r.gradient_errors) {
-    reports::DotRow row{.label = name_of(d.dtype),
-                        .dots = {{"other", printed("Pre-LN itself: %.1f", d.own), d.own, true}}};
-    for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
-      const char* form = name_of(kCertifiedForms[f]);
-      row.dots.push_back({short_name(form), printed("%s: %.1f", form, d.forms[f]), d.forms[f], true});
-    }
+    reports::DotRow row{.label = name_of(d.dtype), .dots = {}};
+    for (size_t f = 0; f < kPointFormCount; ++f)
+      row.dots.push_back({f == 0 ? "other" : short_name(name_of_form(f)),
+                          printed("%s: %.1f", name_of_form(f), d.forms[f]), d.forms[f], true});
     row.dots.push_back({"negative", text("plain RMSNorm: ", scientific(d.plain)), d.plain, true});
     plot.rows.push_back(row);
   }
@@ -109,8 +107,8 @@ reports::Figure error_figure(const CertificateResult& r) {
           .legend = legend,
           .panels = {{.drawing = plot}},
           .caption =
-              "Geometric means of the largest error against Pre-LN in f64. Along a path bf16 has no power: "
-              "rounding alone moves its gradients by percents. At single points it has."};
+              "Geometric means of the largest error against Pre-LN in f64. Along a path bf16 has no power: rounding "
+              "alone moves its gradients by percents. At single points it has."};
 }
 
 }  // namespace

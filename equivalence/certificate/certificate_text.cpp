@@ -26,15 +26,16 @@ reports::TextCell trajectory_cell(const Trajectory& t) {
           tone_of(t.verdict), t.share};
 }
 
-reports::TextCell beside(double deviation, const std::vector<double>& control) {
-  return control.empty() ? reports::number_cell(deviation) : reports::beside_cell(deviation, control.back());
+// A row with the deviations of a run in it.
+using Cells = std::vector<reports::TextCell>;
+Cells row_of(Cells before, const RunResult& run, const Cells& after) {
+  for (const Cells& more : {deviation_cells(run), after}) before.insert(before.end(), more.begin(), more.end());
+  return before;
 }
 
 reports::TextCell eps_cell(double errors, reports::Tone tone = reports::Tone::plain) {
   return {eps_text(errors), tone, errors};
 }
-
-size_t largest_form(const DTypeErrors& d) { return std::max_element(d.forms, std::end(d.forms)) - d.forms; }
 
 int without_power(const CertificateResult& r) {
   return static_cast<int>(std::count_if(r.negatives.begin(), r.negatives.end(), [](const auto& n) {
@@ -89,8 +90,8 @@ std::string reason(const CertificateResult& r) {
   if (!r.certified()) return text(r.reason, ".");
   std::string errors, seen;
   for (const DTypeErrors& d : r.gradient_errors) {
-    errors += text(errors.empty() ? "" : ", ", eps_text(d.forms[largest_form(d)]), " (Pre-LN itself ", eps_text(d.own),
-                   ") in ", name_of(d.dtype));
+    errors += text(errors.empty() ? "" : ", ", eps_text(*std::max_element(d.forms + 1, std::end(d.forms))),
+                   " (Pre-LN itself ", eps_text(d.forms[0]), ") in ", name_of(d.dtype));
     seen += text(seen.empty() ? "" : ", ", scientific(d.always_seen), " in ", name_of(d.dtype));
   }
   const auto count = static_cast<int64_t>(r.options.architectures.size()),
@@ -122,28 +123,24 @@ reports::TextTable trajectory_table(const CertificateResult& r) {
       .heading = "Trajectories",
       .columns = {"architecture", "dtype", "worst form", "loss / control", "gradient / control", "weights / control",
                   "power left", "verdict"},
-      .caption =
-          text("Largest deviation from Pre-LN over all steps of the form that used most of its bound, "
-               "and the largest of ",
-               r.options.controls, " controls moved by one ulp. f64: ", r.options.steps_in(DType::f64),
-               " steps, f32: ", r.options.steps_in(DType::f32),
-               ". AdamW at a constant rate of 1e-3. The percentage is that of the bound that was used; with "
-               "one control alone, the least fortunate of them, a form would use ",
-               printed("%.0f %%. ", std::ceil(100 * most_alone(r))),
-               "Power left: a third of what a wrong training reaches (in f64 at most 1e-5), divided by the bound "
-               "at the last step; below 1 the horizon, up to which a verdict speaks, lies before the end.")};
+      .caption = text(
+          "Largest deviation from Pre-LN over all steps of the form that used most of its bound, and the largest of ",
+          r.options.controls, " controls moved by one ulp. f64: ", r.options.steps_in(DType::f64),
+          " steps, f32: ", r.options.steps_in(DType::f32),
+          ". AdamW at a constant rate of 1e-3. The percentage is that of the bound that was used; with one control "
+          "alone, the least fortunate of them, a form would use ",
+          printed("%.0f %%. ", std::ceil(100 * most_alone(r))),
+          "Power left: a third of what a wrong training reaches (in f64 at most 1e-5), divided by the bound at the "
+          "last step; below 1 the horizon, up to which a verdict speaks, lies before the end.")};
   for (const Trajectory* at : r.all_trajectories()) {
     const Trajectory& t = *at;
     if (t.runs.empty()) continue;
     const RunResult& w = t.runs[t.worst];
-    table.rows.push_back({{text(name_of(t.architecture), ": ", *t.regime ? t.regime : description(t.architecture))},
-                          {name_of(t.dtype)},
-                          {short_name(w.form)},
-                          beside(w.loss_deviation, w.control.loss),
-                          beside(w.gradient_deviation, w.control.gradient),
-                          beside(w.weight_deviation, w.control.weight),
-                          reports::number_cell(t.power),
-                          trajectory_cell(t)});
+    table.rows.push_back(
+        row_of({{text(name_of(t.architecture), ": ", *t.regime ? t.regime : description(t.architecture))},
+                {name_of(t.dtype)},
+                {short_name(w.form)}},
+               w, {reports::number_cell(t.power), trajectory_cell(t)}));
   }
   return table;
 }
@@ -159,14 +156,8 @@ reports::TextTable negative_table(const CertificateResult& r) {
                " times in f32, and 1e-5, in each of the three; the others ", kLeastExcess,
                " times the bound. What in f64 would not exceed twice that in f32 need not show there.")};
   for (const NegativeResult& n : r.negatives)
-    table.rows.push_back({{n.control.name},
-                          {n.control.architecture},
-                          {name_of(n.dtype)},
-                          beside(n.run.loss_deviation, n.run.control.loss),
-                          beside(n.run.gradient_deviation, n.run.control.gradient),
-                          beside(n.run.weight_deviation, n.run.control.weight),
-                          reports::number_cell(n.excess),
-                          negative_cell(n)});
+    table.rows.push_back(row_of({{n.control.name}, {n.control.architecture}, {name_of(n.dtype)}}, n.run,
+                                {reports::number_cell(n.excess), negative_cell(n)}));
   return table;
 }
 
@@ -174,8 +165,7 @@ reports::TextTable resolution_table(const CertificateResult& r) {
   reports::TextTable table{
       .heading = "Resolution",
       .columns = {"smallest fault that shows in training", "dtype"},
-      .caption = text("The smallest x, in steps of 4, from which on rms_norm with the fault leaves the bound "
-                      "within ",
+      .caption = text("The smallest x, in steps of 4, from which on rms_norm with the fault leaves the bound within ",
                       kNegativeSteps, " steps.")};
   for (const Architecture& a : r.options.resolved) table.columns.push_back(a.name);
   for (DType dtype : kTrained)
@@ -197,39 +187,38 @@ reports::TextTable error_table(const CertificateResult& r) {
                   "maps in bf16 / in f32", "median", "largest", "scale", "a factor shows from"},
       .caption =
           text("First columns, for show: geometric means over points and architectures of the largest error against "
-               "Pre-LN in f64, and in brackets what rounding is predicted to do. Judged is each architecture "
-               "and form alone, tensor by tensor, as a multiple of the prediction: the median over points (at most ",
+               "Pre-LN in f64, and in brackets what rounding is predicted to do. Judged is each architecture and form "
+               "alone, tensor by tensor, as a multiple of the prediction: the median over points (at most ",
                kMedianLimit, ", plain RMSNorm more), the largest (at most ", kLargestLimit,
                ") and the mean error of its scale (at most ", kScaleLimit,
                "); shown are the largest of all. Last column: a tensor's gradient times 1 + x is refused from this x "
-               "on, for the tensor where it shows most / for every tensor. Points drawn anew, since a ReLU was "
-               "within rounding of 0: ",
+               "on, for the tensor where it shows most / for every tensor. Points drawn anew, since a ReLU was within "
+               "rounding of 0: ",
                redrawn_text(r), ".")};
   const auto add = [&](const char* what, const DTypeErrors& d, size_t points, bool values) {
     const reports::Tone tone = d.as_expected ? reports::Tone::good : reports::Tone::bad;
     const auto with = [&](double measured, double predicted) {
       return reports::TextCell{text(eps_text(measured), " (", eps_text(predicted), ")"), {}, measured, predicted};
     };
-    std::vector<reports::TextCell> row = {
-        {text(what, " in ", name_of(d.dtype))}, {text(points)}, with(d.own, d.own_predicted)};
-    for (size_t f = 0; f < std::size(kCertifiedForms); ++f) row.push_back(with(d.forms[f], d.predicted[f]));
+    std::vector<reports::TextCell> row = {{text(what, " in ", name_of(d.dtype))}, {text(points)}};
+    for (size_t f = 0; f < kPointFormCount; ++f) row.push_back(with(d.forms[f], d.predicted[f]));
     row.push_back(values ? reports::TextCell{} : eps_cell(d.plain));
     row.push_back(
         std::isnan(d.rounded)
             ? reports::TextCell{}
             : reports::TextCell{text(eps_text(d.rounded), " / ", eps_text(d.unrounded)), {}, d.rounded, d.unrounded});
-    for (double ratio : {d.median, d.largest, d.scale}) row.push_back({printed("%.2f", ratio), tone, ratio});
+    for (const Extreme* ratio : {&d.median, &d.largest, &d.scale})
+      row.push_back(reports::printed_cell("%.2f", ratio->value, tone));
     row.push_back(reports::beside_cell(d.least_seen, d.always_seen));
     table.rows.push_back(row);
   };
   const auto points = static_cast<size_t>(r.options.points);
   for (const DTypeErrors& d : r.gradient_errors) add("gradients", d, points * r.options.looked_at().size(), false);
   for (const DTypeErrors& d : r.gradient_errors) {
-    if (std::isnan(d.kept_own)) continue;
+    if (std::isnan(d.kept[0])) continue;
     table.rows.push_back({{text("gradients in ", name_of(d.dtype), ", activations kept in bf16 (eps of bf16)")},
-                          {text(points * r.options.looked_at().size())},
-                          eps_cell(d.kept_own)});
-    for (double form : d.kept_forms) table.rows.back().push_back(eps_cell(form));
+                          {text(points * r.options.looked_at().size())}});
+    for (double form : d.kept) table.rows.back().push_back(eps_cell(form));
     table.rows.back().push_back(eps_cell(d.kept_plain));
     table.rows.back().resize(table.columns.size());
   }
@@ -244,16 +233,8 @@ reports::TextTable run_table(const CertificateResult& r) {
                                        "weights / control", "expected", "observed", "reason"},
                            .detail = true};
   const auto add = [&](const std::string& what, DType dtype, const RunResult& run, int horizon) {
-    table.rows.push_back({{what},
-                          {name_of(dtype)},
-                          {run_name(run)},
-                          reports::count_cell(horizon),
-                          beside(run.loss_deviation, run.control.loss),
-                          beside(run.gradient_deviation, run.control.gradient),
-                          beside(run.weight_deviation, run.control.weight),
-                          {name_of(run.expected)},
-                          {name_of(run.observed)},
-                          {run.reason}});
+    table.rows.push_back(row_of({{what}, {name_of(dtype)}, {run_name(run)}, reports::count_cell(horizon)}, run,
+                                {{name_of(run.expected)}, {name_of(run.observed)}, {run.reason}}));
   };
   for (const Trajectory* t : r.all_trajectories())
     for (const RunResult& run : t->runs) add(name_of(*t), t->dtype, run, t->horizon.steps);
@@ -268,51 +249,35 @@ reports::TextTable point_table(const CertificateResult& r) {
                            .columns = {"architecture", "dtype", "form", "median", "median of", "largest", "largest of",
                                        "scale", "scale of", "a factor shows from", "for every tensor from", "reason"},
                            .detail = true};
-  const auto add = [&](const PointErrors& e, const char* form, const PointVerdict& v) {
-    table.rows.push_back({{e.architecture.name},
-                          {name_of(e.dtype)},
-                          {form},
-                          reports::number_cell(v.median),
-                          {v.median_of},
-                          reports::number_cell(v.largest),
-                          {v.largest_of},
-                          reports::number_cell(v.scale),
-                          {v.scale_of},
-                          reports::number_cell(v.least_seen),
-                          reports::number_cell(v.always_seen),
-                          {v.reason}});
-  };
-  for (size_t i = 0; i < r.gradients.size() && i < r.gradient_verdicts.size(); ++i) {
-    add(r.gradients[i], "Pre-LN", r.gradient_verdicts[i].own);
-    for (size_t f = 0; f < std::size(kCertifiedForms); ++f)
-      add(r.gradients[i], name_of(kCertifiedForms[f]), r.gradient_verdicts[i].forms[f]);
-  }
+  for (size_t i = 0; i < r.gradients.size(); ++i)
+    for (size_t f = 0; f < kPointFormCount; ++f) {
+      const PointErrors& e = r.gradients[i];
+      const PointVerdict& v = r.gradient_verdicts[i].forms[f];
+      Cells& row = table.rows.emplace_back(Cells{{e.architecture.name}, {name_of(e.dtype)}, {name_of_form(f)}});
+      for (const Extreme* most : {&v.median, &v.largest, &v.scale})
+        row.push_back(reports::number_cell(most->value)), row.push_back({most->of});
+      row.insert(row.end(), {reports::number_cell(v.least_seen), reports::number_cell(v.always_seen), {v.reason}});
+    }
   return table;
 }
 
 std::vector<std::string> method(const CertificateResult& r) {
   return {
-      text("The batches are made from the seed: random images or ids with random labels; no "
-           "file is read. Reference, controls and forms start from the same weights, which have a mean, and see the "
-           "same "
-           "batches. Let D_c(t) be the largest deviation up to step t of any of ",
+      text("The batches are made from the seed: random images or ids with random labels; no file is read. Reference, "
+           "controls and forms start from the same weights, which have a mean, and see the same batches. Let D_c(t) be "
+           "the largest deviation up to step t of any of ",
            r.options.controls,
-           " copies of Pre-LN moved by one ulp. A form is the same when D(t) <= 30 D_c(t) + 64 eps at "
-           "every step, for loss, gradients and weights each."),
-      text("Gradients: at ", r.options.points,
-           " points per architecture and dtype every weight is drawn anew and rounded to the dtype. The truth is "
-           "Pre-LN in "
-           "f64; Pre-LN's own error is that of the same model with the coordinates of its stream and the examples of "
-           "the "
-           "batch in reverse order, which changes nothing but rounding. Each error is divided by what rounding does to "
-           "that "
-           "tensor at that point: the model is written out once more, in f64, for each form, with an independent error "
-           "wherever the form rounds, and computed four times. Points at which a ReLU lies within rounding of 0 are "
-           "drawn "
-           "anew. Weights are mapped in f32 (f64 in f64) and rounded once. A stream of width 2 is degenerate: a "
-           "normalised "
-           "row is a sign, and its gradient almost 0; its values "
-           "alone are compared.")};
+           " copies of Pre-LN moved by one ulp. A form is the same when D(t) <= 30 D_c(t) + 64 eps at every step, for "
+           "loss, gradients and weights each."),
+      text(
+          "Gradients: at ", r.options.points,
+          " points per architecture and dtype every weight is drawn anew and rounded to the dtype. The truth is Pre-LN "
+          "in f64; Pre-LN's own error is that of the same model with the coordinates of its stream and the examples of "
+          "the batch in reverse order, which changes nothing but rounding. Each error is divided by what rounding does "
+          "to that tensor at that point: the model is written out once more, in f64, for each form, with an "
+          "independent error wherever the form rounds, and computed four times. Points at which a ReLU lies within "
+          "rounding of 0 are drawn anew. Weights are mapped in f32 (f64 in f64) and rounded once. A stream of width 2 "
+          "is degenerate: a normalised row is a sign, and its gradient almost 0; its values alone are compared.")};
 }
 
 }  // namespace
@@ -336,16 +301,15 @@ std::string eps_text(double errors) {
 }
 
 reports::Document document_of(const CertificateResult& r) {
-  reports::Document d{
-      .title = "A certificate: one Transformer in several coordinates",
-      .about = text(r.options.architectures.size(),
-                    " small architectures as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, trained side by side in f64 and "
-                    "f32 and compared point by point in f64, f32 and bf16."),
-      .tone = tone_of(r.verdict),
-      .verdict = r.certified()                     ? "Certified"
-                 : r.verdict == Verdict::different ? "Not certified"
-                                                   : "Undecided",
-      .sentence = reason(r)};
+  reports::Document d{.title = "A certificate: one Transformer in several coordinates",
+                      .about = text(r.options.architectures.size(),
+                                    " small architectures as Pre-LN, Pre-RMSNorm and Pre-CRMSNorm, trained side by "
+                                    "side in f64 and f32 and compared point by point in f64, f32 and bf16."),
+                      .tone = tone_of(r.verdict),
+                      .verdict = r.certified()                     ? "Certified"
+                                 : r.verdict == Verdict::different ? "Not certified"
+                                                                   : "Undecided",
+                      .sentence = reason(r)};
   if (r.interrupted) return d;  // its parts are not all there
   d.tables = {claim_table(r),      error_table(r), trajectory_table(r), negative_table(r),
               resolution_table(r), run_table(r),   point_table(r)};

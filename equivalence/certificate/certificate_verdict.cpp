@@ -7,68 +7,53 @@
 namespace isonorm::equivalence {
 namespace {
 
-void append(std::vector<double>& to, const std::vector<double>& more) { to.insert(to.end(), more.begin(), more.end()); }
-
 std::vector<double> largest_predicted(FormErrors errors) {
   for (TensorErrors& t : errors) t.error = t.predicted;
   return largest_errors(errors);
 }
 
-// Keeps the larger value, and whose it is.
-void keep(double& most, std::string& of, double value, const std::string& whose) {
-  if (larger(most, value) == most && !std::isnan(value)) return;
-  most = value;
-  of = whose;
-}
+// exp of the mean of logarithms: what a few points with a much larger error do not dominate. NaN of nothing.
+class GeometricMean {
+ public:
+  void add(const std::vector<double>& values) {
+    for (double v : values) sum_ += std::log(v), ++count_;
+  }
+  operator double() const { return std::exp(sum_ / count_); }
+
+ private:
+  double sum_ = 0, count_ = 0;
+};
 
 // What is said of one dtype: `verdicts` are those of `all`.
 DTypeErrors errors_in(DType dtype, const std::vector<PointErrors>& all,
                       const std::vector<ArchitectureVerdict>& verdicts) {
-  DTypeErrors d{.dtype = dtype};
-  d.least_seen = INFINITY;
-  d.as_expected = true;
-  std::vector<double> own, own_predicted, plain, rounded, unrounded, forms[3], predicted[3];
-  std::vector<double> kept_own, kept_plain, kept_forms[3];
-  const auto take = [&](const PointErrors& e, const char* form, const PointVerdict& v) {
-    const auto whose = [&](const std::string& tensor) { return text(e.architecture.name, ", ", form, ", ", tensor); };
-    keep(d.median, d.median_of, v.median, whose(v.median_of));
-    keep(d.largest, d.largest_of, v.largest, whose(v.largest_of));
-    keep(d.scale, d.scale_of, v.scale, whose(v.scale_of));
-    d.least_seen = std::min(d.least_seen, v.least_seen);
-    d.always_seen = larger(d.always_seen, v.always_seen);
-  };
+  DTypeErrors d{.dtype = dtype, .least_seen = INFINITY, .as_expected = true};
+  GeometricMean forms[kPointFormCount], predicted[kPointFormCount], kept[kPointFormCount], plain, kept_plain, rounded,
+      unrounded;
   for (size_t i = 0; i < all.size(); ++i) {
     const PointErrors& e = all[i];
     if (e.dtype != dtype) continue;
     d.as_expected = d.as_expected && verdicts[i].as_expected();
     d.redrawn += e.redrawn;
-    take(e, "Pre-LN", verdicts[i].own);
-    append(own, largest_errors(e.own));
-    append(own_predicted, largest_predicted(e.own));
-    append(plain, largest_errors(e.plain));
-    append(kept_own, e.kept_own);
-    append(kept_plain, e.kept_plain);
-    for (size_t f = 0; f < std::size(forms); ++f) {
-      take(e, name_of(kCertifiedForms[f]), verdicts[i].forms[f]);
-      append(forms[f], largest_errors(e.forms[f]));
-      append(predicted[f], largest_predicted(e.forms[f]));
-      append(rounded, e.rounded[f]);
-      append(kept_forms[f], e.kept_forms[f]);
-      if (!e.rounded[f].empty()) append(unrounded, largest_errors(e.forms[f]));
+    plain.add(largest_errors(e.plain));
+    kept_plain.add(e.kept_plain);
+    for (size_t f = 0; f < kPointFormCount; ++f) {
+      const PointVerdict& v = verdicts[i].forms[f];
+      for (const auto& [most, one] : {std::pair{&d.median, &v.median}, {&d.largest, &v.largest}, {&d.scale, &v.scale}})
+        most->take(one->value, text(e.architecture.name, ", ", name_of_form(f), ", ", one->of));
+      d.least_seen = std::min(d.least_seen, v.least_seen);
+      d.always_seen = larger(d.always_seen, v.always_seen);
+      forms[f].add(largest_errors(e.forms[f]));
+      predicted[f].add(largest_predicted(e.forms[f]));
+      kept[f].add(e.kept[f]);
+      rounded.add(e.rounded[f]);
+      if (!e.rounded[f].empty()) unrounded.add(largest_errors(e.forms[f]));
     }
   }
-  d.own = geometric_mean(own);
-  d.own_predicted = geometric_mean(own_predicted);
-  d.plain = geometric_mean(plain);
-  d.kept_own = geometric_mean(kept_own);
-  d.kept_plain = geometric_mean(kept_plain);
-  for (size_t f = 0; f < std::size(forms); ++f) d.kept_forms[f] = geometric_mean(kept_forms[f]);
-  d.rounded = geometric_mean(rounded);
-  d.unrounded = geometric_mean(unrounded);
-  for (size_t f = 0; f < std::size(forms); ++f) {
-    d.forms[f] = geometric_mean(forms[f]);
-    d.predicted[f] = geometric_mean(predicted[f]);
-  }
+  d.plain = plain, d.kept_plain = kept_plain, d.rounded = rounded, d.unrounded = unrounded;
+  std::copy_n(forms, kPointFormCount, d.forms);
+  std::copy_n(predicted, kPointFormCount, d.predicted);
+  std::copy_n(kept, kPointFormCount, d.kept);
   return d;
 }
 

@@ -13,23 +13,16 @@ namespace {
 
 constexpr int kSizes = 12;
 
-Forgery forgery(Fault f) {
-  return f == Fault::entry ? Forgery::weight : f == Fault::row ? Forgery::row : Forgery::none;
-}
+constexpr struct {
+  const char* description;
+  Forgery forgery;  // none: the options are others
+} kFaultRows[] = {{"another eps, (1 + x) 1e-5", Forgery::none},
+                  {"one entry of a weight, by x of the largest", Forgery::weight},
+                  {"one row of a weight, times 1 + x", Forgery::row}};
 
 }  // namespace
 
-const char* description(Fault fault) {
-  switch (fault) {
-    case Fault::eps:
-      return "another eps, (1 + x) 1e-5";
-    case Fault::entry:
-      return "one entry of a weight, by x of the largest";
-    case Fault::row:
-      return "one row of a weight, times 1 + x";
-  }
-  return "?";
-}
+const char* description(Fault fault) { return kFaultRows[static_cast<size_t>(fault)].description; }
 
 std::vector<Architecture> resolved_architectures() {
   return {architecture("gpt8"), architecture("gpt11"), architecture("vit5")};
@@ -50,7 +43,8 @@ Resolution smallest_fault(Fault fault, const Architecture& a, DType dtype, int c
     sizes.push_back(epsilon(dtype) * std::pow(4, k));
     training::TrainingOptions mine = o;
     if (fault == Fault::eps) mine.model.transformer().eps *= 1 + sizes.back();
-    auto training = std::make_unique<Forged>(mine, *run.variant, forgery(fault), sizes.back());
+    auto training =
+        std::make_unique<Forged>(mine, *run.variant, kFaultRows[static_cast<size_t>(fault)].forgery, sizes.back());
     training->start_from(*initial);
     all.add(std::move(training), run);
   }

@@ -1,7 +1,6 @@
 #include "equivalence/grid/grid.h"
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <filesystem>
 
@@ -9,6 +8,7 @@
 #include "autograd/ops/pointwise.h"
 #include "core/random.h"
 #include "core/system/parallel.h"
+#include "core/system/stopwatch.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/made_examples.h"
@@ -118,18 +118,12 @@ Outcome outcome(const Cell& cell, const RunResult& run) {
 
 void take_seed(Cell& cell, const RunResult& run, bool first) {
   const bool low = cell.expected == Expectation::different;  // the seed that differs least counts
-  const auto merge = [&](double& kept, double value) {
+  for (const Quantity& q : kQuantities) {
+    double &kept = cell.deviation.*q.size, &control = cell.control.*q.size;
+    const double value = run.largest.*q.size;
     kept = first ? value : low && value < kept ? value : low && value == value ? kept : larger(kept, value);
-  };
-  merge(cell.loss, run.loss_deviation);
-  merge(cell.gradient, run.gradient_deviation);
-  merge(cell.weight, run.weight_deviation);
-  const auto control = [](double& kept, const std::vector<double>& values) {
-    if (!values.empty()) kept = larger(kept, values.back());
-  };
-  control(cell.control_loss, run.control.loss);
-  control(cell.control_gradient, run.control.gradient);
-  control(cell.control_weight, run.control.weight);
+    if (!(run.control.*q.path).empty()) control = larger(control, (run.control.*q.path).back());
+  }
   if (!first && outcome(cell, run) <= cell.outcome) return;
   cell.observed = observation(cell, run);
   cell.reason = run.reason;
@@ -150,8 +144,7 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
   check_distinct(o.rows, "the variant");
   check_distinct(o.columns, "the optimizer");
   if (o.threads > 0) set_num_threads(o.threads);
-  const auto begin = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const Stopwatch watch;
   TableResult result;
   result.options = o;
   result.model = model_options(o, 1);
@@ -163,7 +156,7 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
   const auto go_on = [&](const Recipe& recipe, int seed, int step) {
     const double part =
         (passes + static_cast<double>(step) / o.steps) / static_cast<double>(o.columns.size() * o.seeds);
-    result.interrupted = progress && !progress({recipe.title, seed, step, part, seconds()});
+    result.interrupted = progress && !progress({recipe.title, seed, step, part, watch.seconds()});
     return !result.interrupted;
   };
   for (const Recipe& r : o.columns) {
@@ -199,7 +192,7 @@ TableResult table(const TableOptions& o, const std::function<bool(const TablePro
   }
   result.outcome = Outcome::agrees;
   for (const Cell& cell : result.cells) result.outcome = std::max(result.outcome, cell.outcome);
-  result.seconds = seconds();
+  result.seconds = watch.seconds();
   return result;
 }
 

@@ -41,9 +41,8 @@ struct Cell {
   std::string because{};           // what the expectation follows from
   bool same_start = true;          // as in Derived
   Outcome outcome = Outcome::agrees;
-  std::string reason{};  // of the seed that speaks most against the expectation
-  double loss = 0, gradient = 0, weight = 0;
-  double control_loss = 0, control_gradient = 0, control_weight = 0;  // largest over seeds
+  std::string reason{};               // of the seed that speaks most against the expectation
+  Magnitudes deviation{}, control{};  // of controls the largest over seeds
 
   bool as_expected() const { return outcome == Outcome::agrees; }
 };

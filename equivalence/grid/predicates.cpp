@@ -192,7 +192,7 @@ Measured Measurement::any_width() {
 
 Measured Measurement::weight_mean_unseen(Role role) {
   const auto shift = [&](const Tensor& x, const NamedParameter& p) { return x + mean_of(p, role, 0.3); };
-  const History shifted = changed(like_, history_, shift, [](const Tensor& g, const NamedParameter&) { return g; });
+  const History shifted = changed(like_, history_, shift);
   return compared(projected(follow(make_, like_, shifted, shift), role), projected(track_, role));
 }
 
@@ -200,7 +200,7 @@ Measured Measurement::keeps(Role role, bool any_gradient) {
   const auto centre = [&](const Tensor& x, const NamedParameter& p) {
     return p.role == Role::neutral ? x : contiguous(recentre(x, p.stream_dim));
   };
-  History h = changed(like_, history_, centre, [](const Tensor& g, const NamedParameter&) { return g; });
+  History h = changed(like_, history_, centre);
   if (any_gradient)
     for (auto& gradients : h.gradients) gradients = noise(false);
   const Track track = follow(make_, like_, h);
@@ -208,10 +208,9 @@ Measured Measurement::keeps(Role role, bool any_gradient) {
 }
 
 Measured Measurement::gradient_mean_unseen() {
-  const auto as_is = [](const Tensor& x, const NamedParameter&) { return x; };
   const auto shift = [&](const Tensor& g, const NamedParameter& p) { return g + mean_of(p, Role::writer, size_); };
   const auto project = [&](const Tensor& x, const NamedParameter& p) { return centred(x, p, Role::writer); };
-  const Track with_mean = follow(make_, like_, changed(like_, history_, as_is, shift), project);
+  const Track with_mean = follow(make_, like_, changed(like_, history_, {}, shift), project);
   return compared(with_mean, follow(make_, like_, history_, project));
 }
 
@@ -233,35 +232,23 @@ Measured Measurement::tensors_apart() {
 }
 
 Measured Measurement::measure(Property property) {
-  switch (property) {
-    case Property::repeats:
-      return repeats();
-    case Property::linear:
-      return linear();
-    case Property::rotates:
-      return commutes(true);
-    case Property::covariant:
-      return commutes(false);
-    case Property::any_width:
-      return any_width();
-    case Property::writers_mean_unseen:
-      return weight_mean_unseen(Role::writer);
-    case Property::readers_mean_unseen:
-      return weight_mean_unseen(Role::reader);
-    case Property::keeps_writers:
-      return keeps(Role::writer, false);
-    case Property::keeps_readers:
-      return keeps(Role::reader, false);
-    case Property::gradient_mean_unseen:
-      return gradient_mean_unseen();
-    case Property::centres_writers:
-      return keeps(Role::writer, true);
-    case Property::ignores_weights:
-      return ignores_weights();
-    case Property::tensors_apart:
-      return tensors_apart();
-  }
-  return {};
+  using M = Measurement;
+  constexpr Measured (*kMeasure[kProperties])(M&) = {
+      [](M& m) { return m.repeats(); },
+      [](M& m) { return m.linear(); },
+      [](M& m) { return m.commutes(true); },
+      [](M& m) { return m.commutes(false); },
+      [](M& m) { return m.any_width(); },
+      [](M& m) { return m.weight_mean_unseen(Role::writer); },
+      [](M& m) { return m.weight_mean_unseen(Role::reader); },
+      [](M& m) { return m.keeps(Role::writer, false); },
+      [](M& m) { return m.keeps(Role::reader, false); },
+      [](M& m) { return m.gradient_mean_unseen(); },
+      [](M& m) { return m.keeps(Role::writer, true); },
+      [](M& m) { return m.ignores_weights(); },
+      [](M& m) { return m.tensors_apart(); },
+  };  // in the order of the properties
+  return kMeasure[static_cast<size_t>(property)](*this);
 }
 
 }  // namespace

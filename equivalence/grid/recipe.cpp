@@ -1,6 +1,7 @@
 #include "equivalence/grid/recipe.h"
 
 #include "training/from_outside.h"
+#include "training/rows.h"
 
 namespace isonorm::equivalence {
 
@@ -35,18 +36,7 @@ std::span<const Recipe> recipes() {
 
 std::string title_of(const Recipe& r) { return text(r.title, listed(*r.optimizer) ? "" : training::kFromOutside); }
 
-std::string recipe_names() {
-  std::string names;
-  for (const Recipe& r : recipes()) names += text(names.empty() ? "" : ", ", r.name);
-  return names;
-}
-
-const Recipe& recipe(std::string_view name) {
-  for (const Recipe& r : recipes())
-    if (name == r.name) return r;
-  check(false, "recipe: none is called '", name, "'; there are ", recipe_names());
-  return recipes()[0];
-}
+const Recipe& recipe(std::string_view name) { return training::row_named(recipes(), name, "recipe"); }
 
 training::TrainingOptions with_recipe(training::TrainingOptions o, const Recipe& r) {
   o.optimizer = r.optimizer;

@@ -29,7 +29,6 @@ std::string title_of(const Recipe& recipe);  // its title, and " (from outside)"
 std::span<const Recipe> recipes();
 // By name. Throws listing all.
 const Recipe& recipe(std::string_view name);
-std::string recipe_names();  // "sgd, momentum, ..."
 
 // `options` with the optimizer, the rate and the limits of the recipe.
 training::TrainingOptions with_recipe(training::TrainingOptions options, const Recipe& recipe);

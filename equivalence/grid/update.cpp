@@ -45,13 +45,11 @@ Track follow(const MakeUpdate& make, const std::vector<streams::NamedParameter>&
 
 History changed(const std::vector<streams::NamedParameter>& like, const History& history, const TensorFunction& weights,
                 const TensorFunction& gradients) {
-  History out = history;
-  for (size_t i = 0; i < like.size(); ++i) out.weights[i] = weights(history.weights[i], like[i]);
-  out.gradients = changed(like, history.gradients, gradients);
-  return out;
+  return {changed(like, Track{history.weights}, weights)[0], changed(like, history.gradients, gradients)};
 }
 
 Track changed(const std::vector<streams::NamedParameter>& like, const Track& track, const TensorFunction& weights) {
+  if (!weights) return track;
   Track out = track;
   for (std::vector<Tensor>& tensors : out)
     for (size_t i = 0; i < like.size(); ++i) tensors[i] = weights(tensors[i], like[i]);

@@ -32,8 +32,9 @@ using TensorFunction = std::function<Tensor(const Tensor& x, const streams::Name
 Track follow(const MakeUpdate& make, const std::vector<streams::NamedParameter>& like, const History& history,
              const TensorFunction& after = {});
 
+// No function leaves them as they are.
 History changed(const std::vector<streams::NamedParameter>& like, const History& history, const TensorFunction& weights,
-                const TensorFunction& gradients);
+                const TensorFunction& gradients = {});
 Track changed(const std::vector<streams::NamedParameter>& like, const Track& track, const TensorFunction& weights);
 
 // M x along dimension `dim` of x, M a matrix [outputs, size of dim].

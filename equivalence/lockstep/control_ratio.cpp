@@ -12,9 +12,6 @@ namespace {
 
 constexpr size_t kRuns = std::tuple_size_v<DrawnProof>;
 
-constexpr std::vector<double> Deviations::*kDeviations[] = {&Deviations::loss, &Deviations::gradient,
-                                                            &Deviations::weight};
-
 // What stays of `much` beyond `little`; infinite where either is NaN.
 double beyond(double much, double little) {
   const double rest = much - little;
@@ -39,8 +36,8 @@ double bound_factor(DType dtype) { return bound(1, dtype) - bound(0, dtype); }
 Needed needed(const Deviations& run, const Deviations& control, DType dtype) {
   const double floor = bound(0, dtype);
   Needed n;
-  for (auto q : kDeviations) {
-    const std::vector<double>&values = run.*q, &controls = control.*q;
+  for (const Quantity& q : kQuantities) {
+    const std::vector<double>&values = run.*q.path, &controls = control.*q.path;
     check(values.size() == controls.size(), "needed: a run of ", values.size(), " steps, controls of ",
           controls.size());
     for (size_t t = 0; t < values.size(); ++t) {

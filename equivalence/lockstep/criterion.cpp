@@ -13,15 +13,6 @@ namespace {
 constexpr double kControls = 30, kEps = 64;  // the bound: docs/equivalence.md has where they come from
 constexpr double kLeastDifference = 1e-5;    // of a negative control, in each quantity
 
-struct Quantity {
-  const char *name, *spoken;
-  std::vector<double> Deviations::*values;
-  double Magnitudes::*size;
-};
-constexpr Quantity kQuantities[] = {{"loss", "the loss", &Deviations::loss, &Magnitudes::loss},
-                                    {"gradient", "gradients", &Deviations::gradient, &Magnitudes::gradient},
-                                    {"weights", "weights", &Deviations::weight, &Magnitudes::weight}};
-
 double largest(const std::vector<double>& values) {
   double m = 0;
   for (double v : values) m = larger(m, v);
@@ -33,9 +24,9 @@ std::string unusable(const Deviations& run, const Deviations& control) {
   const size_t steps = run.loss.size();
   if (steps == 0) return "the run is empty";
   for (const Quantity& q : kQuantities) {
-    if ((run.*q.values).size() != steps) return text(q.name, " was not compared at every step");
-    if ((control.*q.values).size() != steps)
-      return text("the controls have ", (control.*q.values).size(), " steps, the run ", steps);
+    if ((run.*q.path).size() != steps) return text(q.name, " was not compared at every step");
+    if ((control.*q.path).size() != steps)
+      return text("the controls have ", (control.*q.path).size(), " steps, the run ", steps);
   }
   if (control.gradient.back() == 0 || control.weight.back() == 0) return "the controls never left the reference";
   return "";
@@ -59,7 +50,7 @@ std::pair<Verdict, std::string> compare(const RunResult& result, DType dtype) {
   std::string where;
   for (size_t t = 0; t < steps; ++t)
     for (const Quantity& q : kQuantities) {
-      const double d = (run.*q.values)[t], limit = bound((control.*q.values)[t], dtype);
+      const double d = (run.*q.path)[t], limit = bound((control.*q.path)[t], dtype);
       if (std::isnan(d) ? std::isfinite(limit) : d > limit && counts(limit, q))
         return {Verdict::different, text(q.name, " at step ", t + 1, ": ", scientific(d), ", the bound is ",
                                          scientific(limit), where_it_left(result.first_difference, t + 1, q.name))};
@@ -80,10 +71,10 @@ std::string shortfall(const Deviations& run, const Deviations& control, DType dt
   if (!(run.loss[0] <= start_tolerance(dtype)))
     return text("it did not start as the same function: loss deviates by ", scientific(run.loss[0]), " at step 1");
   for (const Quantity& q : kQuantities) {
-    const std::vector<double>& values = run.*q.values;
-    const bool crosses = q.values == &Deviations::loss;  // one number: it may pass the reference's at any step
+    const std::vector<double>& values = run.*q.path;
+    const bool crosses = q.path == &Deviations::loss;  // one number: it may pass the reference's at any step
     const double d = crosses ? largest(values) : values.back();
-    const double least = std::max(separation(dtype) * (control.*q.values).back(), kLeastDifference);
+    const double least = std::max(separation(dtype) * (control.*q.path).back(), kLeastDifference);
     if (!(d > least))
       return text(q.name, " deviates by ", scientific(d), crosses ? " at most" : " after the last step", ", at least ",
                   scientific(least), " expected");
@@ -99,13 +90,11 @@ std::string small_excess(const RunResult& run, DType dtype) {
 }
 
 bool equal_to_the_last_bit(const Deviations& run) {
-  return largest(run.loss) == 0 && largest(run.gradient) == 0 && largest(run.weight) == 0;
+  return std::ranges::all_of(kQuantities, [&](const Quantity& q) { return largest(run.*q.path) == 0; });
 }
 
 void fill_largest(RunResult& run) {
-  run.loss_deviation = largest(run.deviations.loss);
-  run.gradient_deviation = largest(run.deviations.gradient);
-  run.weight_deviation = largest(run.deviations.weight);
+  for (const Quantity& q : kQuantities) run.largest.*q.size = largest(run.deviations.*q.path);
 }
 
 }  // namespace
@@ -123,7 +112,7 @@ double bound(double control, DType dtype) { return kControls * control + kEps * 
 double share_of_bound(const Deviations& run, const Deviations& control, DType dtype) {
   double share = run.loss.empty() ? NAN : 0;
   for (const Quantity& q : kQuantities) {
-    const std::vector<double>&values = run.*q.values, &limits = control.*q.values;
+    const std::vector<double>&values = run.*q.path, &limits = control.*q.path;
     if (values.size() != run.loss.size() || limits.size() != run.loss.size()) return NAN;
     for (size_t t = 0; t < values.size(); ++t) share = larger(share, values[t] / bound(limits[t], dtype));
   }
@@ -134,7 +123,7 @@ Magnitudes reach(std::span<const RunResult> wrong) {
   Magnitudes least;
   for (const Quantity& q : kQuantities)
     for (const RunResult& run : wrong) {
-      const std::vector<double>& values = run.deviations.*q.values;
+      const std::vector<double>& values = run.deviations.*q.path;
       double most = 0;
       for (size_t t = 0; t < values.size() && t < kNegativeSteps && std::isfinite(values[t]); ++t)
         most = std::max(most, values[t]);
@@ -149,7 +138,7 @@ Horizon horizon(const Deviations& control, const Magnitudes& reach, DType dtype)
   for (const Quantity& q : kQuantities) h.limit.*q.size = std::min(reach.*q.size / 3, largest_bound(dtype));
   for (size_t t = 0; t < steps && h.ended_by.empty(); ++t) {
     for (const Quantity& q : kQuantities) {
-      const double c = (control.*q.values)[t];
+      const double c = (control.*q.path)[t];
       if (bound(c, dtype) < h.limit.*q.size) continue;
       h.ended_by = q.spoken;
       h.term = !std::isfinite(c)                 ? "the controls are not finite"
@@ -158,7 +147,7 @@ Horizon horizon(const Deviations& control, const Magnitudes& reach, DType dtype)
       break;
     }
     for (const Quantity& q : kQuantities)
-      if (t == 0 || h.ended_by.empty()) h.resolution.*q.size = bound((control.*q.values)[t], dtype);
+      if (t == 0 || h.ended_by.empty()) h.resolution.*q.size = bound((control.*q.path)[t], dtype);
     if (h.ended_by.empty()) h.steps = static_cast<int>(t) + 1;
   }
   return h;
@@ -192,10 +181,10 @@ Deviations running_maximum(std::span<const RunResult> controls) {
   Deviations result;
   if (controls.empty()) return result;
   for (const Quantity& q : kQuantities) {
-    std::vector<double>& out = result.*q.values;
-    out = controls[0].deviations.*q.values;
+    std::vector<double>& out = result.*q.path;
+    out = controls[0].deviations.*q.path;
     for (const RunResult& control : controls) {
-      const std::vector<double>& values = control.deviations.*q.values;
+      const std::vector<double>& values = control.deviations.*q.path;
       if (values.size() != out.size()) return {};
       for (size_t t = 0; t < out.size(); ++t) out[t] = larger(out[t], values[t]);
     }
@@ -236,9 +225,7 @@ Verdict judge(std::span<RunResult> runs, const Magnitudes& reach, DType dtype) {
 void conclude(ProofResult& proof) {
   for (RunResult& control : proof.controls) fill_largest(control);
   proof.control = running_maximum(proof.controls);
-  proof.control_loss = largest(proof.control.loss);
-  proof.control_gradient = largest(proof.control.gradient);
-  proof.control_weight = largest(proof.control.weight);
+  for (const Quantity& q : kQuantities) proof.largest_control.*q.size = largest(proof.control.*q.path);
   std::vector<RunResult> wrong;
   for (const RunResult& run : proof.runs)
     if (run.expected == Verdict::different) wrong.push_back(run);

@@ -20,8 +20,7 @@ void check_repeats(const training::TrainingOptions& o, const nn::Module& initial
   for (Trainee* trainee : {&once, &again}) trainee->start_from(initial), trainee->differentiate(batch);
   const double gradient = again.gradient_deviation(once);
   check(once.loss() == again.loss() || std::isnan(once.loss()),
-        "lockstep: the model does not repeat itself: from the same weights, on the same examples, "
-        "its loss is ",
+        "lockstep: the model does not repeat itself: from the same weights, on the same examples, its loss is ",
         once.loss(), " and then ", again.loss());
   check(!(gradient > 0),
         "lockstep: the model does not repeat itself: from the same weights, on the same examples, its gradients differ "
@@ -81,22 +80,18 @@ void Lockstep::step(const training::Examples& batch, double lr) {
     const std::vector<Pair> loss = {{"", from_vector(std::vector{training.loss()}, {}),
                                      from_vector(std::vector{reference.loss()}, {}), std::abs(reference.loss())}};
     const std::vector<Pair> gradients = training.gradient_pairs(reference), weights = training.weight_pairs(reference);
-    const struct {
-      const char* name;
-      const std::vector<Pair>& pairs;
-      std::vector<double>& out;
-    } quantities[] = {{"loss", loss, r.deviations.loss},
-                      {"gradient", gradients, r.deviations.gradient},
-                      {"weights", weights, r.deviations.weight}};
-    for (size_t q = 0; q < 3; ++q) {
-      const auto& [name, pairs, out] = quantities[q];
+    const std::vector<Pair>* compared[] = {&loss, &gradients, &weights};
+    for (size_t q = 0; q < std::size(kQuantities); ++q) {
+      const std::vector<Pair>& pairs = *compared[q];
+      std::vector<double>& out = r.deviations.*kQuantities[q].path;
       out.push_back(equivalence::deviation(pairs));
       double& most = m.control ? control_[q] : worst_;
       most = larger(most, out.back());
       if (m.control || r.first_difference) continue;
       const double limit = bound(control_[q], reference_dtype_);
       if (!(out.back() <= limit))
-        if (const auto place = furthest_off(pairs)) r.first_difference = {static_cast<int>(out.size()), name, *place};
+        if (const auto place = furthest_off(pairs))
+          r.first_difference = {static_cast<int>(out.size()), kQuantities[q].name, *place};
     }
   }
 }

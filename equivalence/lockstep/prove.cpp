@@ -1,16 +1,17 @@
 #include "equivalence/lockstep/prove.h"
 
-#include <chrono>
 #include <map>
 
 #include "core/random.h"
 #include "core/system/parallel.h"
+#include "core/system/stopwatch.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/lockstep/wrong_training.h"
 #include "optim/schedule.h"
 #include "streams/stream.h"
-#include "training/model_file.h"
+#include "training/fields.h"
+#include "training/from_outside.h"
 #include "training/records/held_out.h"
 #include "training/source.h"
 
@@ -19,6 +20,16 @@ namespace {
 
 using streams::Form;
 using streams::Stream;
+
+training::OptionList option_list(const ProofOptions& o) {
+  training::OptionList list = option_list(o.training);
+  std::erase_if(list, [](const auto& option) { return training::is_of_streams(option.first); });  // the forms say them
+  std::string forms;
+  for (const std::string& form : o.forms) forms += (forms.empty() ? "" : ",") + form;
+  list.insert(list.begin() + 1, {{"forms", forms}, {"controls", text(o.controls)}});
+  if (o.against) list.emplace_back("against", text(*o.against));
+  return list;
+}
 
 class Proof {
  public:
@@ -64,7 +75,7 @@ class Proof {
     if (!train(all, Phase::negative, kNegativeSteps, [&](int) { return o_.lr; })) return stop();
     for (RunResult& r : runs) r.control = running_maximum(controls);
     conclude(result_);
-    result_.seconds = seconds();
+    result_.seconds = watch_.seconds();
     return std::move(result_);
   }
 
@@ -106,17 +117,15 @@ class Proof {
   bool report(Phase phase, int step, int steps, double loss, double deviation, double control, double lr) {
     if (!progress_) return true;
     return progress_(
-        {phase, step, steps, loss, deviation, control, lr, seconds(), std::min(1.0, done_ / work_), result_});
+        {phase, step, steps, loss, deviation, control, lr, watch_.seconds(), std::min(1.0, done_ / work_), result_});
   }
 
   ProofResult stop() {
     result_.interrupted = true;
     conclude(result_);
-    result_.seconds = seconds();
+    result_.seconds = watch_.seconds();
     return std::move(result_);
   }
-
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
 
   const ProofOptions options_;
   const ProgressCallback& progress_;
@@ -125,10 +134,25 @@ class Proof {
   std::unique_ptr<nn::Module> initial_;
   ProofResult result_;
   double work_ = 1, done_ = 0;  // in training steps of one run
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const Stopwatch watch_;
 };
 
 }  // namespace
+
+training::Manifest manifest_of(const ProofOptions& options) {
+  training::Manifest m = manifest_of(options.training);
+  m.options = option_list(options);
+  training::TrainingOptions given = options.training, defaults = ProofOptions().training;
+  defaults.model = training::ModelOptions(given.model.row());
+  given.model.stream() = defaults.model.stream();
+  m.command = text("isonorm prove --model ", training::quoted(name_and_origin(given.model.row())),
+                   training::said(options_of(given), options_of(defaults)));
+  for (const auto& [name, value] : m.options)
+    if ((name == "forms" && options.forms != ProofOptions().forms) ||
+        (name == "controls" && options.controls != ProofOptions().controls) || name == "against")
+      m.command += text(" --", name, " ", value);
+  return m;
+}
 
 ProofResult prove(const ProofOptions& options, const ProgressCallback& progress) {
   const training::TrainingOptions& o = options.training;

@@ -1,5 +1,5 @@
-// What a proof found: per run the deviations from the reference at every step, and the verdicts drawn from them. Plain
-// data; criterion.h draws the verdicts, the room `text` and the command line show them.
+// What a proof is asked and what it found: per run the deviations from the reference at every step, and the verdicts
+// drawn from them. Plain data; criterion.h draws the verdicts, the room `text` and the command line show them.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,23 @@
 
 #include "equivalence/coordinates/pairs.h"
 #include "equivalence/coordinates/variant.h"
-#include "equivalence/lockstep/proof_options.h"
 #include "streams/stream.h"
 #include "training/records/manifest.h"
+#include "training/training_options.h"
 
 namespace isonorm::equivalence {
+
+// What a proof trains and holds against each other: every option of `isonorm prove`, with its default.
+struct ProofOptions {
+  training::TrainingOptions training;  // of the reference, which is always layer_norm, and of every other run
+  // Held against the reference; named as nn names them.
+  std::vector<std::string> forms = streams::names_of(streams::kCentredForms);
+  // Another device: layer_norm is trained there, too, and held against the reference as a form is.
+  std::optional<Device> against = {};
+  int controls = 4;  // runs of the reference with every weight moved by one ulp
+};
+// Of a training with these options, and forms and controls among them.
+training::Manifest manifest_of(const ProofOptions& options);
 
 // undecided: nothing was seen either way, since rounding alone explains as much as a wrong training would show.
 enum class Verdict { same, different, undecided };
@@ -36,6 +48,15 @@ struct Deviations {
 struct Magnitudes {
   double loss = 0, gradient = 0, weight = 0;
 };
+
+struct Quantity {
+  const char *name, *spoken;
+  std::vector<double> Deviations::*path;
+  double Magnitudes::*size;
+};
+inline constexpr Quantity kQuantities[] = {{"loss", "the loss", &Deviations::loss, &Magnitudes::loss},
+                                           {"gradient", "gradients", &Deviations::gradient, &Magnitudes::gradient},
+                                           {"weights", "weights", &Deviations::weight, &Magnitudes::weight}};
 
 // How far a comparison can tell a right training from a wrong one.
 struct Horizon {
@@ -66,11 +87,11 @@ struct RunResult {
   bool as_expected = false;  // observed == expected; where that is `different`, by the margin of criterion.h
   std::string reason;  // one sentence: the first step and quantity that decided, or by how much the bound was kept
 
-  double loss_deviation = 0, gradient_deviation = 0, weight_deviation = 0;  // largest over the run
-  Deviations deviations;                                                    // empty for the reference itself
-  Deviations control;  // D_c(t): largest deviation up to step t of any control that ran the same steps
-  Magnitudes reach;    // of wrong trainings of the same model (criterion.h)
-  Horizon horizon;     // what follows for this run
+  Magnitudes largest;     // deviations over the run
+  Deviations deviations;  // empty for the reference itself
+  Deviations control;     // D_c(t): largest deviation up to step t of any control that ran the same steps
+  Magnitudes reach;       // of wrong trainings of the same model (criterion.h)
+  Horizon horizon;        // what follows for this run
 
   std::optional<Difference> first_difference;  // as the lockstep met it, beyond bound(D_c(t))
 
@@ -110,8 +131,8 @@ struct ProofResult {
   std::vector<RunResult> runs;      // the forms, then the two negative controls: what is judged
   Deviations control;               // D_c(t) over `controls`
   Horizon horizon;                  // of `runs` but the negative controls
-  double control_loss = 0, control_gradient = 0, control_weight = 0;  // its last entries
-  int64_t test_count = 0;  // test images, or characters of held-out text (0: no test pass)
+  Magnitudes largest_control;       // its last entries
+  int64_t test_count = 0;           // test images, or characters of held-out text (0: no test pass)
   double seconds = 0;
 
   bool equivalent() const { return verdict == Verdict::same; }

@@ -1,12 +1,11 @@
 #include "equivalence/probes/architecture.h"
 
-#include <bit>
-
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "core/random.h"
 #include "streams/parametrize.h"
 #include "training/from_outside.h"
+#include "training/rows.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -48,19 +47,8 @@ constexpr Architecture kArchitectures[] = {
 constexpr double kRawMean = 0.15;
 
 const char* activation_text(nn::Activation a) {
-  switch (a) {
-    case A::gelu:
-      return "GELU";
-    case A::gelu_tanh:
-      return "GELU (tanh)";
-    case A::relu:
-      return "ReLU";
-    case A::silu:
-      return "SiLU";
-    case A::swiglu:
-      return "SwiGLU";
-  }
-  return "?";
+  constexpr const char* names[] = {"GELU", "GELU (tanh)", "ReLU", "SiLU", "SwiGLU"};
+  return names[static_cast<size_t>(a)];
 }
 
 const char* output_text(const Architecture& a) {
@@ -68,22 +56,12 @@ const char* output_text(const Architecture& a) {
   return a.other_output ? "mean pooling" : "class token";
 }
 
-const char* width_text(int64_t width) {
-  return width % 2 != 0 ? "odd" : std::has_single_bit(static_cast<uint64_t>(width)) ? "power of two" : "even";
-}
-
 }  // namespace
 
 std::span<const Architecture> architectures() { return kArchitectures; }
 
 const Architecture& architecture(std::string_view name) {
-  std::string names;
-  for (const Architecture& a : kArchitectures) {
-    if (name == a.name) return a;
-    names += text(names.empty() ? "" : ", ", a.name);
-  }
-  check(false, "architecture: none is called '", name, "'; there are ", names);
-  return kArchitectures[0];
+  return training::row_named(kArchitectures, name, "architecture");
 }
 
 bool from_outside(const Architecture& a) {
@@ -91,24 +69,6 @@ bool from_outside(const Architecture& a) {
 }
 
 std::string name_of(const Architecture& a) { return text(a.name, from_outside(a) ? training::kFromOutside : ""); }
-
-std::vector<Feature> features(const Architecture& a) {
-  return {{"model", a.model->title},
-          {"width", width_text(a.width)},
-          {"heads", a.heads == 1 ? "one" : "several"},
-          {"activation", activation_text(a.activation)},
-          {"positions", name_of(a.positions)},
-          {text("output of a ", a.model->title), output_text(a)},
-          {"norms", a.affine ? "affine" : "plain"}};
-}
-
-int distance(const Architecture& a, const Architecture& b) {
-  int differ = 0;
-  const std::vector<Feature> of_a = features(a), of_b = features(b);
-  for (const Feature& f : of_a)
-    for (const Feature& g : of_b) differ += f.respect == g.respect && f.value != g.value;
-  return differ;
-}
 
 std::string description(const Architecture& a) {
   const auto own = [](const char* what, const auto& row) {

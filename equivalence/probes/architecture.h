@@ -45,16 +45,6 @@ bool from_outside(const Architecture& a);
 // "gpt2", "mine (from outside)".
 std::string name_of(const Architecture& a);
 
-// What an architecture is in one respect: {"width", "odd"}. The output of a ViT has nothing to do with that of a GPT:
-// they are two respects, and each model has one of them.
-struct Feature {
-  std::string respect, value;
-  bool operator==(const Feature&) const = default;
-};
-std::vector<Feature> features(const Architecture& a);
-// In how many respects that both have the two differ.
-int distance(const Architecture& a, const Architecture& b);
-
 // "width 24, 3 heads, SwiGLU, rotary, tied, plain, no biases".
 std::string description(const Architecture& a);
 

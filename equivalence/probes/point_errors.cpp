@@ -175,14 +175,12 @@ void measure_kept(PointErrors& errors, const DrawnPoint& drawn, const training::
   Point reference(drawn.exact(), Form::layer_norm);
   reference.differentiate_at(drawn.raw(), batch);
   const SaveActivations in_bf16(DType::bf16);
-  const auto measure = [&](Form form, Maps maps, bool reversed = false) {
+  const auto measure = [&](Form form, Maps maps) {
     Point point(o, form, maps);
-    point.differentiate_at(drawn.raw(), batch, reversed);
+    point.differentiate_at(drawn.raw(), batch, form == Form::layer_norm);
     return point.gradient_deviation(reference) / epsilon(DType::bf16);
   };
-  errors.kept_own.push_back(measure(Form::layer_norm, Maps::by_the_stream, true));
-  for (size_t f = 0; f < std::size(kCertifiedForms); ++f)
-    errors.kept_forms[f].push_back(measure(kCertifiedForms[f], Maps::by_the_stream));
+  for (size_t f = 0; f < kPointFormCount; ++f) errors.kept[f].push_back(measure(kPointForms[f], Maps::by_the_stream));
   if (errors.has_plain()) errors.kept_plain.push_back(measure(Form::rms_norm, Maps::once));
 }
 
@@ -199,19 +197,19 @@ PointErrors point_errors(const Architecture& a, DType dtype, Looked looked, int 
     reference.differentiate_at(drawn.raw(), drawn.batch());
     const FormErrors of_reference = predicted(drawn, Form::layer_norm, reference, looked);
     const auto expected = [&](const FormErrors& e) { return dtype == DType::f64 ? with_those_of(e, of_reference) : e; };
-    const auto measure = [&](Form form, Maps maps, bool reversed = false) {
+    const auto measure = [&](Form form, Maps maps) {
       Point point(o, form, maps);
-      point.differentiate_at(drawn.raw(), drawn.batch(), reversed);
+      point.differentiate_at(drawn.raw(), drawn.batch(), form == Form::layer_norm);
       return pairs(point, reference, looked);
     };
-    append(errors.own, measure(Form::layer_norm, Maps::by_the_stream, true), expected(of_reference), dtype);
     if (dtype == DType::f32 && looked == Looked::gradients) measure_kept(errors, drawn, o, k);
-    for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
-      const Form form = kCertifiedForms[f];
-      const FormErrors mine = expected(predicted(drawn, form, reference, looked));
+    for (size_t f = 0; f < kPointFormCount; ++f) {
+      const Form form = kPointForms[f];
+      const bool own = form == Form::layer_norm;
+      const FormErrors mine = expected(own ? of_reference : predicted(drawn, form, reference, looked));
       append(errors.forms[f], measure(form, Maps::by_the_stream), mine, dtype);
       if (form == Form::rms_norm && errors.has_plain()) append(errors.plain, measure(form, Maps::once), mine, dtype);
-      if (dtype == DType::bf16 && !a.affine)
+      if (dtype == DType::bf16 && !a.affine && !own)
         errors.rounded[f].push_back(deviation(measure(form, Maps::once_in_the_dtype)) / epsilon(dtype));
     }
     if (go_on && !go_on()) break;

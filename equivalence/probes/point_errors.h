@@ -7,8 +7,10 @@
 
 namespace isonorm::equivalence {
 
-// The forms that are certified, in the order of the arrays below.
-inline constexpr const auto& kCertifiedForms = streams::kCentredForms;
+// The forms that are looked at, in the order of the arrays below: Pre-LN itself, then those that are certified.
+inline constexpr const auto& kPointForms = streams::kLayerNormForms;
+inline constexpr size_t kPointFormCount = std::size(kPointForms);
+static_assert(kPointForms[0] == streams::Form::layer_norm);
 
 // What is looked at: gradients, |g - g_ref| of every parameter relative to the largest entry of the tensor (of all
 // tensors for the biases of keys); or logits, |y - y_ref| relative to the largest.
@@ -30,15 +32,15 @@ struct PointErrors {
   Architecture architecture;
   DType dtype;
   Looked looked = Looked::gradients;
-  int redrawn = 0;                                               // points that were drawn anew, at a kink of a ReLU
-  FormErrors own = {};                                           // Pre-LN in this dtype, summed in another order
-  FormErrors forms[std::size(kCertifiedForms)] = {};             // raw weights, mapped in the forward
-  FormErrors plain = {};                                         // RMSNorm on weights recentred once: where has_plain()
-  std::vector<double> rounded[std::size(kCertifiedForms)] = {};  // bf16: the largest of the forms with maps computed in
-                                                                 // bf16; none where norms have gains
+  int redrawn = 0;                         // points that were drawn anew, at a kink of a ReLU
+  FormErrors forms[kPointFormCount] = {};  // Pre-LN summed in another order; of the others raw weights, mapped in the
+                                           // forward
+  FormErrors plain = {};                   // RMSNorm on weights recentred once: where has_plain()
+  std::vector<double> rounded[kPointFormCount] = {};  // bf16: the largest of the forms with maps computed in bf16; none
+                                                      // of Pre-LN, or where norms have gains
 
   // f32, of gradients: the largest errors, in eps of bf16, where activations wait for the backward in bf16.
-  std::vector<double> kept_own = {}, kept_forms[std::size(kCertifiedForms)] = {}, kept_plain = {};
+  std::vector<double> kept[kPointFormCount] = {}, kept_plain = {};
 
   bool has_plain() const { return looked == Looked::gradients && !(architecture.tied() && architecture.affine); }
 };

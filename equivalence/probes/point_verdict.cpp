@@ -23,13 +23,6 @@ std::vector<double> ratios(const std::vector<double>& errors, const std::vector<
   return out;
 }
 
-// Keeps the largest of the tensors; NaN stays.
-void keep(double& most, std::string& of, double value, const std::string& name) {
-  if (larger(most, value) == most && !std::isnan(value)) return;
-  most = value;
-  of = name;
-}
-
 bool finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
@@ -57,14 +50,14 @@ std::string unusable(const FormErrors& errors, int points, bool may_be_equal) {
 std::string kept_too_far(const PointErrors& e, int points) {
   if (e.dtype != DType::f32 || e.looked != Looked::gradients) return "";
   const size_t count = static_cast<size_t>(points);
-  if (e.kept_own.size() != count || !finite(e.kept_own) || !(median(e.kept_own) > 0))
-    return "Pre-LN itself was not compared";
-  for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
-    const std::vector<double>& mine = e.kept_forms[f];
-    const char* form = name_of(kCertifiedForms[f]);
+  const std::vector<double>& own = e.kept[0];
+  if (own.size() != count || !finite(own) || !(median(own) > 0)) return "Pre-LN itself was not compared";
+  for (size_t f = 1; f < kPointFormCount; ++f) {
+    const std::vector<double>& mine = e.kept[f];
+    const char* form = name_of_form(f);
     if (mine.size() != count || !finite(mine)) return text(form, " was not compared at ", points, " points");
     if (!(median(mine) > 0)) return text(form, " is equal to the last bit: it was compared with itself");
-    const std::vector<double> times = ratios(mine, e.kept_own);
+    const std::vector<double> times = ratios(mine, own);
     const double middle = median(times), largest = *std::max_element(times.begin(), times.end());
     if (!(middle <= kMedianLimit && largest <= kLargestLimit))
       return text(form,
@@ -79,14 +72,14 @@ PointVerdict judge(const FormErrors& errors, int points, DType dtype, bool may_b
   PointVerdict v;
   v.reason = unusable(errors, points, may_be_equal);
   if (!v.reason.empty()) {
-    v.median = v.largest = v.scale = NAN;
+    v.median.value = v.largest.value = v.scale.value = NAN;
     return v;
   }
   v.least_seen = INFINITY;
   for (const TensorErrors& t : errors) {
     const std::vector<double> of_entries = ratios(t.error, t.predicted);
-    keep(v.median, v.median_of, median(of_entries), t.name);
-    keep(v.largest, v.largest_of, *std::max_element(of_entries.begin(), of_entries.end()), t.name);
+    v.median.take(median(of_entries), t.name);
+    v.largest.take(*std::max_element(of_entries.begin(), of_entries.end()), t.name);
     const double typical = median(t.scale_predicted);
     if (typical == 0) continue;  // of key biases: the reference is 0
     double mean = 0, seen = 0;
@@ -95,20 +88,20 @@ PointVerdict judge(const FormErrors& errors, int points, DType dtype, bool may_b
       mean += t.scale[k] / predicted / points;
       seen += 1 / predicted / points;
     }
-    keep(v.scale, v.scale_of, std::abs(mean), t.name);
+    v.scale.take(std::abs(mean), t.name);
     // The mean of a factor's share of the predictions reaches twice the limit: whatever sign the errors have.
     const double factor = 2 * kScaleLimit * epsilon(dtype) / seen;
     v.least_seen = std::min(v.least_seen, factor);
     v.always_seen = std::max(v.always_seen, factor);
   }
-  const auto say = [&](const char* what, double value, double limit, const std::string& of) {
-    if (!(value <= limit) && v.reason.empty())
+  const auto say = [&](const char* what, const Extreme& e, double limit) {
+    if (!(e.value <= limit) && v.reason.empty())
       v.reason =
-          text(of, ": ", what, printed(" %.3g", value), " times what rounding does, at most ", limit, " expected");
+          text(e.of, ": ", what, printed(" %.3g", e.value), " times what rounding does, at most ", limit, " expected");
   };
-  say("the median error is", v.median, kMedianLimit, v.median_of);
-  say("the largest error is", v.largest, kLargestLimit, v.largest_of);
-  say("the mean error of its scale is", v.scale, kScaleLimit, v.scale_of);
+  say("the median error is", v.median, kMedianLimit);
+  say("the largest error is", v.largest, kLargestLimit);
+  say("the mean error of its scale is", v.scale, kScaleLimit);
   return v;
 }
 
@@ -117,20 +110,18 @@ ArchitectureVerdict judge(const PointErrors& e, int points) {
   const auto refuse = [&](const char* what, const std::string& why) {
     if (v.reason.empty() && !why.empty()) v.reason = text(what, ": ", why);
   };
-  v.own = judge(e.own, points, e.dtype, e.looked == Looked::logits);
-  refuse("Pre-LN itself", v.own.reason);
-  for (size_t f = 0; f < std::size(kCertifiedForms); ++f) {
-    v.forms[f] = judge(e.forms[f], points, e.dtype);
-    refuse(name_of(kCertifiedForms[f]), v.forms[f].reason);
+  for (size_t f = 0; f < kPointFormCount; ++f) {
+    v.forms[f] = judge(e.forms[f], points, e.dtype, f == 0 && e.looked == Looked::logits);
+    refuse(name_of_form(f), v.forms[f].reason);
   }
   refuse("activations kept in bf16", kept_too_far(e, points));
   if (!e.has_plain()) return v;
   v.plain = judge(e.plain, points, e.dtype);
-  if (!(v.plain.median > kMedianLimit))
-    refuse("plain RMSNorm", std::isnan(v.plain.median)
+  if (!(v.plain.median.value > kMedianLimit))
+    refuse("plain RMSNorm", std::isnan(v.plain.median.value)
                                 ? v.plain.reason
                                 : printed("the median error is %.3g times what rounding does, more than %.3g expected",
-                                          v.plain.median, kMedianLimit));
+                                          v.plain.median.value, kMedianLimit));
   return v;
 }
 
@@ -142,12 +133,6 @@ std::vector<double> largest_errors(const FormErrors& errors) {
       largest[k] = larger(largest[k], t.error[k]);
     }
   return largest;
-}
-
-double geometric_mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (double v : values) sum += std::log(v);
-  return std::exp(sum / static_cast<double>(values.size()));
 }
 
 }  // namespace isonorm::equivalence

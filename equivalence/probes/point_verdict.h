@@ -2,6 +2,8 @@
 // what rounding is predicted to do there.
 #pragma once
 
+#include <cmath>
+
 #include "equivalence/probes/point_errors.h"
 
 namespace isonorm::equivalence {
@@ -17,12 +19,22 @@ namespace isonorm::equivalence {
 // prediction leaves out what exp, erf, tanh and the order of sums cost.
 inline constexpr double kMedianLimit = 3, kLargestLimit = 26, kScaleLimit = 2;
 
+// The largest of what was taken in, and whose it is. NaN, once met, stays.
+struct Extreme {
+  double value = 0;
+  std::string of = {};
+
+  void take(double v, const std::string& whose) {
+    if (!std::isnan(value) && larger(value, v) != value) value = v, of = whose;
+  }
+};
+
 struct PointVerdict {
-  double median = 0, largest = 0, scale = 0;    // of the tensors where it is largest
-  std::string median_of, largest_of, scale_of;  // their names
-  double least_seen = 0, always_seen = 0;       // a factor 1 + x of one tensor's gradient is refused from these x on:
-                                                // for the tensor where it shows most, and for every tensor
-  std::string reason;                           // why it is refused; empty where it is not
+  Extreme median, largest, scale;  // over the tensors
+  double least_seen = 0,
+         always_seen = 0;  // a factor 1 + x of one tensor's gradient is refused from these x on: for the
+                           // tensor where it shows most, and for every tensor
+  std::string reason;      // why it is refused; empty where it is not
   bool within() const { return reason.empty(); }
 };
 
@@ -35,7 +47,7 @@ PointVerdict judge(const FormErrors& errors, int points, DType dtype, bool may_b
 // limits, and plain RMSNorm, whose gradient is another one, is not within that of the median. Of width 2 Pre-LN in
 // reverse order may be equal: sums of two commute.
 struct ArchitectureVerdict {
-  PointVerdict own, forms[3], plain;
+  PointVerdict forms[kPointFormCount], plain;
   std::string reason;  // why it is refused; empty where it is not
   bool as_expected() const { return reason.empty(); }
 };
@@ -44,7 +56,7 @@ ArchitectureVerdict judge(const PointErrors& errors, int points);
 // The largest error of any tensor at each point.
 std::vector<double> largest_errors(const FormErrors& errors);
 
-// exp of the mean of logarithms: what a few points with a much larger error do not dominate. NaN of nothing.
-double geometric_mean(const std::vector<double>& values);
+// "Pre-LN itself", "crms_norm".
+inline const char* name_of_form(size_t f) { return f == 0 ? "Pre-LN itself" : name_of(kPointForms[f]); }
 
 }  // namespace isonorm::equivalence

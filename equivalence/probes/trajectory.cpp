@@ -25,16 +25,26 @@ Magnitudes train_wrong(const training::TrainingOptions& o, const nn::Module& ini
 
 double power(const Horizon& h, const Deviations& control, DType dtype) {
   double least = control.loss.empty() ? 0 : INFINITY;
-  const auto take = [&](double limit, const std::vector<double>& reached) {
-    if (!reached.empty()) least = std::min(least, limit / bound(reached.back(), dtype));
-  };
-  take(h.limit.loss, control.loss);
-  take(h.limit.gradient, control.gradient);
-  take(h.limit.weight, control.weight);
+  for (const Quantity& q : kQuantities)
+    if (!(control.*q.path).empty()) least = std::min(least, h.limit.*q.size / bound((control.*q.path).back(), dtype));
   return least;
 }
 
+constexpr Regime kRegimes[] = {
+    {"dropout 0.2", "gpt2", [](training::TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }},
+    {"stochastic depth 0.3", "vit1",
+     [](training::TrainingOptions& o) { o.model.transformer().branch.stochastic_depth = 0.3; }},
+    {"layer scale 0.5", "vit6", [](training::TrainingOptions& o) { o.model.transformer().branch.layer_scale = 0.5; }},
+    {"decay of matrices alone, 0.1", "gpt7",
+     [](training::TrainingOptions& o) { o.decay_matrices_only = true, o.weight_decay = 0.1; }},
+    {"batches in two parts", "gpt8", [](training::TrainingOptions& o) { o.accumulate = 2; }},
+    {"average of the weights, 0.9", "vit4", [](training::TrainingOptions& o) { o.ema = 0.9; }},
+    {"forms resumed after step 10", "gpt10", [](training::TrainingOptions& o) { o.resume_at = 10; }},
+};
+
 }  // namespace
+
+std::span<const Regime> regimes() { return kRegimes; }
 
 Trajectory train_architecture(const Architecture& a, DType dtype, int steps, int controls, uint64_t seed,
                               const Continue& go_on, const Regime* regime) {

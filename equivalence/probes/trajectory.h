@@ -1,17 +1,28 @@
 // One line of the certificate: an architecture trained in one dtype, Pre-LN beside its controls and the three forms.
 #pragma once
 
+#include <span>
+
 #include "equivalence/lockstep/lockstep.h"
 #include "equivalence/probes/architecture.h"
-#include "equivalence/probes/regime.h"
 
 namespace isonorm::equivalence {
+
+// What a training has beside its architecture and optimizer.
+struct Regime {
+  const char* name;          // "dropout"
+  const char* architecture;  // that it is trained on, by name
+  void (*change)(training::TrainingOptions& options);
+};
+
+// Dropout, stochastic depth, layer scale, decay of matrices alone, accumulation, an average, a run that is resumed.
+std::span<const Regime> regimes();
 
 struct Trajectory {
   Architecture architecture;
   DType dtype;
   int steps = 0;
-  const char* regime = "";               // what the training has beside these (regime.h)
+  const char* regime = "";               // what the training has beside these (Regime)
   std::vector<RunResult> controls = {};  // Pre-LN moved by one ulp
   std::vector<RunResult> runs = {};      // rms_norm, crms_norm, crms_isometric, judged
   Magnitudes reach = {};                 // of the wrong trainings of this architecture

@@ -18,8 +18,8 @@ reports::TextTable parameter_table(const AuditResult& r) {
       .heading = "Directions without gradient",
       .columns = {"parameter", "shape", "numbers", "invisible", "directions", "share", "gradient there", "bound"},
       .caption =
-          "Share: directions without gradient of all numbers. Gradient there: its part in those "
-          "directions relative to its size, in f64. Bound: what rounding explains of it."};
+          "Share: directions without gradient of all numbers. Gradient there: its part in those directions relative to "
+          "its size, in f64. Bound: what rounding explains of it."};
   for (const AuditResult::Row& row : r.rows) {
     t.rows.push_back({{row.name}, {text(row.shape)}, reports::count_cell(row.numbers), {row.invisible}});
     if (row.directions > 0) {
@@ -61,8 +61,7 @@ reports::TextTable error_table(const AuditResult& r) {
 std::string advice(const AuditResult& r) {
   return text(
       "RMSNorm hands a mean of the stream on to its readers A as A 1. Readers with zero row sums (A P, the same "
-      "function in exact arithmetic: StreamOptions::centre_readers) bring the error of the drift measured "
-      "here from ",
+      "function in exact arithmetic: StreamOptions::centre_readers) bring the error of the drift measured here from ",
       scientific(r.shift_error), " to ", scientific(r.shift_error_centred),
       ". The whole model in bf16, with the rounding of everything else, is off by ", scientific(r.bf16_error),
       " without them and by ", scientific(r.bf16_error_centred), " with them.");

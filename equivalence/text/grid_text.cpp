@@ -47,10 +47,9 @@ reports::TextTable cells_table(const TableResult& r) {
                           {cell.because},
                           {name_of(cell.observed), tone_of(cell.outcome)}});
     const bool trained = cell.observed != Expectation::undefined;
-    for (const auto& [deviation, control] : {std::pair{cell.loss, cell.control_loss},
-                                             {cell.gradient, cell.control_gradient},
-                                             {cell.weight, cell.control_weight}})
-      table.rows.back().push_back(trained ? reports::beside_cell(deviation, control) : reports::TextCell{});
+    for (const Quantity& q : kQuantities)
+      table.rows.back().push_back(trained ? reports::beside_cell(cell.deviation.*q.size, cell.control.*q.size)
+                                          : reports::TextCell{});
     table.rows.back().push_back({cell.reason});
   }
   return table;
@@ -95,8 +94,8 @@ std::pair<std::string, std::string> conclusion(const TableResult& r) {
   for (const Cell& cell : r.cells) {
     if (!cell.as_expected() && cell.outcome == r.outcome && wrong++ == 0) first = &cell;
     if (cell.observed == Expectation::undefined) ++undefined;
-    if (cell.observed == Expectation::same) ++same, largest = larger(largest, cell.loss);
-    if (cell.observed == Expectation::different) ++different, smallest = std::min(smallest, cell.loss);
+    if (cell.observed == Expectation::same) ++same, largest = larger(largest, cell.deviation.loss);
+    if (cell.observed == Expectation::different) ++different, smallest = std::min(smallest, cell.deviation.loss);
   }
   if (first)
     return {verdict_name(r, first),
@@ -120,7 +119,7 @@ std::string title_of(const TableOptions& o) {
 std::string cell_text(const Cell& cell) {
   if (cell.observed == Expectation::undefined) return "n/a";
   const char* sign = cell.observed == Expectation::same ? "= " : cell.observed == Expectation::different ? "! " : "? ";
-  return text(sign, short_number(cell.loss), cell.outcome == Outcome::contradicts ? " ??" : "");
+  return text(sign, short_number(cell.deviation.loss), cell.outcome == Outcome::contradicts ? " ??" : "");
 }
 
 reports::TextTable predicates_table(const std::vector<Recipe>& columns, const std::vector<Predicates>& predicates) {
@@ -147,11 +146,11 @@ reports::TextTable grid_table(const TableResult& r) {
       .heading = title_of(r.options),
       .columns = {""},
       .caption =
-          "Largest relative deviation of the loss from Pre-LN's over all steps. =: loss, gradients and weights "
-          "stay within 30 times what one-ulp controls reach, plus 64 eps, at every step and for every seed. !: "
-          "they do not. ?: rounding alone explains as much as a wrong training would show, or too little was "
-          "seen. n/a: raw weights would be needed and are not there, or the architecture has no such model. A "
-          "cell that ends with ?? contradicts what is expected, which follows from what updates depend on."};
+          "Largest relative deviation of the loss from Pre-LN's over all steps. =: loss, gradients and weights stay "
+          "within 30 times what one-ulp controls reach, plus 64 eps, at every step and for every seed. !: they do not. "
+          "?: rounding alone explains as much as a wrong training would show, or too little was seen. n/a: raw weights "
+          "would be needed and are not there, or the architecture has no such model. A cell that ends with ?? "
+          "contradicts what is expected, which follows from what updates depend on."};
   for (const Recipe& c : r.options.columns) table.columns.push_back(title_of(c));
   for (size_t row = 0; row < r.options.rows.size(); ++row) {
     table.rows.push_back({{text(r.options.rows[row].alias, " ", r.options.rows[row].name)}});
@@ -179,10 +178,9 @@ reports::TextTable variants_table(const TableResult& r) {
 
 reports::Document document_of(std::span<const TableResult> results) {
   const TableResult* worst = &results[0];
-  reports::Document d{.title = "When are two trainings the same training?",
-                      .about =
-                          "Ways to store and update a Transformer's weights, each trained beside Pre-LN with "
-                          "every optimizer."};
+  reports::Document d{
+      .title = "When are two trainings the same training?",
+      .about = "Ways to store and update a Transformer's weights, each trained beside Pre-LN with every optimizer."};
   double seconds = 0;
   for (const TableResult& r : results) {
     if (r.outcome > worst->outcome) worst = &r;

@@ -6,6 +6,7 @@
 #include "core/printed.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/text/proof_figures.h"
+#include "io/json_text.h"
 #include "training/from_outside.h"
 #include "training/model_row.h"
 
@@ -31,24 +32,18 @@ reports::TextTable runs_table(const ProofResult& proof) {
       .heading = "Runs",
       .columns = {"run", "parameters", "loss\n/ control", "gradient\n/ control", "weights\n/ control", "test\naccuracy",
                   "predicts\notherwise", "expected", "observed"},
-      .caption =
-          "Largest relative deviation over the run, beside it the largest of any control over the "
-          "same steps."};
+      .caption = "Largest relative deviation over the run, beside it the largest of any control over the same steps."};
   if (proof.test_count > 0)
-    table.caption += text(" Tested on ", proof.test_count, " ", name_of(proof.options.training.model.row().input),
-                          " that the training never saw; the last of these columns counts predictions that are not "
-                          "those of layer_norm.");
+    table.caption += text(
+        " Tested on ", proof.test_count, " ", name_of(proof.options.training.model.row().input),
+        " that the training never saw; the last of these columns counts predictions that are not those of layer_norm.");
   Kind last = Kind::reference;
   const auto add = [&](const RunResult& run, Kind kind) {
     if (kind != last) table.rows.emplace_back();
     last = kind;
     std::vector<reports::TextCell> row = {{run_name(run)}, reports::count_cell(run.parameters)};
-    for (const auto& [deviation, control] : {std::pair{run.loss_deviation, &run.control.loss},
-                                             {run.gradient_deviation, &run.control.gradient},
-                                             {run.weight_deviation, &run.control.weight}})
-      row.push_back(kind == Kind::reference                     ? reports::TextCell{}
-                    : kind == Kind::control || control->empty() ? reports::number_cell(deviation)
-                                                                : reports::beside_cell(deviation, control->back()));
+    for (const reports::TextCell& cell : deviation_cells(run))
+      row.push_back(kind == Kind::reference ? reports::TextCell{} : cell);
     row.push_back(run.accuracy ? reports::TextCell{printed("%.2f %%", 100 * *run.accuracy), {}, run.accuracy}
                                : reports::TextCell{});
     row.push_back(run.differing_predictions && kind != Kind::reference ? reports::count_cell(*run.differing_predictions)
@@ -154,10 +149,30 @@ void add_horizon(std::vector<reports::Named>& values, const Horizon& h) {
                                {"resolution of weights", h.resolution.weight}});
 }
 
+// Loss and deviations of one run at `step` (from 1); null where it has not got there.
+json step_json(const RunResult& run, size_t step) {
+  const auto at = [step](const std::vector<double>& v) { return step <= v.size() ? json(v[step - 1]) : json(nullptr); };
+  return {{"run", run_name(run)},
+          {"loss", at(run.losses)},
+          {"loss_deviation", at(run.deviations.loss)},
+          {"gradient_deviation", at(run.deviations.gradient)},
+          {"weight_deviation", at(run.deviations.weight)}};
+}
+
 }  // namespace
 
 reports::Tone tone_of(Verdict v) {
   return v == Verdict::same ? reports::Tone::good : v == Verdict::different ? reports::Tone::bad : reports::Tone::plain;
+}
+
+std::vector<reports::TextCell> deviation_cells(const RunResult& run) {
+  std::vector<reports::TextCell> cells;
+  for (const Quantity& q : kQuantities) {
+    const std::vector<double>& control = run.control.*q.path;
+    cells.push_back(control.empty() ? reports::number_cell(run.largest.*q.size)
+                                    : reports::beside_cell(run.largest.*q.size, control.back()));
+  }
+  return cells;
 }
 
 std::string run_name(const RunResult& run) {
@@ -187,6 +202,27 @@ reports::Document document_of(const ProofResult& proof) {
       .environment = environment_of(proof.manifest, proof.seconds)};
   add_horizon(d.details, proof.horizon);
   return d;
+}
+
+std::string log_step(const StepInfo& info) {
+  const bool negative = info.phase == Phase::negative;
+  json runs = json::array();
+  if (!negative)
+    for (const RunResult& run : info.so_far.controls) runs.push_back(step_json(run, info.step));
+  for (const RunResult& run : info.so_far.runs)
+    if (negative == (run.expected == Verdict::different)) runs.push_back(step_json(run, info.step));
+  return dump({{"phase", name_of(info.phase)},
+               {"step", info.step},
+               {"lr", info.lr},
+               {"loss", info.loss},
+               {"seconds", info.seconds},
+               {"runs", runs}}) +
+         "\n";
+}
+
+std::string log_verdict(const ProofResult& proof) {
+  const reports::Document d = document_of(proof);
+  return dump({{"verdict", d.verdict}, {"sentence", closing(d)}, {"seconds", proof.seconds}}) + "\n";
 }
 
 }  // namespace isonorm::equivalence

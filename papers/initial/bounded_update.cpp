@@ -49,7 +49,7 @@ ExperimentResult bounded_update(const ExperimentOptions& o) {
   for (const NetKind& kind : kinds) {
     Curve c{kind.name, kind.css, {}};
     for (double depth : kDepths) {
-      if (o.progress && !o.progress(text(kind.name, ", depth ", depth))) return r.interrupted = true, r;
+      o.tell(text(kind.name, ", depth ", depth));
       double mean = 0;
       for (int i = 0; i < kSeeds; ++i) {
         o.go_on();

@@ -15,36 +15,7 @@ constexpr int kSeeds = 8;
 const std::vector<double> kDepths = {2, 4, 8, 16, 32, 64};
 constexpr size_t kFrom = 2;  // of these the first whose slope counts
 
-// The geometric mean over the seeds of f(net, depth), a net at a time, for each depth (single nets of Post-LN are far
-// from the others); empty where it was stopped.
-template <class F> std::vector<double> by_depth(const ExperimentOptions& o, const NetKind& kind, F&& f) {
-  std::vector<double> means;
-  for (double depth : kDepths) {
-    if (o.progress && !o.progress(text(kind.name, ", depth ", depth))) return {};
-    double mean = 0;
-    for (int i = 0; i < kSeeds; ++i) {
-      o.go_on();
-      const uint64_t seed = o.seed * 100 + static_cast<uint64_t>(i);
-      DeepNet net(kind.connection, static_cast<int64_t>(depth), seed, kind.norm);
-      net.loss_and_gradients(NetBatch(seed));
-      mean += std::log(f(net, static_cast<int64_t>(depth))) / kSeeds;
-    }
-    means.push_back(std::exp(mean));
-  }
-  return means;
-}
-
 std::string fixed(double x) { return printed("%.2f", x); }
-
-// The kinds' curves; fewer where it was stopped.
-template <class F> std::vector<Curve> curves_of(const ExperimentOptions& o, std::span<const NetKind> kinds, F&& norm) {
-  std::vector<Curve> curves;
-  for (const NetKind& kind : kinds) {
-    curves.push_back({kind.name, kind.css, by_depth(o, kind, norm)});
-    if (curves.back().values.empty()) return {};
-  }
-  return curves;
-}
 
 std::string net_of(int64_t width) {
   return text("Norm of the gradient of an MLP's second weight at the initial weights, geometric mean over ", kSeeds,
@@ -55,18 +26,30 @@ std::string net_of(int64_t width) {
 constexpr int64_t kProfileDepths[] = {12, 16, 24};
 constexpr size_t kShown = 1;  // of them, whose profile is shown
 
-// The norm of each block's gradient, geometric mean over the seeds.
+// The norm of each block's gradient, geometric mean over the seeds (single nets of Post-LN are far from the others).
 std::vector<double> profile_of(const ExperimentOptions& o, const NetKind& kind, int64_t depth, int64_t width) {
+  o.tell(text(kind.name, ", depth ", depth));
   std::vector<double> norms(static_cast<size_t>(depth));
   for (int i = 0; i < kSeeds; ++i) {
     o.go_on();
-    const uint64_t mine = o.seed * 100 + static_cast<uint64_t>(i);
-    DeepNet net(kind.connection, depth, mine, kind.norm, width);
-    net.loss_and_gradients(NetBatch(mine, width));
+    const uint64_t seed = o.seed * 100 + static_cast<uint64_t>(i);
+    DeepNet net(kind.connection, depth, seed, kind.norm, width);
+    net.loss_and_gradients(NetBatch(seed, width));
     for (int64_t b = 0; b < depth; ++b) norms[static_cast<size_t>(b)] += std::log(net.gradient_norm(b)) / kSeeds;
   }
   for (double& v : norms) v = std::exp(v);
   return norms;
+}
+
+// A curve of each kind over kDepths: what `of` says of a profile.
+template <class F> std::vector<Curve> by_depth(const ExperimentOptions& o, std::span<const NetKind> kinds, F&& of) {
+  std::vector<Curve> curves;
+  for (const NetKind& kind : kinds) {
+    curves.push_back({kind.name, kind.css, {}});
+    for (double depth : kDepths)
+      curves.back().values.push_back(of(profile_of(o, kind, static_cast<int64_t>(depth), kNetWidth)));
+  }
+  return curves;
 }
 
 // Standard deviation over mean.
@@ -86,9 +69,7 @@ ExperimentResult last_gradient(const ExperimentOptions& o) {
                            {"pre_ln, uncentred_rms_norm", "crms", nn::kPreLn, NormKind::rms}};
   constexpr double kFlat = 0.2, kRoot = 0.12;
   ExperimentResult r;
-  const auto curves =
-      curves_of(o, kinds, [](const DeepNet& net, int64_t depth) { return net.gradient_norm(depth - 1); });
-  if (curves.empty()) return r.interrupted = true, r;
+  const auto curves = by_depth(o, kinds, [](const std::vector<double>& norms) { return norms.back(); });
   std::vector<double> slopes;
   for (const Curve& c : curves) slopes.push_back(log_slope(kDepths, c.values, kFrom));
   r.confirmed = std::abs(slopes[0]) < kFlat && std::abs(slopes[1] + 0.5) < kRoot && std::abs(slopes[2] + 0.5) < kRoot;
@@ -108,8 +89,7 @@ ExperimentResult first_gradient(const ExperimentOptions& o) {
                            {"pre_ln", "rms", nn::kPreLn},
                            {"residual", "crms", nn::kResiDual}};
   ExperimentResult r;
-  const auto curves = curves_of(o, kinds, [](const DeepNet& net, int64_t) { return net.gradient_norm(0); });
-  if (curves.empty()) return r.interrupted = true, r;
+  const auto curves = by_depth(o, kinds, [](const std::vector<double>& norms) { return norms.front(); });
   double above = INFINITY;
   for (size_t i = 0; i < kDepths.size(); ++i) above = std::min(above, curves[3].values[i] / curves[2].values[i]);
   const double post = log_slope(kDepths, curves[0].values, 0), deep = log_slope(kDepths, curves[1].values, 0);
@@ -143,7 +123,6 @@ ExperimentResult gradient_profile(const ExperimentOptions& o) {
   for (const NetKind& kind : kinds) {
     spreads.push_back({kind.name, kind.css, {}});
     for (size_t i = 0; i < std::size(kProfileDepths); ++i) {
-      if (o.progress && !o.progress(text(kind.name, ", depth ", kProfileDepths[i]))) return r.interrupted = true, r;
       const std::vector<double> profile = profile_of(o, kind, kProfileDepths[i], width);
       spreads.back().values.push_back(deviation(profile));
       if (i == kShown) curves.push_back({kind.name, kind.css, profile});

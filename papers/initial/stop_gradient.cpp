@@ -56,7 +56,7 @@ Seen look(const nn::Arrangement& connection, uint64_t seed) {
 
 ExperimentResult stop_gradient(const ExperimentOptions& o) {
   ExperimentResult r;
-  if (o.progress && !o.progress("three networks")) return r.interrupted = true, r;
+  o.tell("three networks");
   const uint64_t seed = o.seed * 100;
   const Seen plain = look(nn::kPreLn, seed), with = look(nn::kPreGpas, seed), without = look(kScaled, seed);
   const double predicted = std::pow(1 - kFactor, -(2.0 * kDepth - 1)), ratio = with.first / without.first;
@@ -73,15 +73,13 @@ ExperimentResult stop_gradient(const ExperimentOptions& o) {
   reports::TextTable table{
       .heading = "Scaled streams, with and without a stop-gradient",
       .columns = {"", "mean square of the stream", "gradient of the first block", "logits, squared"},
-      .caption =
-          "Behind the last of 32 blocks; gradient of the first MLP's second weight; at the "
-          "initial weights."};
+      .caption = "Behind the last of 32 blocks; gradient of the first MLP's second weight; at the initial weights."};
   for (const auto& [name, seen] :
        {std::pair{"pre_ln", plain}, {"pre_gpas, silu(gate) = 0.05", with}, {"the same without stop-gradient", without}})
     table.rows.push_back({{name},
-                          {printed("%.3f", seen.stream), reports::Tone::plain, seen.stream},
-                          {printed("%.3f", seen.first), reports::Tone::plain, seen.first},
-                          {printed("%.3f", seen.logits), reports::Tone::plain, seen.logits}});
+                          reports::printed_cell("%.3f", seen.stream),
+                          reports::printed_cell("%.3f", seen.first),
+                          reports::printed_cell("%.3f", seen.logits)});
   r.tables = {table};
   const std::vector<double> at = {1, 2};
   r.figures = {curve_figure("gradient", "The first block's gradient: with the stop-gradient (1) and without (2)",

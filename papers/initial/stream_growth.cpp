@@ -49,7 +49,7 @@ ExperimentResult stream_growth(const ExperimentOptions& o) {
   ExperimentResult r;
   std::vector<Curve> curves;
   for (const NetKind& kind : kinds) {
-    if (o.progress && !o.progress(kind.name)) return r.interrupted = true, r;
+    o.tell(kind.name);
     curves.push_back({kind.name, kind.css, behind_blocks(o, kind, mean_square)});
   }
   const auto &post = curves[0].values, &pre = curves[1].values, &scaled = curves[2].values;
@@ -83,21 +83,19 @@ ExperimentResult collapse(const ExperimentOptions& o) {
   ExperimentResult r;
   std::vector<Curve> curves;
   for (const NetKind& kind : kinds) {
-    if (o.progress && !o.progress(kind.name)) return r.interrupted = true, r;
+    o.tell(kind.name);
     curves.push_back({kind.name, kind.css, behind_blocks(o, kind, change_of_norm)});
   }
   const double slope = log_slope(kBlocks, curves[1].values, 2);
   const double least = *std::min_element(curves[0].values.begin(), curves[0].values.end());
   r.confirmed = slope < -0.35 && slope > -0.75 && least > 0.5;
   r.measured = text(
-      "From block 4 to 32 of Pre-LN, what LayerNorm makes of the stream changes by the block's number to the "
-      "power of ",
+      "From block 4 to 32 of Pre-LN, what LayerNorm makes of the stream changes by the block's number to the power of ",
       fixed(slope), "; in Post-LN every block changes it by ", fixed(least), " at least.");
   r.refuted = "a power of Pre-LN outside of -0.75 to -0.35, or a block of Post-LN that changes it by less than 0.5";
   const char* caption =
       "|LN(x_l) - LN(x_(l-1))| / sqrt(d) of a row, x_l being the stream behind block l, at the initial weights of 32 "
-      "blocks, "
-      "mean over rows and 16 seeds.";
+      "blocks, mean over rows and 16 seeds.";
   r.tables = {curve_table("What a block changes", caption, "block", kBlocks, curves)};
   r.figures = {curve_figure("block", "What a block changes", caption, "block", kBlocks, curves)};
   return r;

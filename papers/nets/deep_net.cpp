@@ -97,13 +97,19 @@ double log_slope(const std::vector<double>& x, const std::vector<double>& y, siz
   return xy / xx;
 }
 
+std::vector<double> every(int64_t by, int64_t last) {
+  std::vector<double> steps;
+  for (int64_t step = by; step <= last; step += by) steps.push_back(static_cast<double>(step));
+  return steps;
+}
+
 reports::TextTable curve_table(const std::string& heading, const std::string& caption, const char* axis,
                                const std::vector<double>& at, const std::vector<Curve>& curves) {
   reports::TextTable table{.heading = heading, .columns = {""}, .caption = caption};
   for (double x : at) table.columns.push_back(text(axis, " ", x));
   for (const Curve& c : curves) {
     table.rows.push_back({{c.name}});
-    for (double y : c.values) table.rows.back().push_back({printed("%.3g", y), reports::Tone::plain, y});
+    for (double y : c.values) table.rows.back().push_back(reports::printed_cell("%.3g", y));
   }
   return table;
 }
@@ -114,16 +120,12 @@ reports::Figure curve_figure(const char* name, const std::string& heading, const
       .title = heading, .log_scale = true, .steps = static_cast<int>(at.size()), .axis = axis, .width = 660};
   for (double x : at) chart.ticks.push_back(text(x));
   double low = INFINITY, high = 0;
-  reports::Panel panel;
-  for (const Curve& c : curves) {
+  for (const Curve& c : curves)
     for (double y : c.values) low = std::min(low, y), high = std::max(high, y);
-    chart.lines.push_back({c.name, c.css, c.values});
-    panel.legend.push_back({c.css, c.name});
-  }
+  chart.lines = curves;
   chart.low = std::pow(10, std::floor(std::log10(low))), chart.high = std::pow(10, std::ceil(std::log10(high)));
   if (!(chart.low < chart.high)) chart.high = 10 * chart.low;
-  panel.drawing = std::move(chart);
-  return {.name = name, .heading = heading, .panels = {std::move(panel)}, .caption = caption};
+  return {.name = name, .heading = heading, .panels = {reports::panel_of(std::move(chart))}, .caption = caption};
 }
 
 }  // namespace isonorm::papers

@@ -50,11 +50,10 @@ struct NetKind {
   NormKind norm = NormKind::layer;
 };
 
-// A row of numbers, each of a depth or of a block.
-struct Curve {
-  const char *name, *css;
-  std::vector<double> values;
-};
+using Curve = reports::ChartLine;  // a number for each depth, block or step
+
+// The steps `by`, 2 `by`, ... up to `last`.
+std::vector<double> every(int64_t by, int64_t last);
 
 // The least squares slope of log y over log x, of those from index `from` on. Throws where two are not left.
 double log_slope(const std::vector<double>& x, const std::vector<double>& y, size_t from);

@@ -1,8 +1,13 @@
 #include "papers/timing/turns.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+
+#include "core/error.h"
+#include "core/printed.h"
+#include "core/system/blas_info.h"
+#include "core/system/parallel.h"
+#include "core/system/stopwatch.h"
 
 namespace isonorm::papers {
 
@@ -24,16 +29,23 @@ Median median_of(std::vector<double> v) {
   return {v[outside - 1], middle, v[n - outside]};
 }
 
+reports::TextCell ratio_cell(const Median& m, int digits) {
+  return {printed("%.*f (%.*f to %.*f)", digits, m.median, digits, m.low, digits, m.high), {}, m.median};
+}
+
+std::string machine_text() {
+  const BlasInfo blas = blas_info();
+  return text(num_threads(), " threads, ", blas.version, " ", blas.core);
+}
+
 Turns in_turns(std::span<const std::function<double()>> works, const TurnsOptions& o) {
-  using Clock = std::chrono::steady_clock;
   const size_t count = works.size();
   for (const auto& work : works) work();
   std::vector<std::vector<double>> ratios(count);
   std::vector<double> first, seconds(count);
-  const auto begin = Clock::now();
+  const Stopwatch watch;
   Turns t;
-  while (t.rounds < o.fewest ||
-         (t.rounds < o.most && std::chrono::duration<double>(Clock::now() - begin).count() < o.seconds)) {
+  while (t.rounds < o.fewest || (t.rounds < o.most && watch.seconds() < o.seconds)) {
     for (size_t i = 0; i < count; ++i) {
       const size_t turn = (i + static_cast<size_t>(t.rounds)) % count;
       seconds[turn] = works[turn]();
@@ -48,9 +60,9 @@ Turns in_turns(std::span<const std::function<double()>> works, const TurnsOption
 }
 
 void TimedSteps::add(const std::function<double()>& step) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   losses.push_back(step());
-  seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  seconds.push_back(watch.seconds());
 }
 
 std::vector<double> TimedSteps::means(size_t of) const {

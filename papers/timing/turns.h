@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "reports/text_table.h"
+
 namespace isonorm::papers {
 
 // A median, and where the median of what the values were drawn from lies: outside of [low, high] with a probability of
@@ -16,6 +18,12 @@ struct Median {
 };
 // Of one value at least; of an even number the mean of the middle two.
 Median median_of(std::vector<double> values);
+
+// "1.02 (0.98 to 1.05)", with so many digits.
+reports::TextCell ratio_cell(const Median& ratio, int digits);
+
+// "8 threads, OpenBLAS 0.3.21 Haswell": what times are of.
+std::string machine_text();
 
 struct TurnsOptions {
   double seconds = 1;           // rounds begin until so much is used up,

@@ -52,7 +52,7 @@ TEST_CASE("the CPU's training is the device's, by the criterion of a proof") {
   const RunResult& there = p.runs.at(1);
   CHECK(run_name(there) == "layer_norm on cuda:0");
   CHECK(there.observed == Verdict::same);
-  CHECK(there.gradient_deviation > 0);  // sums have another order there
+  CHECK(there.largest.gradient > 0);  // sums have another order there
   CHECK(there.horizon.steps == 20);
   CHECK_THAT(closing(document_of(p)), Contains("layer_norm on cuda:0"));
   CHECK_THAT(p.manifest.command, Contains("--against cuda:0"));
@@ -73,7 +73,7 @@ TEST_CASE("two devices of one kind train to the same bits, which is no compariso
   o.training.device = kCuda, o.against = kCuda1, o.forms.clear();
   const ProofResult p = prove(o);
   CHECK(p.equivalent());
-  CHECK(p.runs.at(0).gradient_deviation == 0);
+  CHECK(p.runs.at(0).largest.gradient == 0);
 }
 
 TEST_CASE("cells of the grid come out on a device as theory says") {
@@ -109,7 +109,7 @@ TEST_CASE("a certificate is drawn up on a device") {
     const Trajectory &a = there.trajectories[i], &b = here.trajectories[i];
     INFO(a.architecture.name << " in " << name_of(a.dtype));
     CHECK(a.verdict == b.verdict);
-    CHECK(a.runs[0].gradient_deviation != b.runs[0].gradient_deviation);  // of another machine's sums
+    CHECK(a.runs[0].largest.gradient != b.runs[0].largest.gradient);  // of another machine's sums
   }
   CHECK(there.negatives[0].as_expected);
   CHECK(there.negatives[0].excess != here.negatives[0].excess);

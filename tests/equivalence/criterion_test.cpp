@@ -44,7 +44,7 @@ TEST_CASE("criterion: the synthetic proof holds") {
   CHECK(proof.equivalent());
   for (int i = 0; i < 5; ++i) CHECK(proof.runs[i].observed == (i < 3 ? Verdict::same : Verdict::different));
   CHECK(proof.runs[3].control.loss.size() == kNegativeSteps);
-  CHECK(proof.control_weight == proof.control.weight.back());
+  CHECK(proof.largest_control.weight == proof.control.weight.back());
 }
 
 TEST_CASE("criterion: the bound is 30 D_c + 64 eps at every step, for every quantity") {
@@ -80,7 +80,7 @@ TEST_CASE("criterion: NaN is never the same in a run, and ends the horizon in it
       RunResult run = form_run();
       (run.deviations.*series)[t] = kNan;
       CHECK(verdict(run) == Verdict::different);
-      if (series == &Deviations::loss) CHECK(std::isnan(run.loss_deviation));
+      if (series == &Deviations::loss) CHECK(std::isnan(run.largest.loss));
 
       ProofResult proof = synthetic_proof(50);
       (proof.controls[2].deviations.*series)[t] = kNan;
@@ -256,7 +256,7 @@ TEST_CASE("criterion: what counts against a proof makes it different, what only 
   ProofResult proof = synthetic_proof(50);
   CHECK(proof.verdict == Verdict::same);
   CHECK(proof.horizon.steps == 50);
-  CHECK(proof.horizon.resolution.weight == bound(proof.control_weight, DType::f64));
+  CHECK(proof.horizon.resolution.weight == bound(proof.largest_control.weight, DType::f64));
   for (RunResult& r : proof.runs)
     if (r.expected == Verdict::different) r.deviations.loss.assign(20, 2e-14);  // the floor alone is 1.4e-14
   CHECK(concluded(proof) == Verdict::undecided);

@@ -1,7 +1,7 @@
 // The logs of proofs and trainings, read back by a parser.
 #include <nlohmann/json.hpp>
 
-#include "equivalence/text/proof_log.h"
+#include "equivalence/text/proof_text.h"
 #include "tests/equivalence/room.h"
 #include "tests/equivalence/synthetic.h"
 #include "training/records/training_log.h"

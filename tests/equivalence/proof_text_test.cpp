@@ -42,8 +42,8 @@ TEST_CASE("proof: one row per run, reference and controls first, a gap between t
   CHECK(rows[1].empty());
   CHECK(rows[2][0].text == "layer_norm + 1 ulp (seed 1)");
   CHECK(rows[2][8].text.empty());
-  CHECK(*rows[7][4].value == proof.runs[0].weight_deviation);
-  CHECK(*rows[7][4].beside == proof.control_weight);
+  CHECK(*rows[7][4].value == proof.runs[0].largest.weight);
+  CHECK(*rows[7][4].beside == proof.largest_control.weight);
   CHECK(rows[7][8].tone == Tone::good);
   CHECK(rows[11][0].text == "rms_norm projected_once");
   CHECK(rows[11][7].text == "different");
@@ -89,10 +89,10 @@ TEST_CASE("proof: the sentence gives the figures, or the run that failed and why
   CHECK_THAT(
       sentence(proof),
       StartsWith("Equivalent: after 200 steps on the same batches rms_norm, crms_norm and crms_isometric have") &&
-          Contains(isonorm::scientific(proof.control_weight)) &&
+          Contains(isonorm::scientific(proof.largest_control.weight)) &&
           Contains("the 2 negative controls came out different. Horizon: 200 of 200 steps; up to there a "
                    "difference of " +
-                   isonorm::scientific(bound(proof.control_loss, isonorm::DType::f64)) + " in the loss"));
+                   isonorm::scientific(bound(proof.largest_control.loss, isonorm::DType::f64)) + " in the loss"));
   proof.runs[1].deviations.gradient[6] = 1e-3;
   conclude(proof);
   CHECK_THAT(sentence(proof), StartsWith("Not equivalent: crms_norm was expected to come out same and came out "

@@ -187,7 +187,8 @@ TEST_CASE("a proof is undecided where a wrong training shows no more than roundi
        {Case{8, 0, 19, Verdict::undecided}, {1e-3, 0, 0, Verdict::undecided}, {0.05, 60, 60, Verdict::same}}) {
     o.lr = c.lr;
     const ProofResult r = prove({.training = o});
-    INFO(c.lr << ": " << r.horizon.steps << " of 60, controls " << r.control_weight << ", " << r.horizon.limit.loss);
+    INFO(c.lr << ": " << r.horizon.steps << " of 60, controls " << r.largest_control.weight << ", "
+              << r.horizon.limit.loss);
     CHECK(r.verdict == c.verdict);
     CHECK(r.horizon.steps >= c.least);
     CHECK(r.horizon.steps <= c.most);

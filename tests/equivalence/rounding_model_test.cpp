@@ -82,15 +82,15 @@ TEST_CASE("a gradient in bf16, f32 or f64 that is off by a small factor, or not 
     REQUIRE(judge(right, 20).as_expected());
     int writers = 0;  // whose gradients plain RMSNorm does not recentre: one of them is enough
     for (size_t t = 0; t < right.plain.size(); ++t) {
-      if (right.plain[t].error == right.forms[0][t].error || right.plain[t].error[0] < 10 * right.forms[0][t].error[0])
+      if (right.plain[t].error == right.forms[1][t].error || right.plain[t].error[0] < 10 * right.forms[1][t].error[0])
         continue;
       PointErrors wrong = right;
-      wrong.forms[0][t] = right.plain[t];
+      wrong.forms[1][t] = right.plain[t];
       CHECK_FALSE(judge(wrong, 20).as_expected());
       ++writers;
     }
     CHECK(writers > 0);
-    for (size_t f = 0; f < 3; ++f)
+    for (size_t f = 1; f < kPointFormCount; ++f)
       for (size_t t = 0; t < right.forms[f].size(); ++t) {
         PointErrors wrong = right;
         for (double& s : wrong.forms[f][t].scale) s += factor / epsilon(dtype);

@@ -57,7 +57,7 @@ TEST_CASE("G9: affine norms, a tied head and a ViT come out as theory says") {
 TEST_CASE("a cell keeps the seed that speaks most against what was expected") {
   const auto run = [](double weight, Verdict observed, bool as_expected) {
     RunResult r = record(variant("b"));
-    r.weight_deviation = weight, r.observed = observed, r.as_expected = as_expected;
+    r.largest.weight = weight, r.observed = observed, r.as_expected = as_expected;
     r.reason = text("off by ", weight);
     return r;
   };
@@ -68,13 +68,13 @@ TEST_CASE("a cell keeps the seed that speaks most against what was expected") {
   take_seed(same, run(1e-14, Verdict::same, true), false);
   CHECK(same.outcome == Outcome::contradicts);
   CHECK(same.observed == Expectation::different);
-  CHECK(same.weight == 1e-3);
+  CHECK(same.deviation.weight == 1e-3);
   CHECK(same.reason == "off by 0.001");
   Cell different{.variant = variant("a2"), .recipe = recipe("sgd"), .expected = Expectation::different, .observed = {}};
   for (const double weight : {0.5, 0.25, 1.0})
     take_seed(different, run(weight, Verdict::different, true), weight == 0.5);
   CHECK(different.as_expected());
-  CHECK(different.weight == 0.25);
+  CHECK(different.deviation.weight == 0.25);
 }
 
 TEST_CASE("a seed that is undecided, not a number, zero or infinite") {
@@ -110,11 +110,11 @@ TEST_CASE("a seed that is undecided, not a number, zero or infinite") {
   for (const double forged : {NAN, INFINITY}) {
     const Cell one = cell(same, {fits, run("b", Verdict::same, forged), fits});
     CHECK(one.outcome == Outcome::contradicts);
-    CHECK_FALSE(one.loss <= 1);
+    CHECK_FALSE(one.deviation.loss <= 1);
   }
   const Cell nan = cell(different, {off, run("a2", Verdict::different, NAN), off});
   CHECK(nan.outcome == Outcome::undecided);
-  CHECK(std::isnan(nan.weight));
+  CHECK(std::isnan(nan.deviation.weight));
   CHECK(cell(same, {fits, run("b", Verdict::same, 0)}).outcome == Outcome::undecided);  // with itself
   // as expected, and not by the margin: 1e-7 leaves the bound and stays below the least difference
   const Cell little = cell(different, {off, run("a2", Verdict::different, 1e-7), off});
@@ -165,7 +165,7 @@ TEST_CASE("a contradiction between what was derived and what was trained is repo
   for (Cell& cell : r.cells) {  // the expectations flipped
     RunResult run = record(cell.variant);
     run.observed = cell.observed == Expectation::same ? Verdict::same : Verdict::different;
-    run.loss_deviation = cell.loss;
+    run.largest.loss = cell.deviation.loss;
     cell.expected = cell.expected == Expectation::same ? Expectation::different : Expectation::same;
     take_seed(cell, run, true);
     r.outcome = cell.outcome;
@@ -187,7 +187,7 @@ TEST_CASE("cells do not depend on the order of rows and columns, and none may be
   const TableResult turned = table(o);
   for (size_t row = 0; row < 3; ++row)
     for (size_t c = 0; c < 2; ++c) {
-      CHECK(turned.cell(row, c).loss == r.cell(2 - row, 1 - c).loss);
+      CHECK(turned.cell(row, c).deviation.loss == r.cell(2 - row, 1 - c).deviation.loss);
       CHECK(turned.cell(row, c).expected == r.cell(2 - row, 1 - c).expected);
     }
   o.columns = {recipe("sgd"), recipe("adam"), recipe("sgd")};

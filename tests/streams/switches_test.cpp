@@ -95,11 +95,11 @@ void lockstep(const Switch& s, bool adam) {
     run.reach = reached;
     judge(run, DType::f64);
     INFO(s.name << (adam ? ", Adam, " : ", SGD, ") << run.form << ": loss deviates by " << run.deviations.loss[0]
-                << " at step 0 and " << run.loss_deviation << " at most; " << run.reason);
+                << " at step 0 and " << run.largest.loss << " at most; " << run.reason);
     CHECK(run.observed == run.expected);
     if (run.expected == Verdict::same) CHECK(run.as_expected);
     CHECK(run.deviations.loss[0] >= s.first);
-    CHECK(run.loss_deviation >= s.largest);
+    CHECK(run.largest.loss >= s.largest);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 
@@ -34,21 +33,13 @@ std::string cpu_name() {
   return "unknown";
 }
 
-// `value` as a T, where all of it is one.
-template <class T> std::optional<T> whole(const std::string& value) {
-  T number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size()) return {};
-  return number;
-}
-
 // A number or a boolean where the option's text is one that a program reads without loss.
 reports::Value option_value(const std::string& name, const std::string& value) {
   if (names_a_file(name)) return value;
   if (value == "true" || value == "false") return value == "true";
-  if (const auto number = whole<int64_t>(value)) return *number;
+  if (int64_t number = 0; read_number(value, number)) return number;
   const bool digits = value.find_first_not_of("0123456789") == value.npos;  // a seed above 2^63
-  if (const auto number = whole<double>(value); number && !digits && std::isfinite(*number)) return *number;
+  if (double number = 0; !digits && read_number(value, number) && std::isfinite(number)) return number;
   return value;
 }
 

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "reports/page.h"
 #include "training/from_outside.h"
 
 namespace isonorm::training {
@@ -60,17 +59,14 @@ reports::Figure loss_figure(const TrainingCourse& course) {
   const std::vector<double> losses = per_step(course, [](const TrainingStep& s) { return s.loss; });
   const size_t window = std::max<size_t>(1, losses.size() / 100);
   reports::Chart chart{.title = "Training loss per step", .width = 990, .height = 360};
-  std::vector<reports::LegendItem> legend;
-  const auto add = [&](const std::string& name, const std::string& css, std::vector<double> values) {
-    chart.lines.push_back({name, css, std::move(values)});
-    legend.push_back({css, name});
-  };
-  if (window > 1) add("training loss", "raw", losses);
-  add(window > 1 ? text("its mean over ", window, " steps") : "training loss", "other", running_mean(losses, window));
+  if (window > 1) chart.lines.push_back({"training loss", "raw", losses});
+  chart.lines.push_back(
+      {window > 1 ? text("its mean over ", window, " steps") : "training loss", "other", running_mean(losses, window)});
   if (course.evaluations.size() > 1)
-    add("test loss", "bound", between(course.evaluations, [](const Evaluation& e) { return e.loss; }));
+    chart.lines.push_back(
+        {"test loss", "bound", between(course.evaluations, [](const Evaluation& e) { return e.loss; })});
   fit_axis(chart);
-  return {.name = "loss", .heading = "Loss", .legend = legend, .panels = {{.drawing = chart}}};
+  return {.name = "loss", .heading = "Loss", .panels = {panel_of(std::move(chart))}};
 }
 
 // Learning rate, gradient norm and accuracy, as far as there is one.
@@ -110,11 +106,11 @@ reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
   if (input != Input::images) table.columns.push_back("perplexity");
   for (const Evaluation& e : course.evaluations) {
     table.rows.push_back({reports::count_cell(e.step),
-                          {printed("%.4f", e.loss), {}, e.loss},
+                          reports::printed_cell("%.4f", e.loss),
                           {printed("%.2f %%", 100 * e.accuracy()), {}, e.accuracy()},
                           reports::count_cell(e.right),
                           reports::count_cell(e.predictions)});
-    if (input != Input::images) table.rows.back().push_back({printed("%.3f", std::exp(e.loss)), {}, std::exp(e.loss)});
+    if (input != Input::images) table.rows.back().push_back(reports::printed_cell("%.3f", std::exp(e.loss)));
   }
   return table;
 }
