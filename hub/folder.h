@@ -1,8 +1,9 @@
-// Internal: a folder as the Hugging Face hub has it: config.json, weights in one safetensors file or in shards with an index,
-// and files of the tokenizer beside them.
+// Internal: a folder as the Hugging Face hub has it: config.json, weights in one file or in shards with an index, as
+// safetensors or else as pytorch_model.bin (io/torch_file.h), and files of the tokenizer beside them.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace isonorm::hub {
 struct Folder {
   std::string path;
   Config config;
-  LazyState state;                             // F16 is read as f32, which holds it exactly
+  LazyState state;                             // F16 is read as f32, which holds it exactly (io/half.h)
+  std::set<std::string> half;                  // that were F16
   std::map<std::string, std::string> foreign;  // dtypes of tensors that are held as bytes (io::TensorEntry)
 
   std::vector<std::string> names() const;
@@ -32,6 +34,10 @@ struct Converted {
   std::string form, fold;          // of --to and --fold
   std::vector<std::string> norms;  // that have the form's kind now
 };
+
+// Throws (io, or invalid where something is at `path` already) what write_folder would throw, as far as it can be known
+// before.
+void rehearse_folder(const std::string& path, const Folder& source);
 
 // Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
 // more, index, config.json with "tie_word_embeddings" false and "isonorm", which says form, fold, norms; all other files of

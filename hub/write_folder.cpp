@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <random>
+#include <set>
 
 #include "core/error.h"
 #include "core/printed.h"
 #include "hub/folder.h"
+#include "io/half.h"
 #include "io/replacement.h"
 
 namespace isonorm::hub {
@@ -48,17 +50,21 @@ void write_weights(const std::string& folder, const Converted& c, int64_t most) 
   write_text(folder + '/' + kWeights + ".index.json", dump(index, 2) + '\n');
 }
 
+// As config.json has it; null of a tensor of other numbers.
+const char* type_of(const io::TensorEntry& e) {
+  if (e.foreign == io::kHalf) return "float16";
+  if (!e.foreign.empty() || !is_floating(e.dtype)) return nullptr;
+  return e.dtype == DType::f32 ? "float32" : e.dtype == DType::f64 ? "float64" : "bfloat16";
+}
+
 std::string config_of(const Folder& source, const Converted& c) {
   json config = source.config.values();
   config["tie_word_embeddings"] = false;
-  const std::pair<DType, const char*> names[] = {
-      {DType::f32, "float32"}, {DType::f64, "float64"}, {DType::bf16, "bfloat16"}};
-  const auto all = [&](DType dtype) {
-    return std::ranges::all_of(c.entries, [&](const auto& e) { return e.dtype == dtype || !is_floating(e.dtype); });
-  };
+  std::set<std::string> types;
+  for (const io::TensorEntry& e : c.entries)
+    if (const char* type = type_of(e)) types.insert(type);
   for (const char* key : {"dtype", "torch_dtype"})
-    for (const auto& [dtype, name] : names)
-      if (config.contains(key) && all(dtype)) config[key] = name;
+    if (config.contains(key) && types.size() == 1) config[key] = *types.begin();
   config["isonorm"] = {{"form", c.form}, {"fold", c.fold}, {"norms", c.norms}};
   return dump(config, 2) + '\n';
 }
@@ -69,6 +75,17 @@ bool is_weights(const fs::path& file) {
   return std::ranges::any_of(std::initializer_list<const char*>{".safetensors", ".bin", ".h5", ".msgpack", ".pt",
                                                                 ".pth", ".onnx", ".gguf", ".index.json"},
                              [&](const char* end) { return name.ends_with(end); });
+}
+
+// What is copied as it is.
+std::vector<fs::path> companions(const Folder& source) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  const fs::directory_iterator all(source.path, error);
+  check_io(!error, source.path, ": ", error.message());
+  for (const fs::directory_entry& e : all)
+    if (e.is_regular_file() && !is_weights(e.path()) && e.path().filename() != "config.json") files.push_back(e.path());
+  return files;
 }
 
 // A folder beside another one, under a name that nobody has; removed where it did not become that.
@@ -89,15 +106,20 @@ struct Unfinished {
 
 }  // namespace
 
+void rehearse_folder(const std::string& path, const Folder& source) {
+  check(!path.empty() && !file_exists(path), path, ": it is there already; expected the name of a new folder");
+  const fs::path parent = (fs::absolute(path) / ".").lexically_normal().parent_path().parent_path();
+  check_io(fs::is_directory(parent), path, ": there is no folder ", parent.string());
+  for (const fs::path& file : companions(source)) open_bytes(file.string());
+}
+
 void write_folder(const std::string& path, const Folder& source, const Converted& converted, int64_t shard) {
   fs::path target = fs::path(path).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();  // "out/"
   const Unfinished folder(target);
   try {
     fs::create_directory(folder.path);
-    for (const fs::directory_entry& e : fs::directory_iterator(source.path))
-      if (e.is_regular_file() && !is_weights(e.path()) && e.path().filename() != "config.json")
-        fs::copy_file(e.path(), folder.path / e.path().filename());
+    for (const fs::path& file : companions(source)) fs::copy_file(file, folder.path / file.filename());
     write_weights(folder.path.string(), converted, shard);
     write_text((folder.path / "config.json").string(), config_of(source, converted));
     fs::rename(folder.path, target);

@@ -11,6 +11,7 @@
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
 #include "hub/folder.h"
+#include "io/half.h"
 #include "streams/stream.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
@@ -24,6 +25,8 @@ namespace {
 
 using namespace equivalence;
 using streams::Form;
+
+constexpr const char* kHalf = "f16";
 
 struct ConvertOptions {
   std::string in, out, from, to, spec, reference, dtype, data, fold = "all";
@@ -42,6 +45,18 @@ void check_eps(const streams::Placement& layout, double eps) {
   for (const streams::NormPlace& n : layout.norms)
     check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
           ": another eps is another function");
+}
+
+// "5.5GB" becomes "5500000000". Gives what is wrong, or nothing.
+std::string in_bytes(std::string& size) {
+  const size_t digits = std::min(size.find_first_not_of("0123456789."), size.size());
+  std::string unit = "1" + size.substr(digits);
+  if (const std::string wrong = CLI::AsSizeValue(true)(unit); !wrong.empty()) return wrong;
+  double number = 0;
+  if (!CLI::detail::lexical_cast(size.substr(0, digits), number)) return size + " is no size";
+  const double bytes = number * std::stod(unit);
+  if (!(bytes < 0x1p63)) return size + " is more than any file has";
+  return size = text(static_cast<int64_t>(bytes)), "";
 }
 
 std::string shape_text(const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; }
@@ -79,9 +94,7 @@ class Run {
     }
     folder_ = hub::open_folder(o.in);
     check(folder_->config.text_of("isonorm").empty(), o.in, ": config.json says that it was converted already");
-    check(!o.out.empty() && !file_exists(o.out), o.out, ": it is there already; expected the name of a new folder");
-    const auto parent = (std::filesystem::absolute(o.out) / ".").lexically_normal().parent_path().parent_path();
-    check_io(std::filesystem::is_directory(parent), o.out, ": there is no folder ", parent.string());
+    hub::rehearse_folder(o.out, *folder_);
     file_.state = folder_->state, file_.foreign = folder_->foreign;
   }
 
@@ -101,7 +114,11 @@ class Run {
           exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : "");
       return kNotEquivalent;
     }
-    write(conversion.result());
+    std::set<std::string> half;
+    const LazyState result = conversion.result();
+    for (const auto& [name, _] : result.outline)
+      if (conversion.is_half(name)) half.insert(name);
+    write(result, half);
     return kOk;
   }
 
@@ -110,7 +127,14 @@ class Run {
   std::optional<DType> dtype() const {
     for (DType d : {DType::f32, DType::f64, DType::bf16})
       if (o_.dtype == name_of(d)) return d;
-    return {};
+    return o_.dtype == kHalf ? std::optional(DType::f32) : std::nullopt;
+  }
+  // Of the source, whose results are in F16.
+  std::set<std::string> half() const {
+    std::set<std::string> names;
+    if (o_.dtype == kHalf)
+      for (const auto& [name, _] : file_.state.outline) names.insert(name);
+    return o_.dtype.empty() && folder_ ? folder_->half : names;
   }
 
   int stop() const {
@@ -118,20 +142,25 @@ class Run {
     return kInterrupted;
   }
 
-  void write(const LazyState& result) const {
+  void write(const LazyState& result, const std::set<std::string>& half = {}) const {
     std::vector<io::TensorEntry> entries;
     for (const auto& [name, tensor] : result.outline) {
       const auto foreign = file_.foreign.find(name);
       entries.push_back(
           {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
+      if (half.contains(name)) io::as_half(entries.back());
     }
+    const auto stored = [&](const std::string& name) {
+      const Tensor t = result.read(name);
+      return half.contains(name) ? io::to_half(t) : t;
+    };
     if (folder_) {
-      hub::write_folder(o_.out, *folder_, {entries, result.read, o_.to, o_.fold, norms_}, o_.shard);
+      hub::write_folder(o_.out, *folder_, {entries, stored, o_.to, o_.fold, norms_}, o_.shard);
       say_new(result);
     } else {
-      save_safetensors(o_.out, entries, metadata_, result.read);
+      save_safetensors(o_.out, entries, metadata_, stored);
     }
-    const bool own_code = folder_ && !folder_->config.text_of("auto_map").empty();
+    const bool own_code = folder_ && folder_->config.own_code();
     const bool described = !o_.spec.empty(), known = !described && !own_code;
     const std::string verdict =
         known || (!o_.reference.empty() && unchecked_.empty()) ? "verified."
@@ -249,7 +278,7 @@ class Run {
   FileConversion conversion(const streams::Placement& layout) const {
     check_dtypes(layout, file_.foreign);
     check_eps(layout, o_.eps);
-    return FileConversion(file_.state, layout, to(), dtype());
+    return FileConversion(file_.state, layout, to(), dtype(), FileConversion::kElements, half());
   }
 
   void say(const std::string& figure, bool same, bool exactly) {
@@ -269,7 +298,7 @@ class Run {
     say(entries_text(when + "entries", found.entries),
         found.entries.relation == EntryComparison::Relation::second_rounded, exactly);
     const auto output = [&](const std::string& what, const Agreement& a) {
-      say(agreement_text(when + what, a), a.same(), exactly);
+      say(agreement_text(when + what, a, !half().empty() && !exactly), a.same(), exactly);
     };
     output("readers of random rows", found.readers);
     if (!plan_) return;
@@ -295,6 +324,7 @@ int run(const ConvertOptions& o) {
   const bool folder = std::filesystem::is_directory(o.in), described = folder || !o.spec.empty();
   if (!described && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
   if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
+  if (!described && o.dtype == kHalf) throw UsageError("--dtype f16 needs --spec: a described model has no f16");
   if (o.shard < 1) throw UsageError("--max-shard-size: expected at least one byte");
   if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   check_outputs({{"OUT", folder ? "" : o.out}},
@@ -332,9 +362,9 @@ Verb add_convert(CLI::App& app) {
                       "safetensors or .npz file with NAME.input and NAME.output of readers and writers as the "
                       "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
   command->add_option("--dtype", o->dtype, "of the tensors of OUT (default: as in IN)")
-      ->check(CLI::IsMember({"f32", "f64", "bf16"}));
-  command->add_option("--max-shard-size", o->shard, "of the files of a folder, such as 5GB")
-      ->transform(CLI::AsSizeValue(true))
+      ->check(CLI::IsMember({"f32", "f64", "bf16", kHalf}));
+  command->add_option("--max-shard-size", o->shard, "of the files of a folder, such as 5GB or 5.5GB")
+      ->transform(CLI::Validator(in_bytes, "SIZE"))
       ->capture_default_str();
   command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");

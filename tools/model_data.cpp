@@ -49,11 +49,12 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   return source.batch(0).inputs;
 }
 
-std::string agreement_text(const std::string& where, const Agreement& a) {
+std::string agreement_text(const std::string& where, const Agreement& a, bool half) {
+  const bool f16 = half && a.dtype == DType::f32;
   char buffer[256];
   std::snprintf(buffer, sizeof buffer,
                 "differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
-                a.deviation / epsilon(a.dtype), name_of(a.dtype), a.control, a.bound());
+                a.deviation / (f16 ? 0x1p-10 : epsilon(a.dtype)), f16 ? "f16" : name_of(a.dtype), a.control, a.bound());
   return text(where, " ", buffer, a.same() ? ": same" : ": different");
 }
 

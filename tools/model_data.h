@@ -24,7 +24,8 @@ Tensor data_inputs(const Metadata& description, const std::string& path);
 
 // "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14: same",
 // where being "logits of data".
-std::string agreement_text(const std::string& where, const equivalence::Agreement& agreement);
+// half: what has f32 is stored as F16.
+std::string agreement_text(const std::string& where, const equivalence::Agreement& agreement, bool half = false);
 
 // "entries differ by 43 % of what rounding explains: same", where being "entries"; or the entry that differs most.
 std::string entries_text(const std::string& where, const equivalence::EntryComparison& entries);

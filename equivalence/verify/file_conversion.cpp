@@ -1,13 +1,15 @@
 #include "equivalence/verify/file_conversion.h"
 
 #include <algorithm>
-#include <set>
+#include <cmath>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/coordinates/pairs.h"
 #include "equivalence/verify/reader_check.h"
+#include "io/half.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -29,6 +31,42 @@ void add(EntryComparison& all, const EntryComparison& piece) {
     all.relation = piece.relation, all.share = std::max(all.share, piece.share);
 }
 
+// The numbers of F16 that are nearest.
+Tensor in_half(const std::string& name, const Tensor& x) {
+  const Tensor half = io::from_half(io::to_half(x));
+  const double largest = largest_entry(x.to(DType::f64));
+  check(std::isfinite(largest_entry(half.to(DType::f64))) || !std::isfinite(largest), "convert: '", name,
+        "' does not fit f16: its largest entry becomes ", largest);
+  return half;
+}
+
+// Entries that are to be those of `exact`, each rounded once to F16: what makes of the comparison of `exact` one of `half`.
+// The distance between numbers of F16 is 2^-10 of the power of two below them, at least 2^-24.
+void add_rounding(EntryComparison& all, const std::string& name, const Tensor& exact, const Tensor& half) {
+  const std::vector<double> x = exact.to(DType::f64).to_vector<double>(), y = half.to(DType::f64).to_vector<double>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+    int exponent = -13;  // as frexp has it, of the smallest normal number
+    if (y[i] != 0) std::frexp(y[i], &exponent);
+    const double share = std::abs(x[i] - y[i]) / std::ldexp(1, std::max(exponent, -13) - 12);
+    all.share = larger(all.share, share);
+    if (share <= 1 || !all.same()) continue;
+    all.relation = Relation::none;
+    all.reason =
+        text("'", name, "' has ", y[i], " at element ", i, " of a piece, and ", x[i], " before it was rounded");
+  }
+}
+
+// The entries of a piece as it is stored, those of `half` by way of the result in f64.
+EntryComparison stored_entries(const TensorMap& before, const streams::Placement& layout, const Conversion& c,
+                               const std::set<std::string>& half) {
+  TensorMap state;
+  for (const auto& [name, tensor] : c.state) state.add(name, half.contains(name) ? c.exact.at(name) : tensor);
+  EntryComparison entries = compare_convertible(before, layout, state, c.layout);
+  for (const std::string& name : half) add_rounding(entries, name, c.exact.at(name), c.state.at(name));
+  return entries;
+}
+
 std::vector<std::string> writers_of(const streams::Placement& layout) {
   std::vector<std::string> names;
   for (const streams::Place& p : layout.places)
@@ -39,12 +77,13 @@ std::vector<std::string> writers_of(const streams::Placement& layout) {
 }  // namespace
 
 FileConversion::FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<DType> dtype,
-                               int64_t elements)
+                               int64_t elements, std::set<std::string> half)
     : stored_file_(file),
       file_(with_gains(std::move(file), layout)),
       layout_(std::move(layout)),
       to_(to),
-      dtype_(dtype) {
+      dtype_(dtype),
+      half_(std::move(half)) {
   check_forms(layout_, to);
   check_layout(file_.outline, layout_);
   units_ = units_of(file_.outline, layout_, elements);
@@ -52,7 +91,11 @@ FileConversion::FileConversion(LazyState file, streams::Placement layout, stream
     for (const std::string* name : {&n.weight, &n.bias}) {
       if (n.folds || name->empty()) continue;
       const Tensor& stored = stored_file_.outline.at(*name);
-      made_[*name] = {.shape = stored.shape(), .dtype = dtype_.value_or(stored.dtype()), .how = How::kept};
+      const DType kept = dtype_.value_or(stored.dtype());
+      made_[*name] = {.shape = stored.shape(),
+                      .dtype = kept,
+                      .how = How::kept,
+                      .half = kept == DType::f32 && half_.contains(*name)};
       order_.push_back(*name);
       changes_.push_back({*name, "unchanged: kept at its norm", {}, {}});
     }
@@ -82,10 +125,12 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
       if (!go_on()) return false;
       check_values(p.state, p.layout);
       const TensorMap before = centred(p.state, p.layout);
-      const Conversion c = convert_piece(p.state, p.layout, to_, dtype_, means);
+      const Conversion c = converted(u, p, means);
       note(u, c);
+      const std::set<std::string> half = halves(c.state, units_[u].names.front());
+      stored.in_half(half);
       add(exact_.entries, compare_convertible(before, p.layout, c.exact, c.layout));
-      if (rounds) add(stored_->entries, compare_convertible(before, p.layout, c.state, c.layout));
+      if (rounds) add(stored_->entries, stored_entries(before, p.layout, c, half));
       if (!writes(units_[u])) return true;
       exact.write(before, p.layout, c.exact, c.layout, number, where);
       if (rounds) stored.write(before, p.layout, c.state, c.layout, number, where);
@@ -102,7 +147,7 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
     const bool done = each_piece(u, [&](const Piece& p, Slices) {
       if (!go_on()) return false;
       const TensorMap before = centred(p.state, p.layout);
-      const Conversion c = convert_piece(p.state, p.layout, to_, dtype_, means);
+      const Conversion c = converted(u, p, means);
       exact.read(before, p.layout, c.exact, c.layout, number);
       if (rounds) stored.read(before, p.layout, c.state, c.layout, number);
       ++number;
@@ -126,6 +171,26 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
   return true;
 }
 
+// Which tensors of a piece's result are to have numbers of F16: what the conversion creates as the unit's first has.
+std::set<std::string> FileConversion::halves(const TensorMap& state, const std::string& first) const {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : state)
+    if (tensor.dtype() == DType::f32 && half_.contains(file_.outline.find(name) ? name : first)) names.insert(name);
+  return names;
+}
+
+// A piece's result, rounded once to F16 where it is to be.
+Conversion FileConversion::converted(size_t unit, const Piece& p, ZeroMeans& means) const {
+  Conversion c = convert_piece(p.state, p.layout, to_, dtype_, means);
+  const std::set<std::string> half = halves(c.state, units_[unit].names.front());
+  if (half.empty()) return c;
+  TensorMap state;
+  for (const auto& [name, tensor] : c.state)
+    state.add(name, half.contains(name) ? in_half(name, c.exact.at(name)) : tensor);
+  c.state = std::move(state);
+  return c;
+}
+
 // Takes down what a piece became: shapes grow along the axis that the unit is cut along.
 void FileConversion::note(size_t unit, const Conversion& piece) {
   const Unit& u = units_[unit];
@@ -133,12 +198,14 @@ void FileConversion::note(size_t unit, const Conversion& piece) {
     return name == u.names.front() || std::any_of(u.layout.tied.begin(), u.layout.tied.end(),
                                                   [&](const streams::Layout::Tied& t) { return t.weight == name; });
   };
+  const std::set<std::string> half = halves(piece.state, u.names.front());
   std::set<std::string> fresh, kept;
   for (const streams::NormPlace& n : piece.layout.norms) kept.insert({n.weight, n.bias});
   for (const auto& [name, tensor] : piece.state) {
     if (kept.contains(name)) continue;
     const int axis = u.axis < 0 || is_cut_as_the_first(name) ? u.axis : 0;
     const auto [at, is_new] = made_.try_emplace(name, Made{tensor.shape(), tensor.dtype(), unit, axis});
+    at->second.half = half.contains(name);
     if (!is_new)
       at->second.shape[axis] += tensor.size(axis);
     else
@@ -167,12 +234,13 @@ Tensor FileConversion::make(const std::string& name, bool rounded) const {
   const Made& m = made_.at(name);
   const DType dtype = rounded || !is_floating(m.dtype) ? m.dtype : DType::f64;
   if (m.how == How::created) return zeros(m.shape, {dtype});
+  if (m.how == How::kept && rounded && m.half) return in_half(name, stored_file_.read(name));
   if (m.how == How::kept) return rounded ? stored_file_.read(name).to(dtype) : file_.read(name).to(dtype);
   Tensor whole;
   int64_t reached = 0;
   ZeroMeans means;
   each_piece(m.unit, [&](const Piece& p, Slices) {
-    const Conversion c = convert_piece(p.state, p.layout, to_, dtype_, means);
+    const Conversion c = converted(m.unit, p, means);
     const Tensor& part = (rounded ? c.state : c.exact).at(name);
     if (m.axis < 0) {
       whole = part;

@@ -2,6 +2,8 @@
 // anew tensor by tensor when it is written. Beside a few pieces, two of its tensors are in memory at a time.
 #pragma once
 
+#include <set>
+
 #include "equivalence/convert/convert.h"
 #include "equivalence/convert/pieces.h"
 #include "equivalence/verify/verify.h"
@@ -20,10 +22,13 @@ struct ConversionFindings {
 
 class FileConversion {
  public:
-  // As convert(), in pieces of so many elements. Throws what can be said by names and shapes alone; what needs the
-  // elements, check() throws.
+  static constexpr int64_t kElements = int64_t{1} << 19;  // of a piece
+
+  // As convert(), in pieces of so many elements. half: tensors of the source whose results are numbers of F16 (io/half.h),
+  // where their dtype is f32; so are what is made of them. Throws what can be said by names and shapes alone; what needs
+  // the elements, check() throws.
   FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<DType> dtype = {},
-                 int64_t elements = int64_t{1} << 19);
+                 int64_t elements = kElements, std::set<std::string> half = {});
 
   // Converts every piece and compares it with what it was made of, by the rules of verify_streams(). False where
   // go_on() was, between two pieces; then nothing is known.
@@ -42,6 +47,8 @@ class FileConversion {
   LazyState before() const;
   LazyState result_in_f64() const;
   LazyState result() const;
+  // Whether a tensor of the result has numbers of F16 alone, to which it was rounded once.
+  bool is_half(const std::string& name) const { return made_.at(name).half; }
 
  private:
   enum class How { converted, kept, created };  // kept: at its norm; created: by complete()
@@ -51,10 +58,13 @@ class FileConversion {
     size_t unit = 0;
     int axis = -1;  // that it was cut along
     How how = How::converted;
+    bool half = false;
   };
 
   template <class F> bool each_piece(size_t unit, F&& visit) const;
+  Conversion converted(size_t unit, const Piece& piece, ZeroMeans& means) const;
   void note(size_t unit, const Conversion& piece);
+  std::set<std::string> halves(const TensorMap& state, const std::string& first) const;
   Tensor make(const std::string& name, bool rounded) const;
   LazyState made(bool rounded) const;
 
@@ -62,6 +72,7 @@ class FileConversion {
   streams::Placement layout_;
   streams::Form to_;
   std::optional<DType> dtype_;
+  std::set<std::string> half_;  // of the source
   std::vector<Unit> units_;
   ConversionFindings exact_;
   std::optional<ConversionFindings> stored_;

@@ -21,7 +21,7 @@ template <class F> void ReaderCheck::moved(const TensorMap& a, const TensorMap& 
     if (const DType d = coarsest(*state); epsilon(d) > epsilon(dtype_)) dtype_ = d;
   for (size_t i = 0; i < kControls; ++i) {
     Generator of_a{i + 1, piece << kPieceBits}, of_b = of_a;
-    f(i, moved_by_rounding(a, b, of_a), moved_by_rounding(b, a, of_b));
+    f(i, moved_by_rounding(a, b, of_a, half_), moved_by_rounding(b, a, of_b, half_));
   }
 }
 

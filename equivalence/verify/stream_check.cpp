@@ -22,6 +22,7 @@ using streams::Role;
 
 constexpr int64_t kSamples = 3;  // rows of each writer
 constexpr TensorOptions kF64{DType::f64};
+constexpr double kHalfEpsilon = 0x1p-10;  // of F16: the distance from 1 to the next larger number
 
 const streams::Place* find_writer(const streams::Placement& layout, const std::string& name) {
   for (const streams::Place& p : layout.places)
@@ -135,7 +136,8 @@ StreamDeviation stream_deviation(const TensorMap& a, const streams::Placement& l
   return comparison.result();
 }
 
-template <class F> TensorMap moved(const TensorMap& state, Generator& generator, F&& dtype_of) {
+// eps_of(name): the unit of a tensor.
+template <class F> TensorMap moved(const TensorMap& state, Generator& generator, F&& eps_of) {
   NoGrad no_grad;
   TensorMap out;
   for (const auto& [name, tensor] : widened(state)) {
@@ -144,21 +146,23 @@ template <class F> TensorMap moved(const TensorMap& state, Generator& generator,
       continue;
     }
     const Tensor up = randint(0, 2, tensor.shape(), tensor.device(), generator).to(DType::f64);
-    out.add(name, tensor * (1 + epsilon(dtype_of(name)) * (2 * up + -1.0)));
+    out.add(name, tensor * (1 + eps_of(name) * (2 * up + -1.0)));
   }
   return out;
 }
 
 TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed) {
   Generator generator{seed, 0};
-  return moved(state, generator, [dtype](const std::string&) { return dtype; });
+  return moved(state, generator, [dtype](const std::string&) { return epsilon(dtype); });
 }
 
-TensorMap moved_by_rounding(const TensorMap& state, const TensorMap& partner, Generator& generator) {
+TensorMap moved_by_rounding(const TensorMap& state, const TensorMap& partner, Generator& generator,
+                            const std::set<std::string>& half) {
   return moved(state, generator, [&](const std::string& name) {
-    const DType own = state.at(name).dtype();
     const Tensor* other = partner.find(name);
-    return other && is_floating(other->dtype()) && epsilon(other->dtype()) > epsilon(own) ? other->dtype() : own;
+    return std::max({epsilon(state.at(name).dtype()),
+                     other && is_floating(other->dtype()) ? epsilon(other->dtype()) : 0.0,
+                     half.contains(name) ? kHalfEpsilon : 0.0});
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,8 +64,9 @@ std::vector<std::string> writers_of(const TensorMap& a, const streams::Placement
 // w (1 +- eps). What rounding explains, at least.
 TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed);
 // The same with the dtype that each tensor has, or its partner of that name where that is coarser: one coarse tensor is
-// no reason to move the others as far.
-TensorMap moved_by_rounding(const TensorMap& state, const TensorMap& partner, Generator& generator);
+// no reason to move the others as far. half: tensors that are in F16 here or there.
+TensorMap moved_by_rounding(const TensorMap& state, const TensorMap& partner, Generator& generator,
+                            const std::set<std::string>& half = {});
 
 // The state in f64; tensors that are not floating as they are.
 TensorMap widened(const TensorMap& state);
