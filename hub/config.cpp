@@ -22,6 +22,11 @@ std::string Config::text_of(std::string_view key) const {
   return value && !value->is_null() ? dump(*value) : "";
 }
 
+bool Config::own_code() const {
+  const json* map = find("auto_map");
+  return map && !map->empty();
+}
+
 int64_t Config::integer(std::string_view key) const {
   const json* value = find(key);
   check(value && value->is_number_unsigned() && value->get<uint64_t>() <= uint64_t{INT64_MAX}, "config.json: \"", key,

@@ -22,6 +22,8 @@ class Config {
   std::string word(std::string_view key) const;
   // The value as JSON; empty where there is none, or null.
   std::string text_of(std::string_view key) const;
+  // Whether "auto_map" names a class of the model's own code.
+  bool own_code() const;
 
   const json& values() const { return values_; }
 

@@ -1,13 +1,11 @@
 #include "hub/family.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "core/memory/bytes.h"
 #include "core/system/foreign_text.h"
 #include "streams/layout.h"
 
@@ -195,8 +193,9 @@ class Describer {
 
   bool same(const std::string& a, const std::string& b) const {
     const Tensor x = folder_.state.read(a), y = folder_.state.read(b);
-    return x.dtype() == y.dtype() && x.shape() == y.shape() &&
-           std::memcmp(bytes_of(x), bytes_of(y), static_cast<size_t>(byte_size(x))) == 0;
+    return x.dtype() == y.dtype() && x.shape() == y.shape() && visit_all(x.dtype(), [&]<class T>() {
+             return std::equal(x.data<T>(), x.data<T>() + x.numel(), y.data<T>());  // 0 is -0, too
+           });
   }
 
   const Family& family_;

@@ -1,8 +1,9 @@
-// Internal: a folder as the Hugging Face hub has it: config.json, weights in one safetensors file or in shards with an index,
-// and files of the tokenizer beside them.
+// Internal: a folder as the Hugging Face hub has it: config.json, weights in one file or in shards with an index, as
+// safetensors or else as pytorch_model.bin (io/torch_file.h), and files of the tokenizer beside them.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace isonorm::hub {
 struct Folder {
   std::string path;
   Config config;
-  LazyState state;                             // F16 is read as f32, which holds it exactly
+  LazyState state;                             // F16 is read as f32, which holds it exactly (io/half.h)
   std::map<std::string, std::string> foreign;  // dtypes of tensors that are held as bytes (io::TensorEntry)
 
   std::vector<std::string> names() const;
@@ -39,8 +40,8 @@ struct FolderContent {
 // Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
 // more, index, config.json, and the files beside. It appears whole: it is written beside under another name. Throws (io).
 void write_folder(const std::string& path, const FolderContent& content, int64_t shard);
-// Throws where something is at `path`, or (io) the folder in which it is to be is not there.
-void check_new_folder(const std::string& path);
+// Throws where something is at `path`, or (io) the folder in which it is to be is not there, or a file beside cannot be read.
+void check_new_folder(const std::string& path, const std::string& beside = {});
 
 // What became of the model.
 struct Converted {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <random>
+#include <set>
 
 #include "core/error.h"
 #include "core/printed.h"
@@ -51,16 +52,19 @@ void write_weights(const std::string& folder, const FolderContent& c, int64_t mo
   write_text(folder + '/' + kWeights + ".index.json", dump(index, 2) + '\n');
 }
 
+// As config.json has it; null of a tensor of other numbers.
+const char* type_of(const io::TensorEntry& e) {
+  if (!e.foreign.empty() || !is_floating(e.dtype)) return nullptr;
+  return e.dtype == DType::f32 ? "float32" : e.dtype == DType::f64 ? "float64" : "bfloat16";
+}
+
 std::string config_of(const FolderContent& c) {
   json config = c.config;
-  const std::pair<DType, const char*> names[] = {
-      {DType::f32, "float32"}, {DType::f64, "float64"}, {DType::bf16, "bfloat16"}};
-  const auto all = [&](DType dtype) {
-    return std::ranges::all_of(c.entries, [&](const auto& e) { return e.dtype == dtype || !is_floating(e.dtype); });
-  };
+  std::set<std::string> types;
+  for (const io::TensorEntry& e : c.entries)
+    if (const char* type = type_of(e)) types.insert(type);
   for (const char* key : {"dtype", "torch_dtype"})
-    for (const auto& [dtype, name] : names)
-      if (config.contains(key) && all(dtype)) config[key] = name;
+    if (config.contains(key) && types.size() == 1) config[key] = *types.begin();
   return dump(config, 2) + '\n';
 }
 
@@ -70,6 +74,18 @@ bool is_weights(const fs::path& file) {
   return std::ranges::any_of(std::initializer_list<const char*>{".safetensors", ".bin", ".h5", ".msgpack", ".pt",
                                                                 ".pth", ".onnx", ".gguf", ".index.json"},
                              [&](const char* end) { return name.ends_with(end); });
+}
+
+// What is copied as it is.
+std::vector<fs::path> companions(const std::string& folder) {
+  std::vector<fs::path> files;
+  if (folder.empty()) return files;
+  std::error_code error;
+  const fs::directory_iterator all(folder, error);
+  check_io(!error, folder, ": ", error.message());
+  for (const fs::directory_entry& e : all)
+    if (e.is_regular_file() && !is_weights(e.path()) && e.path().filename() != "config.json") files.push_back(e.path());
+  return files;
 }
 
 // A folder beside another one, under a name that nobody has; removed where it did not become that.
@@ -90,10 +106,11 @@ struct Unfinished {
 
 }  // namespace
 
-void check_new_folder(const std::string& path) {
+void check_new_folder(const std::string& path, const std::string& beside) {
   check(!path.empty() && !file_exists(path), path, ": it is there already; expected the name of a new folder");
   const auto parent = (fs::absolute(path) / ".").lexically_normal().parent_path().parent_path();
   check_io(fs::is_directory(parent), path, ": there is no folder ", parent.string());
+  for (const fs::path& file : companions(beside)) open_bytes(file.string());
 }
 
 void write_folder(const std::string& path, const FolderContent& content, int64_t shard) {
@@ -102,10 +119,7 @@ void write_folder(const std::string& path, const FolderContent& content, int64_t
   const Unfinished folder(target);
   try {
     fs::create_directory(folder.path);
-    if (!content.beside.empty())
-      for (const fs::directory_entry& e : fs::directory_iterator(content.beside))
-        if (e.is_regular_file() && !is_weights(e.path()) && e.path().filename() != "config.json")
-          fs::copy_file(e.path(), folder.path / e.path().filename());
+    for (const fs::path& file : companions(content.beside)) fs::copy_file(file, folder.path / file.filename());
     write_weights(folder.path.string(), content, shard);
     write_text((folder.path / "config.json").string(), config_of(content));
     for (const auto& [name, words] : content.texts) write_text((folder.path / name).string(), words);

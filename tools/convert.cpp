@@ -45,6 +45,18 @@ void check_eps(const streams::Placement& layout, double eps) {
           ": another eps is another function");
 }
 
+// "5.5GB" becomes "5500000000". Gives what is wrong, or nothing.
+std::string in_bytes(std::string& size) {
+  const size_t digits = std::min(size.find_first_not_of("0123456789."), size.size());
+  std::string unit = "1" + size.substr(digits);
+  if (const std::string wrong = CLI::AsSizeValue(true)(unit); !wrong.empty()) return wrong;
+  double number = 0;
+  if (!CLI::detail::lexical_cast(size.substr(0, digits), number)) return size + " is no size";
+  const double bytes = number * std::stod(unit);
+  if (!(bytes < 0x1p63)) return size + " is more than any file has";
+  return size = text(static_cast<int64_t>(bytes)), "";
+}
+
 std::string shape_text(const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; }
 
 // In a cell of the table.
@@ -80,7 +92,7 @@ class Run {
     }
     folder_ = hub::open_folder(o.in);
     check(folder_->config.text_of("isonorm").empty(), o.in, ": config.json says that it was converted already");
-    hub::check_new_folder(o.out);
+    hub::check_new_folder(o.out, o.in);
     file_.state = folder_->state, file_.foreign = folder_->foreign;
     const Scope scope(o.in);
     config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);
@@ -135,7 +147,7 @@ class Run {
     } else {
       save_safetensors(o_.out, entries, metadata_, result.read);
     }
-    const bool own_code = folder_ && !folder_->config.text_of("auto_map").empty();
+    const bool own_code = folder_ && folder_->config.own_code();
     const bool described = !o_.spec.empty(), known = !described && !own_code;
     const std::string verdict =
         known || (!o_.reference.empty() && unchecked_.empty()) ? "verified."
@@ -373,8 +385,8 @@ Verb add_convert(CLI::App& app) {
                       "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
   command->add_option("--dtype", o->dtype, "of the tensors of OUT (default: as in IN)")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}));
-  command->add_option("--max-shard-size", o->shard, "of the files of a folder, such as 5GB")
-      ->transform(CLI::AsSizeValue(true))
+  command->add_option("--max-shard-size", o->shard, "of the files of a folder, such as 5GB or 5.5GB")
+      ->transform(CLI::Validator(in_bytes, "SIZE"))
       ->capture_default_str();
   command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");

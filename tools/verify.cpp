@@ -44,7 +44,7 @@ struct Input {
     file.state = folder->state, file.foreign = folder->foreign;
     if (const std::string said = hub::converted(folder->config).form; !said.empty()) form = streams::form_named(said);
   }
-  bool own_code() const { return folder && !folder->config.text_of("auto_map").empty(); }
+  bool own_code() const { return folder && folder->config.own_code(); }
 };
 
 Verification by_models(const VerifyOptions& o, const Input& a, const Input& b) {

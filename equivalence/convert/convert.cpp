@@ -84,11 +84,15 @@ class Converter {
 
   static void say(std::string& what, const char* step) { what += text(what.empty() ? "" : ", ", step); }
 
+  static void check_fits(const std::string& name, const Tensor& value, const Tensor& rounded) {
+    check(is_finite(rounded), "convert: '", name, "' does not fit ", rounded.dtype(), ": its largest entry becomes ",
+          largest_entry(value));
+  }
+
   void put(streams::Place place, const Tensor& value, DType dtype, const std::string& what,
            std::optional<Dims> before) {
     const Tensor rounded = value.to(dtype_.value_or(dtype));
-    check(is_finite(rounded), "convert: '", place.name, "' does not fit ", rounded.dtype(),
-          ": its largest entry becomes ", largest_entry(value));
+    check_fits(place.name, value, rounded);
     result_.exact.add(place.name, value);
     result_.state.add(place.name, rounded);
     result_.changes.push_back({place.name, what.empty() ? "unchanged" : what, before, value.shape()});
@@ -109,11 +113,14 @@ class Converter {
     result_.changes.push_back({name, "unchanged: kept at its norm", value.shape(), value.shape()});
   }
 
+  // As it is, or in the dtype that was asked for; infinity and NaN are what they were.
   void keep(const streams::Place& p) {
     const Tensor& t = state_.at(p.name);
-    if (is_floating(t.dtype())) return put(p, exact(p.name), t.dtype(), "", t.shape());
-    result_.exact.add(p.name, t);
-    result_.state.add(p.name, t);
+    const bool floating = is_floating(t.dtype());
+    const Tensor value = floating ? exact(p.name) : t, stored = floating && dtype_ ? value.to(*dtype_) : t;
+    if (floating && is_finite(value)) check_fits(p.name, value, stored);
+    result_.exact.add(p.name, value);
+    result_.state.add(p.name, stored);
     result_.changes.push_back({p.name, "unchanged", t.shape(), t.shape()});
     result_.layout.places.push_back(p);
   }

@@ -38,6 +38,10 @@ TEST_CASE("npz: arrays stored and deflated, in order, with a comment") {
       CHECK(arrays.at("empty").shape() == Dims{0, 3});
     }
   CHECK(parse(zip({})).empty());
+  CHECK(same_bytes(parse(zip({{.name = "a.npy", .bytes = npy_bytes(kArray)},
+                              {.name = "b.npy", .bytes = npy_bytes(kArray), .wide = true}}))
+                       .at("b"),
+                   kArray));
 }
 
 TEST_CASE("npz: files of NumPy") {  // tests/fixtures/python_files.py
@@ -71,22 +75,28 @@ TEST_CASE("npz: hostile files") {
       {good + "x", "no zip archive"},
       {"x" + good, "expected it to end at byte"},
       {patched(6, 1, 4), "the directory lies at byte 1"},
-      {patched(6, 0xffffffff, 4), "zip64 archive"},
+      {patched(6, 0xffffffff, 4), "the directory lies at byte 4294967295"},
       {patched(18, 1, 2), "one disk of several"},
       {patched(14, 0x20002, 4), "entry 1 of the directory is damaged"},
       {patched(14, 0, 4), "bytes after the last entry"},
-      {with([](auto& m) { m.flags = 1; }), "a.b.npy: npz: the member is encrypted"},
+      {with([](auto& m) { m.flags = 1; }), "a.b.npy: zip: the member is encrypted"},
       {with([](auto& m) { m.method = 12; }), "compressed by method 12"},
-      {with([](auto& m) { m.size = 0xffffffff; }), "zip64 member"},
+      {with([](auto& m) { m.wide = true, m.size = INT64_MAX; }), "9223372036854775807 bytes cannot come from"},
+      {with([](auto& m) { m.wide = true, m.packed = INT64_MAX; }), "the size of the member is 9223372036854775807"},
+      {with([](auto& m) { m.wide = true, m.place = INT64_MAX; }), "the place of the member is 9223372036854775807"},
+      {zip({{.name = "b.npy", .bytes = npy_bytes(kArray)}, {.name = "a.npy", .bytes = npy_bytes(kArray), .place = 0}}),
+       "a.npy: zip: the member lies at byte 0, what comes next at byte 0"},
+      {zip({{.name = "a.npy", .bytes = npy_bytes(kArray), .packed = 200}, member()}),
+       "run into what comes next at byte"},
       {with([](auto& m) { m.name = "a.txt"; }), "called NAME.npy"},
-      {with([](auto& m) { m.packed = 1 << 30; }), "up to here the members have 1073741824 bytes"},
+      {with([](auto& m) { m.packed = 1 << 30; }), "the size of the member is 1073741824"},
       {with([](auto& m) { m.size = 1 << 30; }), "1073741824 bytes cannot come from"},
       {with([](auto& m) { m.method = 0, m.size = 5; }), "5 bytes cannot come from"},
       {with([](auto& m) { m.size = static_cast<int64_t>(m.bytes.size()) + 1; }), "damaged compression"},
       {with([](auto& m) { m.size = static_cast<int64_t>(m.bytes.size()) - 1; }), "damaged compression"},
       {with([](auto& m) { m.packed = 3, m.size = 9; }), "damaged compression"},
       {with([](auto& m) { m.place = 5; }), "there is no member at byte 5"},
-      {with([](auto& m) { m.place = 1 << 30; }), "the member lies at byte 1073741824"},
+      {with([](auto& m) { m.place = 1 << 30; }), "the place of the member is 1073741824"},
       {with([](auto& m) { m.crc_flip = 1; }), "CRC-32"},
       {with([](auto& m) { m.bytes = "no array"; }), "a.b.npy: npy: 8 bytes, shorter"},
       {zip({member(), member()}), "the name 'a.b' is there already"},

@@ -14,6 +14,7 @@ struct ZipMember {
   uint32_t flags = 0;                          // 1: encrypted
   int64_t size = -1, packed = -1, place = -1;  // -1: the true one
   uint32_t crc_flip = 0;
+  bool wide = false;  // the directory has sizes and place in a zip64 field, too
 };
 
 inline std::string little(uint64_t n, int bytes) {
@@ -40,9 +41,11 @@ inline std::string zip(const std::vector<ZipMember>& members, const std::string&
     file += "PK\3\4" + little(45, 2) + little(m.flags, 2) + method + stamp + sum + little(0xffffffffffffffff, 8) +
             little(m.name.size(), 2) + little(20, 2) + m.name + little(1, 2) + little(16, 2) + little(size, 8) +
             little(packed, 8) + data;
-    directory += "PK\1\2" + little(45, 2) + little(45, 2) + little(m.flags, 2) + method + stamp + sum +
-                 little(packed, 4) + little(size, 4) + little(m.name.size(), 2) + little(0, 12) + little(place, 4) +
-                 m.name;
+    const auto narrow = [&](uint64_t n) { return little(m.wide ? 0xffffffff : n, 4); };
+    const std::string field = little(1, 2) + little(24, 2) + little(size, 8) + little(packed, 8) + little(place, 8);
+    directory += "PK\1\2" + little(45, 2) + little(45, 2) + little(m.flags, 2) + method + stamp + sum + narrow(packed) +
+                 narrow(size) + little(m.name.size(), 2) + little(m.wide ? field.size() : 0, 2) + little(0, 10) +
+                 narrow(place) + m.name + (m.wide ? field : "");
   }
   const std::string count = little(members.size(), 2);
   const uint64_t begin = file.size();

@@ -1,9 +1,12 @@
 // Folders of the hub's families, tiny, with what PyTorch computes (tests/fixtures/families.py).
+#include <unistd.h>
+
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "autograd/ops/create.h"
 #include "hub/folder.h"
 #include "io/safetensors.h"
 #include "tests/support/catch.h"
@@ -82,6 +85,8 @@ TEST_CASE("families: with --fold none the names are those of the source and the 
   f.refuses("convert " + folder + " @none/out --to rms_norm", 4, "there is no folder");
   f.refuses("convert @out @again --to crms_norm", 3, "it was converted already");
   f.refuses("convert " + folder + " @out --to rms_norm", 3, "it is there already");
+  f.refuses("convert " + folder + " @none --to rms_norm --max-shard-size 5.5.5GB", 2, "is no size");
+  f.refuses("convert " + folder + " @none --to rms_norm --max-shard-size 0.5", 2, "at least one byte");
   f.refuses("convert " + folder + " @crms --to crms_norm --fold none", 3, "is to keep its gain of 12 entries");
   CHECK_FALSE(fs::exists(f / "crms"));
 }
@@ -229,7 +234,7 @@ TEST_CASE("families: shards are written with an index and read by it; an index t
   const Folder f;
   const std::string folder = (kFamilies / "opt").string(), index = f / "out/model.safetensors.index.json";
   f.succeeds("convert " + folder + " @whole --to rms_norm -q");
-  f.succeeds("convert " + folder + " @out --to rms_norm -q --max-shard-size 4KB");
+  f.succeeds("convert " + folder + " @out --to rms_norm -q --max-shard-size 4.5KB");
   const TensorMap whole = load_safetensors(f / "whole/model.safetensors");
   const nlohmann::json good = nlohmann::json::parse(read(index));
   CHECK(good["weight_map"].size() == whole.size());
@@ -249,8 +254,8 @@ TEST_CASE("families: shards are written with an index and read by it; an index t
   const std::string name = good["weight_map"].begin().key(), there = good["weight_map"][name];
   refused(name, there == first ? second : first, "the index");
   refused("none", first, "tensors are in this file");
-  refused(name, "../x.safetensors", "expected a safetensors file of this folder");
-  refused(name, "/etc/passwd", "expected a safetensors file of this folder");
+  refused(name, "../x.safetensors", "expected a file of this folder that ends with .safetensors");
+  refused(name, "/etc/passwd", "expected a file of this folder that ends with .safetensors");
   refused(name, 3, "expected the name of a file");
   write_text(index, "{\"weight_map\": []}");
   CHECK_THROWS_WITH(hub::open_folder(f / "out"), Contains("\"weight_map\""));
@@ -259,27 +264,29 @@ TEST_CASE("families: shards are written with an index and read by it; an index t
   CHECK_THROWS_WITH(hub::open_folder(f / "out"), Contains(second));
 }
 
-TEST_CASE("families: every number of F16 is read as it is") {
+TEST_CASE("families: pytorch_model.bin is read as the same model in safetensors is") {
   const Folder f;
-  fs::copy(kFamilies / "gpt2", f / "half");
-  Tensor bits = empty({1 << 16, 2}, {DType::u8});
-  for (int i = 0; i < 1 << 16; ++i)
-    for (int byte = 0; byte < 2; ++byte)
-      bits.mutable_data<uint8_t>()[2 * i + byte] = static_cast<uint8_t>(i >> 8 * byte);
-  const io::TensorEntry entry{"x", DType::u8, bits.shape(), 0, 0, "F16"};
-  save_safetensors(f / "half/model.safetensors", {entry}, {}, [&](const std::string&) { return bits; });
-  const Tensor x = hub::open_folder(f / "half").state.read("x");
-  REQUIRE(x.shape() == Dims{1 << 16});
-  for (int i = 0; i < 1 << 16; ++i) {
-    const int exponent = i >> 10 & 31, fraction = i & 1023;
-    const double size = exponent == 0    ? std::ldexp(fraction, -24)
-                        : exponent != 31 ? std::ldexp(1024 + fraction, exponent - 25)
-                                         : (fraction ? NAN : INFINITY);
-    const double expected = i >> 15 ? -size : size, found = x.data<float>()[i];
-    const bool right =
-        std::isnan(expected) ? std::isnan(found) : found == expected && std::signbit(found) == std::signbit(expected);
-    if (!right) FAIL(i << ": " << found << ", expected " << expected);
-  }
+  const std::string gpt2 = (kFamilies / "gpt2").string(), bin = gpt2 + "_bin";
+  const hub::Folder folder = hub::open_folder(bin), same = hub::open_folder(gpt2);
+  REQUIRE(folder.names().size() == same.names().size() + 1);  // the tied head is there, too
+  for (const std::string& name : same.names()) CHECK(same_bytes(folder.state.read(name), same.state.read(name)));
+  f.succeeds("convert " + bin + " @out --to crms_norm -q --reference " + gpt2 + ".rows");
+  for (const fs::directory_entry& e : fs::directory_iterator(f / "out")) CHECK(e.path().extension() != ".bin");
+  CHECK_THAT(f.succeeds("hooks " + bin).out, Contains("transformer.h.*.attn.c_attn"));
+  fs::copy(bin, f / "bad");
+  write_text(f / "bad/pytorch_model-00002-of-00002.bin", std::string("\x80\2cos\nsystem\n(X\4\0\0\0truetR.", 31));
+  f.refuses("convert @bad @none --to rms_norm", 3, "pytorch_model-00002-of-00002.bin: this is a bare pickle");
+}
+
+TEST_CASE("families: what cannot be copied is refused before the work") {
+  const Folder f;
+  fs::copy(kFamilies / "gpt2", f / "in");
+  write_text(f / "in/vocab.json", "{}");
+  fs::permissions(f.path, fs::perms::all), fs::permissions(f / "in/vocab.json", fs::perms::none);
+  const uid_t user = geteuid();
+  REQUIRE(seteuid(user == 0 ? 65534 : user) == 0);  // root may read anything
+  CHECK_THROWS_WITH(hub::check_new_folder(f / "out", f / "in"), Contains("in/vocab.json: cannot open"));
+  REQUIRE(seteuid(user) == 0);
 }
 
 TEST_CASE("families: what config.json says is refused where there is no exact form or no row, with the reason") {
@@ -326,12 +333,14 @@ TEST_CASE("families: what config.json says is refused where there is no exact fo
   const std::string own = changed(f, "mpt", "auto_map", {{"AutoModel", "modeling.Model"}});
   CHECK_THAT(f.succeeds("convert " + own + " @own --to rms_norm -q").out,
              Contains("code of its own (auto_map), which is unchecked") && !Contains("verified"));
+  CHECK_THAT(
+      f.succeeds("convert " + changed(f, "mpt", "auto_map", nlohmann::json::object()) + " @stock --to rms_norm -q").out,
+      Contains(" verified."));
   write_text(own + "/adapter_config.json", "{}");
   f.refuses("convert " + own + " @none --to rms_norm", 3, "an adapter is added to the weights");
   fs::remove(own + "/adapter_config.json");
   fs::remove(own + "/model.safetensors");
-  write_text(own + "/pytorch_model.bin", "x");
-  f.refuses("convert " + own + " @none --to rms_norm", 3, "a pickle, which may run any program");
+  f.refuses("convert " + own + " @none --to rms_norm", 3, "there are no weights, expected one of model.safetensors, ");
   fs::remove(own + "/config.json");
   f.refuses("convert " + own + " @none --to rms_norm", 3, "there is no config.json");
 }
@@ -359,4 +368,16 @@ TEST_CASE("families: a tensor that the program would miss, or pass over, is refu
   refused("mpt", "transformer.norm_f.bias", width, "the program has no place for 'transformer.norm_f.bias'");
   refused("cohere", "model.norm.bias", width, "the program has no place for 'model.norm.bias'");
   refused("gptj", "lm_head.weight", {}, "\"tie_word_embeddings\" is false");
+
+  // A head that is said to be the table may have another zero.
+  const std::string folder = changed(f, "gpt2", "tie_word_embeddings", true), file = folder + "/model.safetensors";
+  TensorMap tensors = load_safetensors(file);
+  const Tensor head = tensors.at("transformer.wte.weight").to(DType::f64).to(DType::f32);
+  tensors.at("transformer.wte.weight").mutable_data<float>()[0] = 0, head.mutable_data<float>()[0] = -0.0F;
+  tensors.add("lm_head.weight", head);
+  save_safetensors(file, tensors);
+  f.succeeds("spec " + folder);
+  head.mutable_data<float>()[0] = 1e-45F;
+  save_safetensors(file, tensors);
+  f.refuses("spec " + folder, 3, "the numbers of the two are not the same");
 }
