@@ -150,7 +150,7 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"gpt2", "n_layer", 1, "'transformer.h.1.attn.c_attn.bias' has no place"},
       {"gpt2", "n_layer", 60000, "60000 blocks, the folder holds 28 tensors"},
       {"gpt2", "n_positions", 1'000'000'000'000, "parameters, the file holds"},
-      {"gpt2", "vocab_size", "20", "the model's has"},
+      {"gpt2", "vocab_size", 21, "the model's has"},
       {"gpt2", "tie_word_embeddings", false, "there is no tensor 'lm_head.weight'"},
       {"gpt2", "quantization_config", {{"bits", 4}}, "quantization_config"},
       {"llama", "rope_scaling", {{"type", "linear"}}, "\"rope_scaling\" is"},
