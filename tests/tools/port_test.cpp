@@ -112,11 +112,11 @@ TEST_CASE(
   std::string ids;
   for (int i = 0; i < 300; ++i) ids += {static_cast<char>(i * i % 20), '\0'};
   write_text(f / "ids", ids);
-  const std::string train = "train --model gpt --data @ids --threads 1 --steps 2 --batch 4 -q ";
+  const std::string train = "train --model gpt --data @ids --threads 1 --batch 4 -q ";
   for (const char* name : {"gpt2", "llama"}) {
     INFO(name);
     f.succeeds(text("import ", folder_of(name), " @", name));
-    f.succeeds(text(train, "--token-vocab 20 --init @", name, " --checkpoint @", name, ".ckpt"));
+    f.succeeds(text(train, "--steps 2 --token-vocab 20 --init @", name, " --checkpoint @", name, ".ckpt"));
     f.succeeds(text("export @", name, ".ckpt @", name, "_out --like ", folder_of(name)));
     const hub::Folder before = hub::open_folder(folder_of(name)),
                       after = hub::open_folder(f / (name + std::string("_out")));
