@@ -124,7 +124,8 @@ int run_export(const PortPaths& o) {
     if (port || (!family.empty() && p.type != family) || p.model != options.row().name) continue;
     std::string differs;
     try {
-      config = exported_config(p, base, description);
+      config = base;  // it may say all of it already
+      if (o.like.empty() || !difference(p, config, description).empty()) config = exported_config(p, base, description);
       differs = difference(p, config, description);
     } catch (const Error& e) {
       differs = e.what();
