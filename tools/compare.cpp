@@ -68,7 +68,8 @@ ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a, 
   const bool said = metadata != a.other.end() && metadata->second.starts_with('[');
   if (o.order.empty() && !said) return execution_order(tensors, o.options.gradients, {}, &layout);
   const bool file = is_file(o.order);
-  const Scope scope(o.order.empty() ? text(o.a, ": its metadata") : "--order");
+  const std::string where = o.order.empty() ? text(o.a, ": its metadata") : "--order";
+  const Scope scope(where);
   const std::vector<std::string> names = names_in(file              ? read_small(o.order)
                                                   : o.order.empty() ? metadata->second
                                                                     : o.order);

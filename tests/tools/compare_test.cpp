@@ -77,6 +77,10 @@ TEST_CASE("compare: the first tensor that differs in the order of execution, and
   save(f / "d", {{"h.0.norm.input", x * 2.0}, {"h.0.norm.output", x * 2.0}});
   CHECK_THAT(f.gives(1, "compare @c @d").out,
              Contains("different: h.0.norm.input[") && Contains("order of its metadata"));
+  save_safetensors(f / "e", reversed, {{"order", R"(["nothing"])"}});
+  f.refuses("compare @e @d", 3, "e: its metadata: order: no tensor is of 'nothing'");
+  save_safetensors(f / "g", reversed, {{"order", "of another program"}});
+  f.gives(1, "compare @g @d");
   f.refuses("compare @a @b --order nothing", 3, "--order: order: no tensor is of 'nothing'");
   f.refuses("compare @a @b --spec @order.txt", 3, "order.txt");
   f.refuses("compare @a @b --spec @order.json", 4, "order.json");
