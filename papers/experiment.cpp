@@ -6,7 +6,7 @@
 #include "equivalence/lockstep/share_out.h"
 #include "papers/all.h"
 #include "training/records/manifest.h"
-#include "training/rows.h"
+#include "training/options/rows.h"
 #include "training/training_options.h"
 
 namespace isonorm::papers {

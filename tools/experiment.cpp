@@ -9,7 +9,7 @@
 #include "tools/output.h"
 #include "tools/terminal.h"
 #include "tools/verb.h"
-#include "training/rows.h"
+#include "training/options/rows.h"
 
 namespace isonorm::tools {
 namespace {

@@ -8,7 +8,7 @@
 #include "gpu/device.h"
 #include "training/fields.h"
 #include "training/records/manifest.h"
-#include "training/rows.h"
+#include "training/options/rows.h"
 
 namespace isonorm::tools {
 namespace {

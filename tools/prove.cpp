@@ -14,7 +14,7 @@
 #include "tools/terminal.h"
 #include "training/fields.h"
 #include "training/records/training_log.h"
-#include "training/rows.h"
+#include "training/options/rows.h"
 
 namespace isonorm::tools {
 namespace {

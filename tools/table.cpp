@@ -10,7 +10,7 @@
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
-#include "training/rows.h"
+#include "training/options/rows.h"
 
 namespace isonorm::tools {
 namespace {

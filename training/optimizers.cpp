@@ -12,7 +12,7 @@
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
-#include "training/rows.h"
+#include "training/options/rows.h"
 #include "training/training_options.h"
 
 namespace isonorm::training {

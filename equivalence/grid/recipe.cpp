@@ -1,7 +1,7 @@
 #include "equivalence/grid/recipe.h"
 
 #include "training/from_outside.h"
-#include "training/rows.h"
+#include "training/options/rows.h"
 
 namespace isonorm::equivalence {
 

@@ -5,7 +5,7 @@
 #include "core/random.h"
 #include "streams/parametrize.h"
 #include "training/from_outside.h"
-#include "training/rows.h"
+#include "training/options/rows.h"
 
 namespace isonorm::equivalence {
 namespace {

@@ -35,8 +35,11 @@ TEST_CASE("every arrangement has one function and one gradient in all forms of i
             TransformerOptions t = transformer(a);
             t.affine = affine;
             if (model < 2)
-              return std::make_unique<Gpt>(streams::make<Gpt>({kClasses, kRows, model == 1, t}, {.form = f}));
-            return std::make_unique<Vit>(streams::make<Vit>({2, 1, 1, kClasses, model == 3, t}, {.form = f}));
+              return std::make_unique<Gpt>(streams::make<Gpt>(
+                  {.vocab = kClasses, .context = kRows, .tied = model == 1, .transformer = t}, {.form = f}));
+            return std::make_unique<Vit>(streams::make<Vit>(
+                {.image = 2, .channels = 1, .patch = 1, .classes = kClasses, .mean_pool = model == 3, .transformer = t},
+                {.form = f}));
           };
           const auto reference = make(Form::layer_norm), other = make(form);
           draw(*reference, 7);
