@@ -34,6 +34,7 @@ struct Input {
   explicit Input(const std::string& p) : path(p) {
     if (!std::filesystem::is_directory(path)) {
       file = training::open_model_file(path);
+      const Scope scope(path);
       if (const auto said = file.other.find(streams::kStreamForm); said != file.other.end())
         form = streams::form_named(said->second);
       else if (!file.description.empty())
@@ -42,6 +43,7 @@ struct Input {
     }
     folder = hub::open_folder(path);
     file.state = folder->state, file.foreign = folder->foreign;
+    const Scope scope(path);
     if (const std::string said = hub::converted(folder->config).form; !said.empty()) form = streams::form_named(said);
   }
   bool own_code() const { return folder && folder->config.own_code(); }

@@ -53,7 +53,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {"prove --mlp-width -1", "--mlp-width: \"-1\""},
       {"prove --activation step", "gelu|gelu_tanh|relu|silu|swiglu"},
       {"prove --positions absolute", "learned|rotary|none|rotary_halves"},
-      {"prove --positions rotary --heads 3 --head-width 5", "width 5 is odd"},
+      {"prove --positions rotary --heads 3 --head-width 5", "width 5 has 5 to turn"},
       {"prove --tied", "--tied belongs to --model gpt"},
       {"prove --rotary-base 100", "--rotary-base belongs to --positions rotary or rotary_halves"},
       {"prove --no-norm-bias", "--no-norm-bias belongs to --affine"},
