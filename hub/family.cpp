@@ -149,7 +149,8 @@ class Describer {
 
   void norm(std::string_view name) {
     const double eps = family_.eps.empty() ? family_.eps_otherwise : config_.number(family_.eps, family_.eps_otherwise);
-    const auto gain = said_.gains.find(in(name));
+    const auto gain = std::ranges::find_if(
+        said_.gains, [&](const auto& norm) { return streams::names_tensor(in(name), norm.first + ".weight"); });
     check(said_.form.empty() || gain != said_.gains.end(), "config.json does not say that '", in(name),
           "' was converted");
     const bool plain = said_.form.empty() ? family_.plain : !gain->second;

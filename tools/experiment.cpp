@@ -92,7 +92,6 @@ Verb add_experiment(CLI::App& app) {
       "Exit codes: 0 confirmed, 1 refuted, 2 usage, 3 bad input, 4 input/output, 5 undecided, 70 no memory or threads, "
       "130 interrupted.");
   return {command, [o, names] {
-            check_device(o->experiment.device);
             if (o->list || o->name.empty()) return run(*o);
             const auto e = training::row_at(experiments(), o->name);
             if (e == experiments().end()) throw UsageError(text("NAME: \"", o->name, "\" is not one of ", names));
@@ -105,6 +104,7 @@ Verb add_experiment(CLI::App& app) {
               if (asked && !e->has(trait)) throw UsageError(text(option, ": ", e->name, " ", has));
             if (const int n = given.seeds; n != 0 && (n < 24 || n > 100000))
               throw UsageError(text("--seeds: ", n, " is not between 24 and 100000"));
+            check_device(o->experiment.device);
             return run(*o);
           }};
 }

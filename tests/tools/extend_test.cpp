@@ -132,7 +132,7 @@ TEST_CASE("train --init: another model is refused, and named") {
   f.refuses(init + "--connection post_ln", 3, c + ": its model.connection is pre_ln, asked for is post_ln\n");
   f.refuses(init + "--form none", 3, c + ": its stream is rms_norm, asked for is none, which is another function\n");
   std::filesystem::remove(f / "c");
-  f.refuses(init, 4, c + ": cannot be opened\n");
+  f.refuses(init, 4, c + ": cannot open: No such file or directory\n");
 }
 
 TEST_CASE("train --evaluate-every: what was measured is a line in the terminal") {

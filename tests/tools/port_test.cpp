@@ -125,7 +125,7 @@ TEST_CASE(
   }
   f.succeeds(train + "--steps 3 --extend --checkpoint @gpt2.ckpt");  // the vocabulary is the checkpoint's
   f.refuses(train + "--token-vocab 21 --init @gpt2", 3, "its model.vocab is 20, asked for is 21");
-  f.refuses(train + "--token-vocab 19 --init @gpt2", 3, "ids: token ");
+  f.refuses(train + "--token-vocab 19 --init @gpt2", 3, "its model.vocab is 20, asked for is 19");
   f.refuses("train --token-vocab 20", 2, "--token-vocab belongs to --model gpt with --data");
 }
 
