@@ -117,7 +117,7 @@ void ExperimentOptions::train_all(size_t count, const std::function<void(size_t)
     go_on();
     train(i);
     const std::lock_guard lock(mutex);
-    tell(text("trained ", ++done, " of ", count));
+    tell(text("trained ", ++done, "/", count));
   });
 }
 
