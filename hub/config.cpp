@@ -45,6 +45,13 @@ std::string Config::word(std::string_view key) const {
   return value ? value->get<std::string>() : "";
 }
 
+Config Config::part(std::string_view key) const {
+  const json* value = find(key);
+  check(value && value->is_object(), "config.json: \"", key, "\" is ", value ? dump(*value) : "not there",
+        ", expected an object");
+  return Config(dump(*value));
+}
+
 std::string Config::architecture() const {
   const json* all = find("architectures");
   if (!all || !all->is_array() || all->empty() || !all->front().is_string()) return "";

@@ -60,6 +60,9 @@ std::string config_of(const Folder& source, const Converted& c) {
     for (const auto& [dtype, name] : names)
       if (config.contains(key) && all(dtype)) config[key] = name;
   config["isonorm"] = {{"form", c.form}, {"fold", c.fold}, {"norms", c.norms}};
+  if (!c.identity.empty()) config["isonorm"]["identity"] = c.identity;
+  if (!c.recentred.empty()) config["isonorm"]["recentred"] = c.recentred;
+  if (config.contains("layerscale_value")) config["layerscale_value"] = 1.0;  // scales are folded into their writers
   return dump(config, 2) + '\n';
 }
 

@@ -11,6 +11,7 @@
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
 #include "hub/folder.h"
+#include "io/json_text.h"
 #include "streams/stream.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
@@ -87,13 +88,15 @@ class Run {
 
   int run() {
     if (!folder_ && o_.spec.empty() && exports()) return export_raw();
-    FileConversion conversion = folder_ || !o_.spec.empty() ? by_spec() : by_model();
-    if (!o_.reference.empty() && !held_to_reference(conversion.layout())) return kNotEquivalent;
-    if (!conversion.check([] { return !interrupted(); })) return stop();
-    if (plan_) conversion.complete(plan_->outline, dtype().value_or(coarsest(file_.state.outline)));
-    judge(conversion);
-    if (interrupted()) return stop();
-    if (!o_.quiet) print_table(conversion);
+    folder_ || !o_.spec.empty() ? by_spec() : by_model();
+    if (!o_.reference.empty() && !held_to_reference()) return kNotEquivalent;
+    for (Stream& s : streams_) {
+      if (!s.conversion.check([] { return !interrupted(); })) return stop();
+      if (plan_) s.conversion.complete(plan_->outline, dtype().value_or(coarsest(file_.state.outline)));
+      judge(s);
+      if (interrupted()) return stop();
+      if (!o_.quiet) print_table(s.conversion);
+    }
     for (const std::string& line : figures_) std::printf("%s\n", printable(line).c_str());
     if (!same_) {
       std::printf(
@@ -101,11 +104,31 @@ class Run {
           exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : "");
       return kNotEquivalent;
     }
-    write(conversion.result());
+    write(result());
     return kOk;
   }
 
  private:
+  struct Stream {
+    std::string name, of;  // "image", "image: " where the file has several
+    LazyState state;
+    FileConversion conversion;
+  };
+
+  // That of all streams.
+  LazyState result() const {
+    LazyState all;
+    std::map<std::string, size_t> stream_of;
+    std::vector<LazyState> each;
+    for (const Stream& s : streams_) {
+      each.push_back(s.conversion.result());
+      for (const auto& [name, tensor] : each.back().outline)
+        all.outline.add(name, tensor), stream_of[name] = each.size() - 1;
+    }
+    all.read = [each, stream_of](const std::string& name) { return each[stream_of.at(name)].read(name); };
+    return all;
+  }
+
   Form to() const { return streams::form_named(o_.to); }
   std::optional<DType> dtype() const {
     for (DType d : {DType::f32, DType::f64, DType::bf16})
@@ -126,11 +149,17 @@ class Run {
           {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
     }
     if (folder_) {
-      hub::write_folder(o_.out, *folder_, {entries, result.read, o_.to, o_.fold, norms_}, o_.shard);
+      hub::write_folder(o_.out, *folder_, {entries, result.read, o_.to, o_.fold, norms_, identity_, recentred_}, o_.shard);
       say_new(result);
     } else {
       save_safetensors(o_.out, entries, metadata_, result.read);
     }
+    for (const std::string& norm : identity_)
+      std::printf("'%s' is in the rows of its table now: the program that runs the result must leave it out.\n",
+                  printable(norm).c_str());
+    for (const std::string& module : recentred_)
+      std::printf("recentred once at '%s': the program that runs the result must take %s of the rows that enter it.\n",
+                  printable(module).c_str(), entry_of(to()));
     const bool own_code = folder_ && !folder_->config.text_of("auto_map").empty();
     const bool described = !o_.spec.empty(), known = !described && !own_code;
     const std::string verdict =
@@ -140,6 +169,18 @@ class Run {
         : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
                     : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
     std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), o_.to.c_str(), entries.size(), printable(verdict).c_str());
+  }
+
+  // What a program does with rows x that enter a stream with a mean (streams/coordinates.h).
+  static const char* entry_of(Form form) {
+    switch (form) {
+      case Form::crms_norm:
+        return "the first d - 1 entries, minus the mean of all d,";
+      case Form::crms_isometric:
+        return "Q^T x, with Q the Helmert basis,";
+      default:
+        return "x minus its mean";
+    }
   }
 
   // Stock classes have a place for an untied head, and pass over biases that they have none for.
@@ -189,38 +230,70 @@ class Run {
     return kNotEquivalent;
   }
 
-  FileConversion by_model() {
+  void by_model() {
     check(!file_.description.empty(), o_.in, ": it does not say what model it holds; describe it with --spec FILE");
     const training::ModelOptions options(file_.description);
     const bool raw = options.stream().storage == streams::Stored::raw;
     check_form(o_.from, name_of(options.stream().form), raw, o_.in);
     plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
     metadata_ = plan_->description;
-    return conversion(plan_->layout);
+    add_stream("", file_.state, plan_->layout);
   }
 
-  FileConversion by_spec() {
+  void by_spec() {
     if (o_.from.empty() && !folder_)
       throw UsageError("--spec needs --from: the file alone does not say what form it has");
     const auto form = file_.other.find(streams::kStreamForm);
     if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
     const bool converted = form != file_.other.end() || !file_.description.empty();
-    streams::Placement layout = described_placement(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline, converted,
-                                                    o_.from.empty() ? Form::layer_norm : streams::form_named(o_.from));
-    if (o_.fold == "none")
-      for (streams::NormPlace& n : layout.norms) n.folds = false;
-    for (const streams::NormPlace& n : layout.norms) norms_.push_back(n.name);
-    check_described(file_.description, layout);
     metadata_ = file_.other;
     metadata_[streams::kStreamForm] = o_.to;
-    return conversion(layout);
+    for (auto& [name, layout, outline] :
+         described_streams(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline, converted,
+                           o_.from.empty() ? Form::layer_norm : streams::form_named(o_.from))) {
+      for (streams::NormPlace& n : layout.norms) {
+        const bool leaves = layout.behind_table(n.name);
+        if (o_.fold == "none") n.folds = leaves;
+        (leaves ? identity_ : norms_).push_back(n.name);
+      }
+      if (!layout.recentred.empty() && to() != Form::layer_norm) recentred_.push_back(layout.recentred);
+      check_described(file_.description, layout);
+      add_stream(name, {outline, file_.state.read}, layout);
+    }
+    if (!recentred_.empty()) metadata_[streams::kStreamRecentred] = dump(json(recentred_));
+  }
+
+  void add_stream(const std::string& name, const LazyState& state, const streams::Placement& layout) {
+    check_dtypes(layout, file_.foreign);
+    check_eps(layout, o_.eps);
+    streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), dtype())});
   }
 
   // Whether the source, as the description has it, gives what the program computed that it came from.
-  bool held_to_reference(const streams::Placement& layout) {
+  bool held_to_reference() {
     const TensorMap reference = load_reference(o_.reference);
     const Scope scope(o_.reference);
-    const LazyState state = with_gains(file_.state, layout);
+    for (const Stream& s : streams_)
+      if (!held_to_reference(s, rows_of(s.name, reference))) return false;
+    return true;
+  }
+
+  // Those of one stream, "image/NAME" where it has a name.
+  TensorMap rows_of(const std::string& stream, const TensorMap& reference) const {
+    if (stream.empty()) return reference;
+    TensorMap own;
+    for (const auto& [name, tensor] : reference) {
+      const std::string of = name.substr(0, name.find('/'));
+      check(of != name && std::ranges::any_of(streams_, [&](const Stream& s) { return s.name == of; }), "reference: '",
+            name, "' is of no stream of the description, expected STREAM/NAME");
+      if (of == stream) own.add(name.substr(of.size() + 1), tensor);
+    }
+    return own;
+  }
+
+  bool held_to_reference(const Stream& s, const TensorMap& reference) {
+    const streams::Placement& layout = s.conversion.layout();
+    const LazyState state = with_gains(s.state, layout);
     const ReferenceFindings f = check_reference(state, layout, reference);
     const StreamSum sum = check_stream_sum(state, layout, reference);
     std::string why = sum.wrong;
@@ -235,21 +308,15 @@ class Run {
                   printable(text("Not verified: ", o_.out, " was not written: in the reference ", why)).c_str());
       return false;
     }
-    say(text("reference: ", f.readers_held, " of ", f.readers, " readers, ", f.writers_held, " of ", f.writers,
+    say(text(s.of, "reference: ", f.readers_held, " of ", f.readers, " readers, ", f.writers_held, " of ", f.writers,
              " writers agree, at most ", printed("%.2g", f.share), " of the bound",
              std::isinf(f.power) ? "" : printed("; with another dim, norm or bias at least %.2g of it", f.power)),
         true, true);
-    say(text("reference: ", sum.summed, " of ", sum.readers, " readers read the sum of what writers wrote, ", sum.seen,
+    say(text(s.of, "reference: ", sum.summed, " of ", sum.readers, " readers read the sum of what writers wrote, ", sum.seen,
              " of ", sum.writers, " of these are seen there"),
         true, true);
-    unchecked_ = sum.open;
+    if (unchecked_.empty() && !sum.open.empty()) unchecked_ = s.of + sum.open;
     return true;
-  }
-
-  FileConversion conversion(const streams::Placement& layout) const {
-    check_dtypes(layout, file_.foreign);
-    check_eps(layout, o_.eps);
-    return FileConversion(file_.state, layout, to(), dtype());
   }
 
   void say(const std::string& figure, bool same, bool exactly) {
@@ -259,9 +326,10 @@ class Run {
   }
 
   // The conversion itself in f64, then what was rounded: every entry, what the readers see of random rows, logits.
-  void judge(const FileConversion& c) {
-    judge(c, "in f64, ", c.exact(), c.result_in_f64(), true);
-    if (c.stored() && !interrupted()) judge(c, "as stored, ", *c.stored(), c.result(), false);
+  void judge(const Stream& s) {
+    const FileConversion& c = s.conversion;
+    judge(c, s.of + "in f64, ", c.exact(), c.result_in_f64(), true);
+    if (c.stored() && !interrupted()) judge(c, s.of + "as stored, ", *c.stored(), c.result(), false);
   }
 
   void judge(const FileConversion& c, const std::string& when, const ConversionFindings& found, const LazyState& result,
@@ -283,7 +351,9 @@ class Run {
   const ConvertOptions& o_;
   training::OpenModelFile file_;
   std::optional<hub::Folder> folder_;  // of the hub, where IN is one
-  std::vector<std::string> norms_;     // of a description
+  std::vector<Stream> streams_;
+  // Of a description: norms of the streams; those behind tables, which leave; modules that a stream enters with a mean.
+  std::vector<std::string> norms_, identity_, recentred_;
   std::optional<ModelPlan> plan_;      // where the file says what model it holds
   Metadata metadata_;
   std::vector<std::string> figures_;

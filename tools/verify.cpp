@@ -43,18 +43,25 @@ void check_dtypes(const VerifyOptions& o, const training::ModelFile& a, const tr
   look(a, b), look(b, a);
 }
 
-Verification by_spec(const VerifyOptions& o, const training::ModelFile& a, const training::ModelFile& b) {
-  const auto layout = [&](const training::ModelFile& file) {
+// Of each stream, by name.
+std::vector<std::pair<std::string, Verification>> by_spec(const VerifyOptions& o, const training::ModelFile& a,
+                                                          const training::ModelFile& b) {
+  const auto streams_of = [&](const training::ModelFile& file) {
     if (const auto form = file.other.find(streams::kStreamForm); form != file.other.end())
-      return described_placement(o.spec, file.state, true, streams::form_named(form->second));
+      return described_streams(o.spec, file.state, true, streams::form_named(form->second));
     const bool described = !file.description.empty();
-    return described_placement(
+    return described_streams(
         o.spec, file.state, described,
         described ? training::stored_form(training::ModelOptions(file.description)) : streams::Form::layer_norm);
   };
-  const streams::Placement of_a = layout(a), of_b = layout(b);
-  equivalence::check_dtypes(of_a, a.foreign), equivalence::check_dtypes(of_b, b.foreign);
-  return verify_streams(a, of_a, b, of_b);
+  const auto of_a = streams_of(a), of_b = streams_of(b);
+  std::vector<std::pair<std::string, Verification>> verdicts;
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    const auto part = [](training::ModelFile file, const streams::FileStream& s) { return file.state = s.outline, file; };
+    equivalence::check_dtypes(of_a[i].placement, a.foreign), equivalence::check_dtypes(of_b[i].placement, b.foreign);
+    verdicts.emplace_back(of_a[i].name, verify_streams(part(a, of_a[i]), of_a[i].placement, part(b, of_b[i]), of_b[i].placement));
+  }
+  return verdicts;
 }
 
 int run(const VerifyOptions& o) {
@@ -65,15 +72,24 @@ int run(const VerifyOptions& o) {
   if (!o.spec.empty() && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   const training::ModelFile a = training::load_model_file(o.a), b = training::load_model_file(o.b);
   check_dtypes(o, a, b);
-  const Verification v = o.spec.empty() ? by_models(o, a, b) : by_spec(o, a, b);
-  if (!o.quiet && v.one_kind) {
-    std::printf("%s\n", printable(entries_text("entries", v.entries)).c_str());
-    for (const auto& [what, agreement] : v.outputs) std::printf("%s\n", agreement_text(what, agreement).c_str());
+  std::vector<std::pair<std::string, Verification>> verdicts;
+  if (o.spec.empty())
+    verdicts.emplace_back("", by_models(o, a, b));
+  else
+    verdicts = by_spec(o, a, b);
+  bool same = true;
+  for (const auto& [stream, v] : verdicts) {
+    const std::string of = stream.empty() ? "" : text(printable(stream), ": ");
+    if (!o.quiet && v.one_kind) {
+      std::printf("%s\n", printable(entries_text(of + "entries", v.entries)).c_str());
+      for (const auto& [what, agreement] : v.outputs) std::printf("%s\n", agreement_text(of + what, agreement).c_str());
+    }
+    std::printf("%s%s\n", of.c_str(), printable(v.sentence()).c_str());
+    same = same && v.same();
   }
-  std::printf("%s\n", printable(v.sentence()).c_str());
-  if (v.same() && !o.spec.empty())
+  if (same && !o.spec.empty())
     std::printf("That is so by the description, which is unchecked here (isonorm convert --reference checks it).\n");
-  return v.same() ? kOk : kNotEquivalent;
+  return same ? kOk : kNotEquivalent;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
+#include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
@@ -75,6 +76,16 @@ Carried as_stored(const Tensor& t, const Tensor* partner, int dim) {
 
 }  // namespace
 
+Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
+                   const Tensor& rows) {
+  if (writer.norm.empty()) return rows;
+  const streams::NormPlace& n = *layout.find_norm(writer.norm);
+  const auto of = [&](const std::string& name) {
+    return name.empty() ? Tensor() : detach(state.at(name)).to(DType::f64);
+  };
+  return normalize(rows, {.kind = NormKind::layer, .eps = n.eps}, of(n.weight), of(n.bias));
+}
+
 Tensor by_rows(const Tensor& x, int dim) {
   check(dim >= 0 && dim < x.rank(), "stream: a tensor of shape ", x.shape(), " has no dimension ", dim);
   std::vector<int> order;
@@ -134,9 +145,14 @@ const streams::Place* Canonical::find(const std::string& name) const {
   return nullptr;
 }
 
-Carried Canonical::stored(const std::string& name, int dim) const {
-  const Tensor& t = state_.at(name);
-  return as_stored(detach(t), partner_ ? partner_->find(name) : nullptr, dim);
+// parts: rows side by side in each slice, which is then so many slices, one behind the other.
+Carried Canonical::stored(const std::string& name, int dim, int64_t parts) const {
+  const Tensor* other = partner_ ? partner_->find(name) : nullptr;
+  const auto apart = [&](const Tensor& t) { return reshape(detach(t), {t.numel() / t.size(dim) * parts, t.size(dim) / parts}); };
+  if (parts == 1 || (other && !(other->shape() == state_.at(name).shape())))
+    return as_stored(detach(state_.at(name)), other, dim);
+  const Tensor there = other ? apart(*other) : Tensor();
+  return as_stored(apart(state_.at(name)), other ? &there : nullptr, 1);
 }
 
 // A vector that is not along the stream: each entry is a slice of its own.
@@ -149,9 +165,24 @@ Carried Canonical::entrywise(const std::string& name) const {
 
 Carried Canonical::writer(const streams::Place& p) const {
   Carried x = stored(p.name, p.dim);
+  if (!p.norm.empty()) x = behind(*layout_.find_norm(p.norm), x);
   if (!p.scale.empty()) x = times(x, stored(p.scale, 0));
   if (layout_.form == Form::crms_norm) return expand_writer(x);
   return layout_.form == Form::crms_isometric ? from_isometric(x) : centre(x);
+}
+
+// With c = P x, s = sqrt(mean c^2 + eps) and |dx| <= e: |dc| <= f = e + mean e, |ds| <= r = sqrt(mean f^2), and
+// c / s moves by at most (f + |c / s| r) / (s - r).
+Carried Canonical::behind(const streams::NormPlace& norm, const Carried& x) const {
+  const auto per_row = [](const Tensor& t) { return mean(t, {1}, true); };
+  const Tensor c = x.value - per_row(x.value), s = sqrt(per_row(square(c)) + norm.eps);
+  const Tensor f = x.rounding + per_row(x.rounding), r = sqrt(per_row(square(f))), n = c / s;
+  const Tensor room = s - r, moved = (f + abs(n) * r) / room;
+  Carried y{n, masked_fill(moved, expand(le(room, 0.0), moved.shape()), INFINITY), (x.size + per_row(x.size)) / s, x.flip};
+  if (!norm.weight.empty()) y = times(y, stored(norm.weight, 0));
+  if (norm.bias.empty()) return y;
+  const Carried beta = stored(norm.bias, 0);
+  return {y.value + beta.value, y.rounding + beta.rounding, y.size + beta.size, y.flip};
 }
 
 // `table`: a writer's rows, which a head reads as the raw table that they stand for.
@@ -163,8 +194,8 @@ Carried Canonical::reader(Carried x, const std::string& norm, bool table) const 
   return centre(x);
 }
 
-Carried Canonical::bias(const std::string& name, const Carried& weight, const std::string& norm) const {
-  const int64_t out = weight.value.size(0);
+Carried Canonical::bias(const std::string& name, const Carried& weight, const std::string& norm, int64_t parts) const {
+  const int64_t out = weight.value.size(0) / parts;
   const Tensor none = zeros({out, 1}, {DType::f64});
   Carried b{none, none, none, none};
   if (const Tensor* t = state_.find(name)) {
@@ -174,7 +205,9 @@ Carried Canonical::bias(const std::string& name, const Carried& weight, const st
   const streams::NormPlace* n = layout_.find_norm(norm);
   if (n && !n->bias.empty()) {
     const Carried beta = stored(n->bias, 0);
-    const auto per_row = [](const Tensor& products) { return sum(products, {1}, true); };
+    const auto per_row = [&](const Tensor& products) {
+      return sum(reshape(products, {out, parts * products.size(1)}), {1}, true);
+    };
     b = {b.value + per_row(weight.value * beta.value) * n->factor,
          b.rounding + per_row(rounding_of_product(weight, beta)) * n->factor,
          b.size + per_row(weight.size * beta.size) * n->factor, b.flip};
@@ -194,9 +227,10 @@ Carried Canonical::at(const Part& part) const {
     if (part.name == t.weight) return reader(stored(t.table, table->dim), t.norm, true);
     if (part.name == t.bias) return bias(t.bias, stored(t.table, table->dim), t.norm);
   }
-  if (part.kind == Kind::reader) return reader(stored(part.name, place->dim), place->norm, false);
+  if (part.kind == Kind::reader) return reader(stored(part.name, place->dim, place->parts), place->norm, false);
   for (const streams::Place& p : layout_.places)
-    if (p.role == Role::reader && p.bias == part.name) return bias(p.bias, stored(p.name, p.dim), p.norm);
+    if (p.role == Role::reader && p.bias == part.name)
+      return bias(p.bias, stored(p.name, p.dim, p.parts), p.norm, p.parts);
   check(false, "canonical form: there is no '", part.name, "'");
   return {};
 }
@@ -209,6 +243,7 @@ std::vector<std::string> Canonical::sources(const Part& part) const {
   };
   for (const streams::Place& p : layout_.places) {
     if (p.name == part.name) names.push_back(p.scale);
+    if (p.role == Role::writer && p.name == part.name && !p.norm.empty()) through(p.name, p.norm);
     if (p.role == Role::reader && (p.name == part.name || p.bias == part.name)) through(p.name, p.norm);
   }
   for (const streams::Layout::Tied& t : layout_.tied)

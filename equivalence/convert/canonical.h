@@ -2,6 +2,8 @@
 // without what its function cannot see. With P, D, D+ and Q of streams/coordinates.h, each slice along the stream a row:
 //
 //   writer         P W, layer scale folded in   stored W: P W; compressed: D v or Q w
+//   table behind   P LayerNorm(W), row by row
+//   which a norm is
 //   reader         A diag(gain) P               stored A; compressed: D+^T b or Q b
 //   its bias       b + A beta                   where none is stored: A beta
 //   tied table     a writer, and the reader that its head is: from D v where the table is compressed
@@ -20,6 +22,10 @@ namespace isonorm::equivalence {
 
 // x with dimension `dim` last and the others flattened, in order: [the others, size of dim].
 Tensor by_rows(const Tensor& x, int dim);
+
+// What a writer's rows [n, width] are on the stream: those of a table behind which a norm is go through it.
+Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
+                   const Tensor& rows);
 
 // The distance between subnormal numbers of a dtype: no rounding is finer.
 double smallest_step(DType dtype);
@@ -59,9 +65,10 @@ class Canonical {
 
  private:
   Carried writer(const streams::Place& p) const;
+  Carried behind(const streams::NormPlace& norm, const Carried& rows) const;
   Carried reader(Carried weight, const std::string& norm, bool table) const;
-  Carried bias(const std::string& name, const Carried& weight, const std::string& norm) const;
-  Carried stored(const std::string& name, int dim) const;
+  Carried bias(const std::string& name, const Carried& weight, const std::string& norm, int64_t parts = 1) const;
+  Carried stored(const std::string& name, int dim, int64_t parts = 1) const;
   Carried entrywise(const std::string& name) const;
   const streams::Place* find(const std::string& name) const;
 

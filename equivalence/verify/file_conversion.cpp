@@ -33,6 +33,7 @@ std::vector<std::string> writers_of(const streams::Placement& layout) {
   std::vector<std::string> names;
   for (const streams::Place& p : layout.places)
     if (p.role == streams::Role::writer) names.push_back(p.name);
+  if (!layout.recentred.empty()) names.push_back(layout.recentred);
   return names;
 }
 

@@ -13,6 +13,7 @@
 #include "equivalence/coordinates/pairs.h"
 #include "equivalence/verify/stream_reader.h"
 #include "streams/coordinates.h"
+#include "streams/map.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -30,12 +31,20 @@ const streams::Place* find_writer(const streams::Placement& layout, const std::s
 }
 
 // Adds to `rows` kSamples combinations of the slices of a writer, of whose `where.of` slices these begin at one.
-void add_written(const TensorMap& state, const streams::Place& p, Slices where, Generator generator, Tensor& rows) {
+void add_written(const TensorMap& state, const streams::Placement& layout, const streams::Place& p, Slices where,
+                 Generator generator, Tensor& rows) {
   Tensor slices = by_rows(widened(state, p.name), p.dim);
+  slices = behind_norm(state, layout, p, slices);
   if (!p.scale.empty()) slices = slices * widened(state, p.scale);
   const Tensor factors = randn({kSamples, where.of > 0 ? where.of : slices.size(0)}, kF64, generator);
   const Tensor sum = matmul(narrow(factors, 1, where.begin, slices.size(0)), slices);
   rows = rows.defined() ? rows + sum : sum;
+}
+
+// Rows with a mean that enter a stream where it is recentred once, in the coordinates of the form.
+Tensor entering(const streams::Placement& layout, Generator generator) {
+  const Tensor rows = randn({kSamples, layout.width}, kF64, generator) + randn({kSamples, 1}, kF64, generator);
+  return streams::parameter_map(Role::writer, layout.form, layout.width)(rows, 1);
 }
 
 // The rows of each writer in turn, then of their sum: [(writers + 1) kSamples, stored width].
@@ -74,6 +83,9 @@ std::vector<std::string> writers_of(const TensorMap& a, const streams::Placement
   };
   look(a, layout_a, layout_b, true);
   look(b, layout_b, layout_a, false);
+  check(layout_a.recentred == layout_b.recentred, "stream check: the first is recentred at '", layout_a.recentred,
+        "', the second at '", layout_b.recentred, "'");
+  if (!layout_a.recentred.empty()) names.push_back(layout_a.recentred);
   check(!names.empty(), "stream check: the two have no writer in common");
   return names;
 }
@@ -88,15 +100,22 @@ void StreamComparison::write(const TensorMap& a, const streams::Placement& layou
     const streams::Place *p = find_writer(layout_a, writers_[w]), *q = find_writer(layout_b, writers_[w]);
     if (!p || !q) continue;
     const Generator generator{seed_, uint64_t{w} << 40};
-    add_written(a, *p, where, generator, written_a_[w]);
-    add_written(b, *q, where, generator, written_b_[w]);
+    add_written(a, layout_a, *p, where, generator, written_a_[w]);
+    add_written(b, layout_b, *q, where, generator, written_b_[w]);
   }
 }
 
 void StreamComparison::read(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
                             const streams::Placement& layout_b) {
   NoGrad no_grad;
-  if (!rows_a_.defined()) rows_a_ = with_sum(std::move(written_a_)), rows_b_ = with_sum(std::move(written_b_));
+  if (!rows_a_.defined()) {
+    for (size_t w = 0; w < writers_.size(); ++w) {
+      if (writers_[w] != layout_a.recentred) continue;
+      const Generator generator{seed_, uint64_t{w} << 40};
+      written_a_[w] = entering(layout_a, generator), written_b_[w] = entering(layout_b, generator);
+    }
+    rows_a_ = with_sum(std::move(written_a_)), rows_b_ = with_sum(std::move(written_b_));
+  }
   const std::vector<StreamReader> readers_a = readers_of(a, layout_a), readers_b = readers_of(b, layout_b);
   check(!readers_a.empty() && readers_a.size() == readers_b.size(),
         "stream check: the two do not have the same readers: ", readers_a.size(), " and ", readers_b.size());

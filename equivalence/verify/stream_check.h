@@ -21,7 +21,7 @@ struct StreamDeviation {
 
 // Random combinations of the slices of each writer, and of all writers together, are put through the norm of each
 // reader: y = A norm(x) + b in f64. A deviation is max |y_a - y_b| / max |y_a|, the latter over all rows of the reader.
-// A head tied in `a` is compared with the head of its own in `b`. The states must fit their layouts
+// Rows that enter a stream which is recentred once are random rows with a mean, mapped to its form. A head tied in `a` is compared with the head of its own in `b`. The states must fit their layouts
 // (check_convertible). Throws where the two do not have the same writers and readers.
 StreamDeviation stream_deviation(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
                                  const streams::Placement& layout_b, uint64_t seed);
@@ -55,7 +55,7 @@ class StreamComparison {
   std::map<std::string, Seen> seen_;           // by reader
 };
 
-// The writers of both. Throws where there is none, or one has a writer more that is not 0.
+// The writers of both, and where rows enter a stream that is recentred once. Throws where there is none, or one has a writer more that is not 0.
 std::vector<std::string> writers_of(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
                                     const streams::Placement& layout_b);
 

@@ -16,7 +16,7 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const streams::Plac
   std::vector<StreamReader> readers;
   for (const streams::Place& p : layout.places) {
     if (p.role != streams::Role::reader) continue;
-    readers.push_back({p.name, p.norm, by_rows(widened(state, p.name), p.dim), {}});
+    readers.push_back({p.name, p.norm, by_rows(widened(state, p.name), p.dim), {}, p.parts});
     if (state.find(p.bias)) readers.back().bias = flatten(widened(state, p.bias));
   }
   for (const streams::Layout::Tied& t : layout.tied) {
@@ -42,7 +42,10 @@ const streams::NormPlace& norm_of(const streams::Placement& layout, const Stream
 }
 
 Tensor seen(const TensorMap& state, const streams::Placement& layout, const StreamReader& reader, const Tensor& rows) {
-  return linear(normalised(state, layout, norm_of(layout, reader), rows), reader.weight, reader.bias);
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < reader.parts; ++i)
+    parts.push_back(normalised(state, layout, norm_of(layout, reader), i % 2 == 0 ? rows : -rows));
+  return linear(parts.size() == 1 ? parts[0] : cat(parts, 1), reader.weight, reader.bias);
 }
 
 }  // namespace isonorm::equivalence

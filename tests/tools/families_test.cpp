@@ -40,7 +40,7 @@ std::string changed(const Folder& f, const std::string& family, const std::strin
 
 TEST_CASE("families: each folder converts, and what its program computed agrees; another eps is found") {
   const Folder f;
-  REQUIRE(families().size() >= 22);
+  REQUIRE(families().size() >= 31);
   for (const std::string& name : families()) {
     INFO(name);
     const std::string folder = (kFamilies / name).string(), rows = folder + ".rows";
@@ -52,13 +52,73 @@ TEST_CASE("families: each folder converts, and what its program computed agrees;
     const nlohmann::json config = nlohmann::json::parse(read(f / name + "/config.json"));
     CHECK(config["isonorm"]["form"] == "rms_norm");
     CHECK(config["tie_word_embeddings"] == false);
-    if (!fs::exists(rows)) continue;
     nlohmann::json spec = nlohmann::json::parse(f.succeeds("spec " + folder).out);
-    for (auto& norm : spec["norms"]) (norm.is_object() ? norm["eps"] : norm) = 1e-3;
+    CHECK((out.find("recentred once at '") != out.npos) == (spec.dump().find("recentre") != std::string::npos));
+    CHECK(config["isonorm"].contains("recentred") == (spec.dump().find("recentre") != std::string::npos));
+    if (!fs::exists(rows)) continue;
+    const auto change_eps = [](nlohmann::json& stream) {
+      for (auto& norm : stream["norms"]) (norm.is_object() ? norm["eps"] : norm) = 1e-3;
+    };
+    if (!spec.contains("streams")) change_eps(spec);
+    for (auto& stream : spec["streams"]) change_eps(stream);
+    if (spec["streams"].is_null()) spec.erase("streams");
     write_text(f / "wrong", spec.dump());
     const ChildResult wrong = f.gives(1, "convert " + folder + " @none --to rms_norm -q --spec @wrong" + reference);
     CHECK_THAT(wrong.out, Contains("Not verified: "));
     CHECK_FALSE(fs::exists(f / "none"));
+  }
+}
+
+TEST_CASE("families: how a stream begins is found to be described wrongly") {
+  const Folder f;
+  const auto convert = [&](const std::string& family, const nlohmann::json& spec) {
+    write_text(f / "spec", spec.dump());
+    const std::string folder = (kFamilies / family).string();
+    return f.run("convert " + folder + " @out --to rms_norm -q --spec @spec --reference " + folder + ".rows");
+  };
+  const auto described = [&](const std::string& family) {
+    return nlohmann::json::parse(f.succeeds("spec " + (kFamilies / family).string()).out);
+  };
+  const auto wrong = [&](const std::string& family, const nlohmann::json& spec, const std::string& says) {
+    INFO(family);
+    const ChildResult r = convert(family, spec);
+    INFO(r.out << r.err);
+    CHECK(r.code == 1);
+    CHECK_THAT(r.out, Contains("Not verified: ") && Contains(says));
+    CHECK_FALSE(fs::exists(f / "out"));
+  };
+  nlohmann::json bloom = described("bloom");
+  const std::string table = "transformer.word_embeddings.weight", norm = "transformer.word_embeddings_layernorm";
+  CHECK(bloom["writers"][table]["norm"] == norm);
+  bloom["writers"][table]["norm"] = "transformer.other";
+  bloom["norms"]["transformer.other"] = "1e-5";
+  bloom["norms"].erase(norm);
+  bloom["not_on_stream"] = {norm};
+  wrong("bloom", bloom, "is off by");  // a norm without gain and bias
+  bloom["writers"][table] = 1;
+  bloom["norms"].erase("transformer.other");
+  wrong("bloom", bloom, "is off by");
+  for (const char* family : {"clip_vision_model", "wav2vec2"}) {
+    nlohmann::json bare = described(family);
+    bare.erase("recentre");
+    wrong(family, bare, "reads are not the sum of what writers wrote");
+  }
+  nlohmann::json whisper = described("whisper");
+  whisper["streams"]["encoder"].erase("recentre");
+  wrong("whisper", whisper, "reads are not the sum of what writers wrote");
+
+  const std::string out = f.succeeds("convert " + (kFamilies / "bloom").string() + " @bloom --to rms_norm --fold none -q").out;
+  CHECK_THAT(out, Contains("'" + norm + "' is in the rows of its table now"));
+  const nlohmann::json said = nlohmann::json::parse(read(f / "bloom/config.json"))["isonorm"];
+  CHECK(said["identity"] == nlohmann::json::array({norm}));
+  CHECK_THAT(said["norms"].dump(), !Contains("word_embeddings"));
+  CHECK(load_safetensors(f / "bloom/model.safetensors").find(norm + ".weight") == nullptr);
+  for (const auto& [form, says] : {std::pair("rms_norm", "x minus its mean"), {"crms_norm", "the first d - 1 entries"}, {"crms_isometric", "Helmert"}}) {
+    const std::string to = text(form);
+    CHECK_THAT(f.succeeds("convert " + (kFamilies / "clip").string() + " @clip_" + to + " -q --to " + to).out,
+               Contains("recentred once at 'vision_model.encoder.layers.0'") && Contains(says));
+    f.succeeds("verify " + (kFamilies / "clip/model.safetensors").string() + " @clip_" + to + "/model.safetensors --spec " +
+               (kFamilies / "clip").string());
   }
 }
 
@@ -149,7 +209,12 @@ TEST_CASE("families: what config.json says is refused where there is no exact fo
   const Case cases[] = {
       {"gpt2", "model_type", "bert", "Post-LN"},
       {"gpt2", "model_type", "llama", "RMSNorm already"},
-      {"gpt2", "model_type", "bloom", "recentred once"},
+      {"bloom", "apply_residual_connection_post_layernorm", true, "its norms stand on the residual stream"},
+      {"wav2vec2", "do_stable_layer_norm", false, "Post-LN"},
+      {"wav2vec2", "do_stable_layer_norm", nullptr, "\"do_stable_layer_norm\" is "},
+      {"clip", "vision_config", 3, "\"vision_config\" is 3, expected an object"},
+      {"whisper", "encoder_layers", 2, "\"encoder_layers\" is 2"},
+      {"clip_vision_model", "architectures", {"CLIPVisionModel"}, "the architecture is 'CLIPVisionModel'"},
       {"gpt2", "model_type", "nothing", "known are gpt2, "},
       {"gpt2", "model_type", 3, "expected a word"},
       {"gpt2", "architectures", {"GPT2DoubleHeadsModel"}, "the architecture is 'GPT2DoubleHeadsModel'"},
