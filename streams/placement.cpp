@@ -244,7 +244,7 @@ std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layo
   std::map<std::string, size_t> stream_of;
   for (const auto& [name, layout] : streams) {
     std::optional<Scope> scope;
-    if (!name.empty()) scope.emplace(text("stream '", name, "'"));
+    if (!name.empty()) scope.emplace(name);
     found.push_back({name, placement_in(layout, state, form, converted), {}});
     const auto own = [&](const std::string& tensor) {
       if (!state.find(tensor)) return;

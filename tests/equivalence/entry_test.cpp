@@ -1,5 +1,6 @@
 // How a stream begins and what it is read by, beside the ordinary: a norm behind a table, a module that it enters with a
 // mean, rows read side by side, several streams in a file. Against loops that spell out the formulas.
+#include <algorithm>
 #include <cmath>
 
 #include "equivalence/convert/convertible.h"
@@ -97,7 +98,9 @@ TEST_CASE("a norm behind a table: rounding is carried through it") {
   CHECK(compare_entries(s, layout, rounded, layout).relation == EntryComparison::Relation::second_rounded);
   CHECK(compare_entries(rounded, layout, s, layout).relation == EntryComparison::Relation::first_rounded);
   Values moved = rounded.at("table").to(DType::f64).to_vector<double>();
-  moved[7] *= 1 + 0x1p-5;  // some ulps
+  const auto largest = std::max_element(moved.begin(), moved.begin() + 6,
+                                        [](double a, double b) { return std::abs(a) < std::abs(b); });
+  *largest *= 1 + 0x1p-4;  // 8 ulps at least
   const Tensor wrong = from_span(std::span<const double>(moved), {9, 6}).to(DType::bf16);
   CHECK_FALSE(compare_entries(s, layout, with_tensor(rounded, "table", wrong), layout).same());
 }
@@ -189,7 +192,7 @@ TEST_CASE("several streams: a tensor belongs to one of them, what none names is 
   }
   std::string twice = both;
   twice.replace(twice.rfind("\"b.e\""), 5, "\"a.e\"");
-  CHECK_THROWS_WITH(found(twice), Contains("stream 'b'") && Contains("tensor 'a.e.weight' is in stream 'a', too"));
+  CHECK_THROWS_WITH(found(twice), StartsWith("b: layout: tensor 'a.e.weight' is in stream 'a', too"));
   std::string less = both;
   less.replace(less.rfind(", \"b.e\""), 7, "");
   const auto open = found(less);
