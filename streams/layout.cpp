@@ -206,7 +206,8 @@ std::vector<std::pair<std::string, Layout>> Layout::streams_from_json(std::strin
   std::vector<std::pair<std::string, Layout>> streams;
   for (auto& [name, reader] : several) streams.emplace_back(name, reader.take());
   if (several.empty()) streams.emplace_back("", one.take());
-  check(several.empty() || beside.empty(), "layout: \"", beside, "\" stands beside \"streams\", expected in one of them");
+  check(several.empty() || beside.empty(), "layout: \"", beside,
+        "\" stands beside \"streams\", expected in one of them");
   return streams;
 }
 
@@ -226,7 +227,8 @@ Layout& Layout::writes(const std::string& pattern, int dim, const std::string& n
 }
 Layout& Layout::reads(const std::string& pattern, const std::string& norm, int dim, const std::string& bias,
                       int64_t parts) {
-  check(parts >= 1 && parts <= kParts, "layout: reader \"", pattern, "\" reads ", parts, " rows, expected 1 to ", kParts);
+  check(parts >= 1 && parts <= kParts, "layout: reader \"", pattern, "\" reads ", parts, " rows, expected 1 to ",
+        kParts);
   return add(pattern, {.role = Role::reader, .dim = dim, .norm = norm, .bias = bias, .parts = parts});
 }
 Layout& Layout::other(const std::string& pattern, bool off_stream) { return add(pattern, {.off_stream = off_stream}); }

@@ -23,13 +23,13 @@ class Layout {
   // What it says of a tensor.
   struct Entry {
     Role role = Role::neutral;
-    int dim = -1;                      // of writers and readers: the stream's axis; -1: as the layer has it
-    std::string norm = {};             // of a reader; of a table, a norm that its rows go through to the stream
-    std::string bias = {};             // of a reader
-    int64_t parts = 1;                 // of a reader: rows that it reads side by side
-    std::string scale = {};            // of a writer: the layer scale on its output
-    bool known = false;                // whether it says anything of it
-    bool off_stream = false;           // neutral, though an axis may be as wide as the stream
+    int dim = -1;             // of writers and readers: the stream's axis; -1: as the layer has it
+    std::string norm = {};    // of a reader; of a table, a norm that its rows go through to the stream
+    std::string bias = {};    // of a reader
+    int64_t parts = 1;        // of a reader: rows that it reads side by side
+    std::string scale = {};   // of a writer: the layer scale on its output
+    bool known = false;       // whether it says anything of it
+    bool off_stream = false;  // neutral, though an axis may be as wide as the stream
   };
   // A writer's table that the head reads with: logits = norm(x) table^T. weight and bias: names of a head that is not tied.
   struct Tied {

@@ -27,9 +27,9 @@ struct NormPlace {
 struct Place {
   std::string name = {};
   Role role = Role::neutral;
-  int dim = 0;             // of writers and readers: the stream's axis
-  std::string norm = {};   // of a reader: the name of the norm whose rows it reads; empty: it reads the bare stream.
-                           // Of a table: of the LayerNorm that its rows go through to the stream; empty: they go as they are
+  int dim = 0;            // of writers and readers: the stream's axis
+  std::string norm = {};  // of a reader: the name of the norm whose rows it reads; empty: it reads the bare stream.
+      // Of a table: of the LayerNorm that its rows go through to the stream; empty: they go as they are
   int64_t parts = 1;       // of a reader: rows that it reads side by side, [.., parts * width] along the last dimension
   std::string bias = {};   // of a reader: the name of the bias of what it computes; no such tensor where there is none
   std::string scale = {};  // of a writer: the name of the layer scale [width] on its output; empty where there is none

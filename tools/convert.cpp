@@ -149,7 +149,8 @@ class Run {
           {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
     }
     if (folder_) {
-      hub::write_folder(o_.out, *folder_, {entries, result.read, o_.to, o_.fold, norms_, identity_, recentred_}, o_.shard);
+      hub::write_folder(o_.out, *folder_, {entries, result.read, o_.to, o_.fold, norms_, identity_, recentred_},
+                        o_.shard);
       say_new(result);
     } else {
       save_safetensors(o_.out, entries, metadata_, result.read);
@@ -312,8 +313,8 @@ class Run {
              " writers agree, at most ", printed("%.2g", f.share), " of the bound",
              std::isinf(f.power) ? "" : printed("; with another dim, norm or bias at least %.2g of it", f.power)),
         true, true);
-    say(text(s.of, "reference: ", sum.summed, " of ", sum.readers, " readers read the sum of what writers wrote, ", sum.seen,
-             " of ", sum.writers, " of these are seen there"),
+    say(text(s.of, "reference: ", sum.summed, " of ", sum.readers, " readers read the sum of what writers wrote, ",
+             sum.seen, " of ", sum.writers, " of these are seen there"),
         true, true);
     if (unchecked_.empty() && !sum.open.empty()) unchecked_ = s.of + sum.open;
     return true;
@@ -354,7 +355,7 @@ class Run {
   std::vector<Stream> streams_;
   // Of a description: norms of the streams; those behind tables, which leave; modules that a stream enters with a mean.
   std::vector<std::string> norms_, identity_, recentred_;
-  std::optional<ModelPlan> plan_;      // where the file says what model it holds
+  std::optional<ModelPlan> plan_;  // where the file says what model it holds
   Metadata metadata_;
   std::vector<std::string> figures_;
   std::string unchecked_;  // what the reference does not show of the description

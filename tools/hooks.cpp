@@ -311,7 +311,8 @@ Verb add_hooks(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "hooks", "Print a Python program that records what a PyTorch model computes, for convert --reference");
   auto spec = std::make_shared<std::string>();
-  command->add_option("SPEC", *spec, "the JSON file of convert --spec, or a folder of the hub (docs/conversion.md)")->required();
+  command->add_option("SPEC", *spec, "the JSON file of convert --spec, or a folder of the hub (docs/conversion.md)")
+      ->required();
   command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
   return {command, [spec] { return run(*spec); }};
 }

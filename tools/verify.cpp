@@ -57,9 +57,12 @@ std::vector<std::pair<std::string, Verification>> by_spec(const VerifyOptions& o
   const auto of_a = streams_of(a), of_b = streams_of(b);
   std::vector<std::pair<std::string, Verification>> verdicts;
   for (size_t i = 0; i < of_a.size(); ++i) {
-    const auto part = [](training::ModelFile file, const streams::FileStream& s) { return file.state = s.outline, file; };
+    const auto part = [](training::ModelFile file, const streams::FileStream& s) {
+      return file.state = s.outline, file;
+    };
     equivalence::check_dtypes(of_a[i].placement, a.foreign), equivalence::check_dtypes(of_b[i].placement, b.foreign);
-    verdicts.emplace_back(of_a[i].name, verify_streams(part(a, of_a[i]), of_a[i].placement, part(b, of_b[i]), of_b[i].placement));
+    verdicts.emplace_back(of_a[i].name,
+                          verify_streams(part(a, of_a[i]), of_a[i].placement, part(b, of_b[i]), of_b[i].placement));
   }
   return verdicts;
 }

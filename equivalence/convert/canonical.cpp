@@ -148,7 +148,9 @@ const streams::Place* Canonical::find(const std::string& name) const {
 // parts: rows side by side in each slice, which is then so many slices, one behind the other.
 Carried Canonical::stored(const std::string& name, int dim, int64_t parts) const {
   const Tensor* other = partner_ ? partner_->find(name) : nullptr;
-  const auto apart = [&](const Tensor& t) { return reshape(detach(t), {t.numel() / t.size(dim) * parts, t.size(dim) / parts}); };
+  const auto apart = [&](const Tensor& t) {
+    return reshape(detach(t), {t.numel() / t.size(dim) * parts, t.size(dim) / parts});
+  };
   if (parts == 1 || (other && !(other->shape() == state_.at(name).shape())))
     return as_stored(detach(state_.at(name)), other, dim);
   const Tensor there = other ? apart(*other) : Tensor();
@@ -178,7 +180,8 @@ Carried Canonical::behind(const streams::NormPlace& norm, const Carried& x) cons
   const Tensor c = x.value - per_row(x.value), s = sqrt(per_row(square(c)) + norm.eps);
   const Tensor f = x.rounding + per_row(x.rounding), r = sqrt(per_row(square(f))), n = c / s;
   const Tensor room = s - r, moved = (f + abs(n) * r) / room;
-  Carried y{n, masked_fill(moved, expand(le(room, 0.0), moved.shape()), INFINITY), (x.size + per_row(x.size)) / s, x.flip};
+  Carried y{n, masked_fill(moved, expand(le(room, 0.0), moved.shape()), INFINITY), (x.size + per_row(x.size)) / s,
+            x.flip};
   if (!norm.weight.empty()) y = times(y, stored(norm.weight, 0));
   if (norm.bias.empty()) return y;
   const Carried beta = stored(norm.bias, 0);

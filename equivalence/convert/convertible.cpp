@@ -111,7 +111,8 @@ void check_behind(const TensorMap& state, const streams::Placement& layout, cons
   check(layout.form == streams::Form::layer_norm && norm->normalizes, "convert: the rows of '", p.name,
         "' go through norm '", p.norm, "', which is no LayerNorm in the form ", name_of(layout.form));
   check(tensor_at(state, p.name).rank() == 2 && p.dim == 1 && p.scale.empty(), "convert: '", p.name, "' of shape ",
-        tensor_at(state, p.name).shape(), " is no table [rows, width], whose rows could go through norm '", p.norm, "'");
+        tensor_at(state, p.name).shape(), " is no table [rows, width], whose rows could go through norm '", p.norm,
+        "'");
   const auto reads = [&](const auto& reader) { return reader.norm == p.norm; };
   check(std::ranges::none_of(layout.tied, reads) &&
             std::ranges::none_of(layout.places, [&](const auto& q) { return q.role == Role::reader && reads(q); }),
@@ -128,8 +129,8 @@ void check_place(const TensorMap& state, const streams::Placement& layout, const
   check(p.dim >= 0 && p.dim < t.rank() && t.size(p.dim) == p.parts * layout.stored_width(), "convert: ", role, " '",
         p.name, "' of shape ", t.shape(), " does not have ", p.parts > 1 ? text(p.parts, " x ") : "",
         layout.stored_width(), " entries along dimension ", p.dim, ", as the stream of ", name_of(layout.form), " has");
-  check(p.parts == 1 || p.dim + 1 == t.rank(), "convert: reader '", p.name, "' of shape ", t.shape(), " reads ", p.parts,
-        " rows side by side, expected along its last dimension");
+  check(p.parts == 1 || p.dim + 1 == t.rank(), "convert: reader '", p.name, "' of shape ", t.shape(), " reads ",
+        p.parts, " rows side by side, expected along its last dimension");
   if (p.role == Role::writer) {
     check(t.rank() > 1 || !p.name.ends_with(".weight"), "convert: writer '", p.name, "' of shape ", t.shape(),
           " is a vector, as a norm's gain is, which multiplies and is not added to the stream");

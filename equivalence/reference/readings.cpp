@@ -148,7 +148,8 @@ Expected Readings::behind(const std::string& norm, const Tensor& rows) const {
 }
 
 Expected Readings::read(const StreamReader& r, const Tensor& absolute_weight, const Tensor& x) const {
-  const Tensor size = cat(std::vector<Tensor>(static_cast<size_t>(r.parts), normalised_size(norm_of(layout_, r), x)), 1);
+  const Tensor size =
+      cat(std::vector<Tensor>(static_cast<size_t>(r.parts), normalised_size(norm_of(layout_, r), x)), 1);
   // Sums: mean, variance, product. Rounded: x - mean, the root, times it, gain, bias, the weight, b, the output.
   return {seen(norms_, layout_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, size.size(1)};
 }

@@ -98,8 +98,8 @@ TEST_CASE("a norm behind a table: rounding is carried through it") {
   CHECK(compare_entries(s, layout, rounded, layout).relation == EntryComparison::Relation::second_rounded);
   CHECK(compare_entries(rounded, layout, s, layout).relation == EntryComparison::Relation::first_rounded);
   Values moved = rounded.at("table").to(DType::f64).to_vector<double>();
-  const auto largest = std::max_element(moved.begin(), moved.begin() + 6,
-                                        [](double a, double b) { return std::abs(a) < std::abs(b); });
+  const auto largest =
+      std::max_element(moved.begin(), moved.begin() + 6, [](double a, double b) { return std::abs(a) < std::abs(b); });
   *largest *= 1 + 0x1p-4;  // 8 ulps at least
   const Tensor wrong = from_span(std::span<const double>(moved), {9, 6}).to(DType::bf16);
   CHECK_FALSE(compare_entries(s, layout, with_tensor(rounded, "table", wrong), layout).same());
@@ -137,7 +137,8 @@ TEST_CASE("rows read side by side: each part has its norm's gain and bias, and t
   CHECK(narrow.at("in.weight").shape() == Dims{4, 10});
   for (size_t o = 0; o < 4; ++o) {
     const double expected = read(s, gained(normed(x, true, 0)), gained(normed(y, true, 0)), o);
-    CHECK(std::abs(read(rms, normed(zero_mean(x, 6), false, 0), normed(zero_mean(y, 6), false, 0), o) - expected) < 1e-13);
+    CHECK(std::abs(read(rms, normed(zero_mean(x, 6), false, 0), normed(zero_mean(y, 6), false, 0), o) - expected) <
+          1e-13);
     CHECK(std::abs(read(narrow, crms(zero_mean(x, 5)), crms(zero_mean(y, 5)), o) - expected) < 1e-13);
   }
   const streams::Placement layout = placed(kTable, s);
@@ -196,9 +197,12 @@ TEST_CASE("several streams: a tensor belongs to one of them, what none names is 
   std::string less = both;
   less.replace(less.rfind(", \"b.e\""), 7, "");
   const auto open = found(less);
-  CHECK_THROWS_WITH(check_convertible(open[0].outline, open[0].placement), Contains("'b.e.weight' of shape [6] is unexpected"));
-  CHECK_THROWS_WITH(found("{\"width\": 6, \"streams\": {" + stream("a") + "}}"), Contains("\"width\" stands beside \"streams\""));
-  CHECK_THROWS_WITH(found("{\"streams\": {" + stream("a") + ", " + stream("a") + "}}"), Contains("a stream is called \"a\""));
+  CHECK_THROWS_WITH(check_convertible(open[0].outline, open[0].placement),
+                    Contains("'b.e.weight' of shape [6] is unexpected"));
+  CHECK_THROWS_WITH(found("{\"width\": 6, \"streams\": {" + stream("a") + "}}"),
+                    Contains("\"width\" stands beside \"streams\""));
+  CHECK_THROWS_WITH(found("{\"streams\": {" + stream("a") + ", " + stream("a") + "}}"),
+                    Contains("a stream is called \"a\""));
   CHECK_THROWS_WITH(streams::Layout::from_json(both), Contains("several streams"));
 }
 

@@ -107,18 +107,21 @@ TEST_CASE("families: how a stream begins is found to be described wrongly") {
   whisper["streams"]["encoder"].erase("recentre");
   wrong("whisper", whisper, "reads are not the sum of what writers wrote");
 
-  const std::string out = f.succeeds("convert " + (kFamilies / "bloom").string() + " @bloom --to rms_norm --fold none -q").out;
+  const std::string out =
+      f.succeeds("convert " + (kFamilies / "bloom").string() + " @bloom --to rms_norm --fold none -q").out;
   CHECK_THAT(out, Contains("'" + norm + "' is in the rows of its table now"));
   const nlohmann::json said = nlohmann::json::parse(read(f / "bloom/config.json"))["isonorm"];
   CHECK(said["identity"] == nlohmann::json::array({norm}));
   CHECK_THAT(said["norms"].dump(), !Contains("word_embeddings"));
   CHECK(load_safetensors(f / "bloom/model.safetensors").find(norm + ".weight") == nullptr);
-  for (const auto& [form, says] : {std::pair("rms_norm", "x minus its mean"), {"crms_norm", "the first d - 1 entries"}, {"crms_isometric", "Helmert"}}) {
+  for (const auto& [form, says] : {std::pair("rms_norm", "x minus its mean"),
+                                   {"crms_norm", "the first d - 1 entries"},
+                                   {"crms_isometric", "Helmert"}}) {
     const std::string to = text(form);
     CHECK_THAT(f.succeeds("convert " + (kFamilies / "clip").string() + " @clip_" + to + " -q --to " + to).out,
                Contains("recentred once at 'vision_model.encoder.layers.0'") && Contains(says));
-    f.succeeds("verify " + (kFamilies / "clip/model.safetensors").string() + " @clip_" + to + "/model.safetensors --spec " +
-               (kFamilies / "clip").string());
+    f.succeeds("verify " + (kFamilies / "clip/model.safetensors").string() + " @clip_" + to +
+               "/model.safetensors --spec " + (kFamilies / "clip").string());
   }
 }
 
