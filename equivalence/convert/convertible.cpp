@@ -113,6 +113,7 @@ void check_behind(const TensorMap& state, const streams::Placement& layout, cons
   check(tensor_at(state, p.name).rank() == 2 && p.dim == 1 && p.scale.empty(), "convert: '", p.name, "' of shape ",
         tensor_at(state, p.name).shape(), " is no table [rows, width], whose rows could go through norm '", p.norm,
         "'");
+  check(norm->folds, "convert: norm '", p.norm, "' is to keep its gain, and the rows of '", p.name, "' go through it");
   const auto reads = [&](const auto& reader) { return reader.norm == p.norm; };
   check(std::ranges::none_of(layout.tied, reads) &&
             std::ranges::none_of(layout.places, [&](const auto& q) { return q.role == Role::reader && reads(q); }),

@@ -216,6 +216,7 @@ TEST_CASE("what a description of these gets wrong is refused by name") {
     CHECK_THROWS_WITH(check_convertible(s, placed(json, s)), Contains(says));
   };
   refused("\"norm\": \"e\"", "\"norm\": \"n\"", "and a reader reads through it, too");
+  refused("\"width\"", "\"kept\": [\"e\"], \"width\"", "norm 'e' is to keep its gain");
   refused("\"norm\": \"e\"", "\"norm\": \"x\"", "go through norm 'x', which is not there");
   refused("\"out\": 0", "\"out.bias\": 0, \"out.weight\": {\"dim\": 0, \"norm\": \"e\"}", "is no table [rows, width]");
   refused("\"dim\": 1, \"norm\": \"e\"", "\"norm\": \"e\"", "writer \"table\" has no \"dim\"");
