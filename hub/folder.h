@@ -35,9 +35,9 @@ struct Converted {
 };
 
 // Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
-// more, index, config.json with "tie_word_embeddings" false and "isonorm", which says form, fold, norms, identity, recentred; all other files of
-// the source but weights. It appears whole: it is written beside under another name.
-// Throws (io).
+// more, index, config.json with "tie_word_embeddings" false, "layerscale_value" 1 where it is there, and "isonorm", which
+// says form, fold, norms, identity and recentred; all other files of the source but weights. It appears whole: it is
+// written beside under another name. Throws (io).
 void write_folder(const std::string& path, const Folder& source, const Converted& converted, int64_t shard);
 
 }  // namespace isonorm::hub
