@@ -54,35 +54,65 @@ std::string Config::word(std::string_view key) const {
   return value ? value->get<std::string>() : "";
 }
 
+Config Config::part(std::string_view key) const {
+  const json* value = find(key);
+  check(value && value->is_object(), "config.json: \"", key, "\" is ", value ? dump(*value) : "not there",
+        ", expected an object");
+  return Config(dump(*value));
+}
+
 std::string Config::architecture() const {
   const json* all = find("architectures");
   if (!all || !all->is_array() || all->empty() || !all->front().is_string()) return "";
   return all->front().get<std::string>();
 }
 
+const std::vector<std::string>& SaidOfConversion::list(const std::string& entry) const {
+  static const std::vector<std::string> kNone;
+  const auto at = lists.find(entry);
+  return at == lists.end() ? kNone : at->second;
+}
+
+bool SaidOfConversion::names(const std::string& entry, const std::string& name) const {
+  return std::ranges::find(list(entry), name) != list(entry).end();
+}
+
 SaidOfConversion converted(const Config& config) {
   const auto at = config.values().find("isonorm");
   if (at == config.values().end()) return {};
   constexpr const char* kEntries[] = {"version", "form", "fold", "width", "norms", "biases"};
+  constexpr const char* kLists[] = {"identity", "recentred", "scales"};  // of a folder that needs them
   const auto has = [&](const char* key) { return at->contains(key); };
   const auto is_word = [&](const char* key) { return (*at)[key].is_string(); };
-  check(at->is_object() && at->size() == std::size(kEntries) && std::ranges::all_of(kEntries, has) &&
-            (*at)["version"] == kVersion && is_word("form") && is_word("fold") && (*at)["norms"].is_object(),
+  const auto is_list = [&](const char* key) {
+    return (*at)[key].is_array() && std::ranges::all_of((*at)[key], [](const json& v) { return v.is_string(); });
+  };
+  const bool whole = at->is_object() && std::ranges::all_of(kEntries, has);
+  const auto lists = whole ? std::ranges::count_if(kLists, has) : 0;
+  check(whole && at->size() == std::size(kEntries) + static_cast<size_t>(lists) && (*at)["version"] == kVersion &&
+            is_word("form") && is_word("fold") && (*at)["norms"].is_object() &&
+            std::ranges::all_of(kLists, [&](const char* key) { return !has(key) || is_list(key); }),
         "config.json: \"isonorm\" is ", Shown{dump(*at)}, ", expected version ", kVersion,
-        ", form, fold, width, norms and biases");
-  SaidOfConversion said{(*at)["form"].get<std::string>(), {}};
+        ", form, fold, width, norms and biases, or more than these: identity, recentred, scales");
+  SaidOfConversion said{(*at)["form"].get<std::string>(), {}, {}};
+  for (const char* key : kLists)
+    if (has(key)) said.lists[key] = (*at)[key].get<std::vector<std::string>>();
   for (const auto& [name, norm] : (*at)["norms"].items()) said.gains[name] = norm.contains("gain");
   return said;
 }
 
 std::string different(const Config& a, const Config& b) {
-  const auto free = [](const std::string& key) {
+  const auto free = [&](const std::string& key) {
     for (const char* part : {"dropout", "pdrop", "layerdrop"})
       if (key.find(part) != key.npos) return true;
     for (const char* whole : {"isonorm", "tie_word_embeddings", "dtype", "torch_dtype", "transformers_version",
                               "_name_or_path", "initializer_range", "use_cache"})
       if (key == whole) return true;
-    return false;
+    // That of layer scales which are drawn; a conversion's result has none, and 1 in their place.
+    const auto drawn = [](const Config& c) {
+      return !c.values().contains("isonorm") || c.number("layerscale_value", 1) == 1;
+    };
+    return key == "layerscale_value" && drawn(a) && drawn(b);
   };
   json all = a.values();
   all.update(b.values());

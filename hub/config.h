@@ -20,6 +20,8 @@ class Config {
   // The first of "architectures", or a word; empty where there is none.
   std::string architecture() const;
   std::string word(std::string_view key) const;
+  // The object of that name, as a config of its own. Throws where it is none.
+  Config part(std::string_view key) const;
   // The value as JSON; empty where there is none, or null.
   std::string text_of(std::string_view key) const;
   // Whether "auto_map" names a class of the model's own code.

@@ -14,40 +14,16 @@ namespace {
 
 constexpr const char* kPostLn = "its norms stand on the residual stream (Post-LN), so there is no exact form";
 constexpr const char* kRms = "its norms are RMSNorm already";
-constexpr const char* kBegins =
-    "its stream begins behind a norm or an activation, whose mean no weight removes: it would have to be recentred "
-    "once";
 
 struct Known {
   std::string_view type, why;
 };
-const Known kNotConvertible[] = {{"albert", kPostLn},
-                                 {"bart", kPostLn},
-                                 {"bert", kPostLn},
-                                 {"deberta", kPostLn},
-                                 {"distilbert", kPostLn},
-                                 {"electra", kPostLn},
-                                 {"marian", kPostLn},
-                                 {"mpnet", kPostLn},
-                                 {"roberta", kPostLn},
-                                 {"xlm-roberta", kPostLn},
-                                 {"gemma", kRms},
-                                 {"gemma2", kRms},
-                                 {"gemma3_text", kRms},
-                                 {"llama", kRms},
-                                 {"mistral", kRms},
-                                 {"mixtral", kRms},
-                                 {"olmo2", kRms},
-                                 {"phi3", kRms},
-                                 {"qwen2", kRms},
-                                 {"qwen3", kRms},
-                                 {"t5", kRms},
-                                 {"bloom", kBegins},
-                                 {"clip", kBegins},
-                                 {"whisper", kBegins},
-                                 {"clip_vision_model", kBegins},
-                                 {"hubert", kBegins},
-                                 {"wav2vec2", kBegins}};
+const Known kNotConvertible[] = {
+    {"albert", kPostLn},  {"bart", kPostLn},   {"bert", kPostLn},     {"deberta", kPostLn}, {"distilbert", kPostLn},
+    {"electra", kPostLn}, {"marian", kPostLn}, {"mpnet", kPostLn},    {"roberta", kPostLn}, {"xlm-roberta", kPostLn},
+    {"gemma", kRms},      {"gemma2", kRms},    {"gemma3_text", kRms}, {"llama", kRms},      {"mistral", kRms},
+    {"mixtral", kRms},    {"olmo2", kRms},     {"phi3", kRms},        {"qwen2", kRms},      {"qwen3", kRms},
+    {"t5", kRms}};
 
 std::string listed(const std::vector<std::string_view>& names) {
   std::string all;
@@ -55,18 +31,21 @@ std::string listed(const std::vector<std::string_view>& names) {
   return all.empty() ? "none" : all;
 }
 
-const Family& family_of(const Config& config) {
+// A row for each stream.
+std::vector<const Family*> families_of(const Config& config) {
   const std::string type = config.word("model_type");
   for (const Known& k : kNotConvertible)
     check(k.type != type, "config.json: a model of type '", type, "' is not converted: ", k.why);
-  std::string all;
-  for (const Family& f : families()) {
-    if (f.type == type) return f;
-    all += text(all.empty() ? "" : ", ", f.type);
-  }
-  check(false, "config.json: \"model_type\" is ", Shown{type}, ", known are ", all,
+  std::vector<const Family*> found;
+  std::vector<std::string_view> all;
+  for (std::span<const Family> rows : {text_families(), other_families()})
+    for (const Family& f : rows) {
+      if (f.type == type) found.push_back(&f);
+      if (all.empty() || all.back() != f.type) all.push_back(f.type);
+    }
+  check(!found.empty(), "config.json: \"model_type\" is ", Shown{type}, ", known are ", listed(all),
         "; describe another one by --spec (docs/conversion.md)");
-  return families().front();
+  return found;
 }
 
 class Describer {
@@ -74,15 +53,16 @@ class Describer {
   Describer(const Family& family, const Folder& folder)
       : family_(family),
         folder_(folder),
-        config_(folder.config),
+        config_(family.config.empty() ? folder.config : folder.config.part(family.config)),
         tensors_(folder.names()),
         said_(converted(folder.config)) {
     for (const Family::Refused& r : family.refused) {
       if (r.value == "true" || r.value == "false") config_.flag(r.key, false);  // throws where it is neither
-      check(config_.text_of(r.key) != r.value, "config.json: \"", r.key, "\" is ", r.value, ": ", r.why);
+      check(config_.text_of(r.key) != r.value, "config.json: \"", r.key, "\" is ",
+            r.value.empty() ? "not there" : r.value, ": ", r.why);
     }
     for (const char* key : {"quantization_config", "transformers_weights"})
-      check(config_.text_of(key).empty(), "config.json: \"", key,
+      check(folder.config.text_of(key).empty(), "config.json: \"", key,
             "\" is there: the weights are not those of model.safetensors as they are");
     const auto fits = [&](std::string_view stem) { return has(text(stem, family.writers.front().pattern)); };
     const auto stem = std::ranges::find_if(family.stems, fits);
@@ -91,12 +71,12 @@ class Describer {
     stem_ = *stem;
   }
 
-  std::string json_text() {
+  json spec() {
     spec_["width"] = config_.integer(family_.width);
     for (const char* part : {"norms", "writers", "readers"}) spec_[part] = json::object();
     check_layers();
     for (const Family::Writer& w : family_.writers)
-      if (!w.optional || has(in(w.pattern))) spec_["writers"][needed(in(w.pattern))] = w.dim;
+      if (is_so(w.when) && (!w.optional || has(in(w.pattern)))) write(in(w.pattern), w);
     for (const Family::Absent& a : family_.absent)
       if (is_so(a.when))
         for (const std::string& pattern : {std::string(a.pattern), in(a.pattern)})
@@ -108,7 +88,9 @@ class Describer {
         for (std::string_view layer : r.layers) read(in(layer), r.norm, r.dim);
     read_last();
     for (std::string_view name : family_.off_stream) spec_["not_on_stream"].push_back(in(name));
-    return dump(spec_, 1) + '\n';
+    for (std::string_view name : family_.beside) spec_["not_on_stream"].push_back(name);
+    if (!family_.entry.empty()) spec_["recentre"] = in(family_.entry);
+    return spec_;
   }
 
  private:
@@ -129,15 +111,13 @@ class Describer {
   // What one layer has, all have, and there are as many as config.json says.
   void check_layers() const {
     const int64_t depth = config_.integer(family_.depth);
-    std::map<std::string, std::set<std::string>> layers;  // of names with a * in place of their first number
+    std::map<std::string, std::set<std::string>> layers;  // of names with a * in place of their number
+    const std::string_view first = family_.readers.front().norm;
+    const std::string before = in(first.substr(0, first.find('*')));
     for (const std::string& t : tensors_) {
-      for (size_t dot = t.find('.'); dot != t.npos; dot = t.find('.', dot + 1)) {
-        const std::string part = t.substr(dot + 1, t.find('.', dot + 1) - dot - 1);
-        if (part.empty() || part.find_first_not_of("0123456789") != part.npos) continue;
-        layers[t.substr(0, dot + 1) + '*' + t.substr(dot + 1 + part.size())].insert(part);
-        break;
-      }
-      if (t[0] >= '0' && t[0] <= '9') layers['*' + t.substr(t.find('.'))].insert(t.substr(0, t.find('.')));
+      if (!t.starts_with(before)) continue;
+      const size_t dot = std::min(t.find('.', before.size()), t.size());
+      layers[before + '*' + t.substr(dot)].insert(t.substr(before.size(), dot - before.size()));
     }
     for (const auto& [name, numbers] : layers) {
       check(static_cast<int64_t>(numbers.size()) == depth, "config.json: \"", family_.depth, "\" is ", depth, ", and '",
@@ -147,13 +127,14 @@ class Describer {
     }
   }
 
-  void norm(std::string_view name) {
+  // behind_table: a table's rows go through it, and conversion leaves it out.
+  void norm(std::string_view name, bool behind_table = false) {
     const double eps = family_.eps.empty() ? family_.eps_otherwise : config_.number(family_.eps, family_.eps_otherwise);
     const auto gain = std::ranges::find_if(
         said_.gains, [&](const auto& norm) { return streams::names_tensor(in(name), norm.first + ".weight"); });
-    check(said_.form.empty() || gain != said_.gains.end(), "config.json does not say that '", in(name),
-          "' was converted");
-    const bool plain = said_.form.empty() ? family_.plain : !gain->second;
+    check(said_.form.empty() || (behind_table ? said_.names("identity", in(name)) : gain != said_.gains.end()),
+          "config.json does not say that '", in(name), "' was converted");
+    const bool plain = said_.form.empty() ? family_.plain : behind_table || !gain->second;
     check(plain != has(text(in(name), ".weight")), "a norm '", in(name), "' of a model of type '", family_.type,
           plain ? "' has no gain, and here is one" : "' has a gain, and here is none");
     json& said = spec_["norms"][in(name)];
@@ -163,14 +144,23 @@ class Describer {
       said = shortest(eps);
   }
 
-  void read(const std::string& layer, std::string_view through, int dim) {
+  void write(const std::string& pattern, const Family::Writer& w) {
+    json& said = spec_["writers"][needed(pattern)] = w.dim;
+    if (!w.norm.empty()) norm(w.norm, true), said = {{"dim", w.dim}, {"norm", in(w.norm)}};
+    if (w.scale.empty()) return;
+    const std::string scale = in(w.scale);
+    spec_["scales"][pattern] = said_.form.empty() ? needed(scale) : scale;  // a conversion folds it
+  }
+
+  void read(const std::string& layer, std::string_view through, int dim, int64_t parts = 1) {
     norm(through);
-    spec_["readers"][needed(layer)] = {{"dim", dim}, {"norm", in(through)}};
+    json& said = spec_["readers"][needed(layer)] = {{"dim", dim}, {"norm", in(through)}};
+    if (parts > 1) said["parts"] = parts;
   }
 
   // The last norm's rows go to heads; or to the table, as one; or, of a model without a head, out.
   void read_last() {
-    const std::string architecture = config_.architecture();
+    const std::string architecture = folder_.config.architecture();
     const auto in_row = [&](const auto& names) { return std::ranges::find(names, architecture) != names.end(); };
     if (in_row(family_.bodies)) {
       if (family_.plain) return;
@@ -182,9 +172,9 @@ class Describer {
           "; describe another one by --spec");
     bool apart = false;
     for (std::string_view head : family_.heads)
-      if (const std::string name(head); has(name)) read(name, family_.last, 1), apart = true;
+      if (const std::string name(head); has(name)) read(name, family_.last, 1, family_.parts), apart = true;
     const std::string table = in(family_.writers.front().pattern), head = text(family_.heads.front(), ".weight");
-    const bool tied = config_.flag("tie_word_embeddings", family_.tied) && table.ends_with(".weight");
+    const bool tied = !family_.apart && config_.flag("tie_word_embeddings", family_.tied) && table.ends_with(".weight");
     if (apart)
       return check(!tied || same(table, head), "config.json: by \"tie_word_embeddings\" '", head, "' is '", table,
                    "', and the numbers of the two are not the same");
@@ -201,7 +191,7 @@ class Describer {
 
   const Family& family_;
   const Folder& folder_;
-  const Config& config_;
+  const Config config_;  // of this stream
   const std::vector<std::string> tensors_;
   const SaidOfConversion said_;
   std::string_view stem_;
@@ -210,6 +200,11 @@ class Describer {
 
 }  // namespace
 
-std::string describe(const Folder& folder) { return Describer(family_of(folder.config), folder).json_text(); }
+std::string describe(const Folder& folder) {
+  json spec;
+  for (const Family* f : families_of(folder.config))
+    (f->stream.empty() ? spec : spec["streams"][f->stream]) = Describer(*f, folder).spec();
+  return dump(spec, 1) + '\n';
+}
 
 }  // namespace isonorm::hub

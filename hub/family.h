@@ -12,7 +12,7 @@
 
 namespace isonorm::hub {
 
-// Names and patterns stand behind the stem, but for heads.
+// Names and patterns stand behind the stem, but for heads. Several rows of one type are several streams of one file.
 struct Family {
   struct When {
     std::string_view key;  // a flag of config.json
@@ -21,8 +21,11 @@ struct Family {
   };
   struct Writer {
     std::string_view pattern;
-    int dim;                // the stream's axis
-    bool optional = false;  // not every model of the family has it
+    int dim;                      // the stream's axis
+    bool optional = false;        // not every model of the family has it
+    std::string_view scale = {};  // the layer scale on its output
+    std::string_view norm = {};   // of a table: what its rows go through to the stream
+    std::vector<When> when = {};
   };
   struct Reader {
     std::string_view norm;
@@ -31,7 +34,7 @@ struct Family {
     std::vector<When> when = {};
   };
   struct Refused {
-    std::string_view key, value;  // as JSON has it
+    std::string_view key, value;  // as JSON has it; empty: it is not there
     std::string_view why;
   };
   struct Absent {
@@ -40,6 +43,8 @@ struct Family {
   };
 
   std::string_view type;               // "model_type" of config.json
+  std::string_view stream = {};        // its name, of one of several
+  std::string_view config = {};        // the object of config.json that is about it; empty: the whole
   std::string_view width, eps, depth;  // keys of config.json; eps: empty where it is no option
   double eps_otherwise = 1e-5;
   std::vector<std::string_view> stems;  // what files have before the names: the first that fits counts
@@ -49,15 +54,20 @@ struct Family {
   std::vector<std::string_view> bodies;       // architectures that give the rows of the last norm, which stays as it is
   std::vector<std::string_view> models = {};  // architectures with one of the heads
   std::vector<std::string_view> heads = {};
-  bool tied = false;      // without "tie_word_embeddings": the head is the first writer's table
-  bool plus_one = false;  // gains are stored as 1+w
-  bool plain = false;     // norms have no gains; else each has one
+  int64_t parts = 1;            // rows that a head reads side by side
+  std::string_view entry = {};  // the module that the stream enters with a mean (Layout::recentre)
+  bool tied = false;            // without "tie_word_embeddings": the head is the first writer's table
+  bool apart = false;           // the head is never the table, whatever "tie_word_embeddings" says
+  bool plus_one = false;        // gains are stored as 1+w
+  bool plain = false;           // norms have no gains; else each has one
   std::vector<std::string_view> off_stream = {};
+  std::vector<std::string_view> beside = {};  // the same, without the stem
   std::vector<Refused> refused = {};
   std::vector<Absent> absent = {};  // tensors that the program has no place for and would pass over
 };
 
-std::span<const Family> families();
+std::span<const Family> text_families();
+std::span<const Family> other_families();  // images, speech, several streams
 
 // The description, as JSON, of a folder, which may be a conversion's. Throws where the family is none of the rows, with the reason where one is known;
 // where the architecture is none of the row's; where config.json says something that the family refuses; where no stem

@@ -47,18 +47,23 @@ void check_new_folder(const std::string& path, const std::string& beside = {});
 struct Converted {
   std::vector<io::TensorEntry> entries;  // in order
   std::function<Tensor(const std::string& name)> read;
-  json config;                            // of the class that it is now
-  std::string form, fold;                 // of --to and --fold
-  int64_t width = 0;                      // d, of the Pre-LN model
-  std::vector<streams::NormPlace> norms;  // that have the form's kind now
-  std::vector<std::string> biases;        // of readers that had none
+  json config;                              // of the class that it is now
+  std::string form, fold;                   // of --to and --fold
+  std::vector<streams::Placement> layouts;  // of its streams, as they were
+  std::vector<std::string> biases;          // of readers that had none
 };
 
 // What config.json says of a folder that write_folder() made; of another nothing. Throws where that is not of the form, or
 // says more.
 struct SaidOfConversion {
   std::string form;
-  std::map<std::string, bool> gains;  // of each norm of the stream, whether it has one
+  std::map<std::string, bool> gains;  // of each norm of the streams, whether it has one
+  // By entry, which a folder has that needs it. "identity": norms behind tables, which the program leaves out; "recentred":
+  // modules that a stream enters with a mean, which the program takes off there; "scales": layer scales that were folded.
+  std::map<std::string, std::vector<std::string>> lists;
+
+  const std::vector<std::string>& list(const std::string& entry) const;
+  bool names(const std::string& entry, const std::string& name) const;
 };
 SaidOfConversion converted(const Config& config);
 inline constexpr int kVersion = 1;  // of that entry, which isonorm_torch.py reads, too
@@ -67,8 +72,9 @@ inline constexpr int kVersion = 1;  // of that entry, which isonorm_torch.py rea
 // file's dtype, and of training. Empty where in nothing.
 std::string different(const Config& a, const Config& b);
 
-// The same of a source that was converted: config.json with "tie_word_embeddings" false and "isonorm", which says what is new
-// to the class; isonorm_torch.py, which reads that.
+// The same of a source that was converted: config.json with "tie_word_embeddings" false, "layerscale_value" 1 where it is there,
+// and "isonorm", which says what is new to the class; isonorm_torch.py, which reads that. "width" there is d of the first stream;
+// a norm of a stream of another width says its own.
 void write_folder(const std::string& path, const Folder& source, const Converted& converted, int64_t shard);
 
 }  // namespace isonorm::hub

@@ -3,8 +3,9 @@
     import isonorm_torch
     model = isonorm_torch.load("OUT")  # dtype=torch.float64, device_map="auto": whatever from_pretrained takes
 
-The class is built as config.json says. Then each norm on the residual stream gives way to that of the form, readers get the biases that
-the file has for them, and what reads or writes a narrower stream becomes narrower. Every tensor must be there, and no other one.
+The class is built as config.json says. Then each norm on a residual stream gives way to that of the form, readers get the biases that
+the file has for them, and what reads or writes a narrower stream becomes narrower. A norm behind a table and layer scales are left out,
+since the file's tensors have them in; rows with a mean that enter a stream lose it there, once. Every tensor must be there, and no other one.
 `python3 isonorm_torch.py OUT` loads it and says what was done.
 """
 import json
@@ -19,6 +20,8 @@ from transformers.core_model_loading import WeightRenaming, rename_source_key
 
 VERSION = 1  # of the entry "isonorm" in config.json
 FORMS = ("rms_norm", "crms_norm", "crms_isometric")
+ENTRIES = ("version", "form", "fold", "width", "norms", "biases")
+LISTS = ("identity", "recentred", "scales")  # which a folder has that needs them
 
 
 class Norm(torch.nn.Module):
@@ -42,6 +45,18 @@ class Norm(torch.nn.Module):
 
     def extra_repr(self):
         return f"{self.form}, width={self.width}, eps={self.eps}"
+
+
+def entered(x, form):
+    """Rows that enter a stream with a mean, in the coordinates of the form: P x, D+ x or Q^T x, with Q the Helmert basis."""
+    y = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    if form == "crms_isometric":
+        k = torch.arange(1, y.shape[-1], dtype=y.dtype, device=y.device)
+        y = (y.cumsum(-1)[..., :-1] - k * y[..., 1:]) * torch.rsqrt(k * (k + 1))
+    else:
+        y = y - y.mean(-1, keepdim=True)
+        y = y[..., :-1] if form == "crms_norm" else y
+    return y.to(x.dtype)
 
 
 def shapes_of(folder, form):
@@ -85,11 +100,22 @@ def put_resized(modules, name, tensor):
                 setattr(layer, size, n)
 
 
+def at_entry(path, form):
+    """Before the module runs: its first argument, as rows enter the stream."""
+    def hook(_, args, more):
+        if args:
+            return (entered(args[0], form), *args[1:]), more
+        if "hidden_states" not in more:
+            raise ValueError(f"'{path}' is called without hidden_states, which are to be recentred")
+        return args, more | {"hidden_states": entered(more["hidden_states"], form)}
+    return hook
+
+
 def adapt(model, says, shapes):
     """Makes the stock model, whose tensors may be on no device yet, that of the folder; gives what was done as text."""
-    form, width, kind = says["form"], says["width"], type(model).__name__
-    stored = width - (form != "rms_norm")
-    names = renamed(model, [*shapes, *says["biases"], *(f"{norm}.weight" for norm in says["norms"])])
+    form, kind, less = says["form"], type(model).__name__, int(says["form"] != "rms_norm")
+    left_out, recentred, scales = (says.get(key, []) for key in LISTS)
+    names = renamed(model, [*shapes, *says["biases"], *scales, *(f"{m}.weight" for m in (*says["norms"], *left_out, *recentred))])
     there = {names[name]: shape for name, shape in shapes.items()}
     modules = dict(model.named_modules())
 
@@ -100,29 +126,50 @@ def adapt(model, says, shapes):
         path = names[f"{norm}.weight"].removesuffix(".weight")
         if "norm" not in type(modules.get(path)).__name__.lower():
             raise ValueError(f"{kind} has no norm '{path}'")
-        put(modules, path, Norm(form, width, of["eps"], empty(stored) if "gain" in of else None, empty(stored) if "bias" in of else None,
-                              float(of.get("gain") == "1+w")))
+        width = of.get("width", says["width"])
+        gain, bias = (empty(width - less) if key in of else None for key in ("gain", "bias"))
+        put(modules, path, Norm(form, width, of["eps"], gain, bias, float(of.get("gain") == "1+w")))
+    for norm in left_out:
+        path = names[f"{norm}.weight"].removesuffix(".weight")
+        if "norm" not in type(modules.get(path)).__name__.lower():
+            raise ValueError(f"{kind} has no norm '{path}' that could be left out")
+        put(modules, path, torch.nn.Identity())
+    for scale in scales:
+        path, _, leaf = names[scale].rpartition(".")
+        if leaf not in getattr(modules.get(path), "_parameters", {}):
+            raise ValueError(f"{kind} has no layer scale '{names[scale]}'")
+        delattr(modules[path], leaf)
+        setattr(modules[path], leaf, 1.0)
+    for module in recentred:
+        path = names[f"{module}.weight"].removesuffix(".weight")
+        if path not in modules:
+            raise ValueError(f"{kind} has no module '{path}', whose input is to be recentred")
+        modules[path].register_forward_pre_hook(at_entry(path, form), with_kwargs=True)
     for name in says["biases"]:
         layer = modules.get(names[name].removesuffix(".bias"))
         size = getattr(layer, "out_features", getattr(layer, "nf", None))
         if size is None or layer.bias is not None:
             raise ValueError(f"{kind} has no reader without a bias for '{name}'")
         layer.register_parameter("bias", empty(size, layer.weight))
-    narrower = 0
+    narrower, widths = 0, {says["width"], *(of["width"] for of in says["norms"].values() if "width" in of)}
     for name, tensor in model.state_dict().items():
         shape = there.get(name)
         if shape is None:
             raise ValueError(f"tensor '{name}' is missing")
         if shape != tensor.shape:
             axes = [(a, b) for a, b in zip(shape, tensor.shape) if a != b]
-            if len(shape) != tensor.dim() or axes != [(stored, width)]:
+            # Of a reader of several rows side by side, so many times the width.
+            if len(shape) != tensor.dim() or len(axes) != 1 or not any(a * w == b * (w - less) for a, b in axes for w in widths):
                 raise ValueError(f"tensor '{name}' is {list(shape)}, expected is {list(tensor.shape)}")
             put_resized(modules, name, empty(shape))
             narrower += 1
-    if stored < width and not narrower:
-        raise ValueError(f"no tensor is of a stream of {stored}")
+    if less and not narrower:
+        raise ValueError("no tensor is of a narrower stream")
     return (f"{kind}: {len(says['norms'])} norms are {form} now, {len(says['biases'])} readers have a new bias"
-            + (f", {narrower} tensors are of a stream of {stored} for {width}" if narrower else ""))
+            + (f", {narrower} tensors are of a stream of {', '.join(f'{w - less} for {w}' for w in sorted(widths))}" if narrower else "")
+            + "".join(f", {len(of)} {what}" for of, what in ((left_out, "norms behind tables are left out"),
+                                                             (scales, "layer scales are folded"),
+                                                             (recentred, "streams are recentred once")) if of))
 
 
 def said_by(folder):
@@ -134,9 +181,12 @@ def said_by(folder):
     if says.get("version") != VERSION or says.get("form") not in FORMS:
         raise ValueError(f"config.json is of version {says.get('version')}, form {says.get('form')}; this file reads version "
                          f"{VERSION} of {', '.join(FORMS)}")
-    kinds = {"width": int, "norms": dict, "biases": list}
+    if more := sorted(set(says) - {*ENTRIES, *LISTS}):
+        raise ValueError(f"config.json: the entry \"isonorm\" says {', '.join(more)}, which this file does not know")
+    kinds = {"width": int, "norms": dict, "biases": list} | {key: list for key in LISTS if key in says}
     if not all(isinstance(says.get(key), kind) for key, kind in kinds.items()) or not all(
-            isinstance(of, dict) and isinstance(of.get("eps"), float) for of in says["norms"].values()):
+            isinstance(of, dict) and isinstance(of.get("eps"), float) and isinstance(of.get("width", 1), int)
+            for of in says["norms"].values()) or not all(isinstance(name, str) for key in LISTS for name in says.get(key, [])):
         raise ValueError("config.json: the entry \"isonorm\" is not as isonorm convert writes it")
     return says
 

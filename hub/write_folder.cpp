@@ -135,15 +135,33 @@ void write_folder(const std::string& path, const Folder& source, const Converted
   const auto there = [&](const std::string& name) {
     return std::ranges::any_of(c.entries, [&](const auto& e) { return e.name == name; });
   };
+  if (config.contains("layerscale_value")) config["layerscale_value"] = 1.0;  // scales are folded into their writers
+  const int64_t width = c.layouts.empty() ? 0 : c.layouts.front().width;
   json norms = json::object();
-  for (const streams::NormPlace& n : c.norms) {
-    norms[n.name]["eps"] = n.eps;
-    if (there(n.name + ".weight")) norms[n.name]["gain"] = n.plus_one ? "1+w" : "w";
-    if (there(n.name + ".bias")) norms[n.name]["bias"] = "b";
+  std::map<std::string, std::vector<std::string>> lists;
+  std::set<std::string> scales;
+  for (const streams::Placement& s : c.layouts) {
+    for (const streams::NormPlace& n : s.norms) {
+      if (s.behind_table(n.name)) {
+        lists["identity"].push_back(n.name);
+        continue;
+      }
+      norms[n.name]["eps"] = n.eps;
+      if (s.width != width) norms[n.name]["width"] = s.width;
+      if (there(n.name + ".weight")) norms[n.name]["gain"] = n.plus_one ? "1+w" : "w";
+      if (there(n.name + ".bias")) norms[n.name]["bias"] = "b";
+    }
+    if (!s.recentred.empty() && c.form != name_of(streams::Form::layer_norm)) lists["recentred"].push_back(s.recentred);
+    for (const streams::Place& p : s.places)
+      if (!p.scale.empty()) scales.insert(p.scale);
   }
+  if (!scales.empty()) lists["scales"].assign(scales.begin(), scales.end());
   config["isonorm"] = {{"version", kVersion}, {"form", c.form}, {"fold", c.fold},
-                       {"width", c.width},    {"norms", norms}, {"biases", c.biases}};
-  const Metadata metadata = {{"format", "pt"}, {"stream.form", c.form}};
+                       {"width", width},      {"norms", norms}, {"biases", c.biases}};
+  config["isonorm"].update(json(lists));
+  Metadata metadata = {{"format", "pt"}, {streams::kStreamForm, c.form}};
+  if (const auto at = lists.find("recentred"); at != lists.end())
+    metadata[streams::kStreamRecentred] = dump(json(at->second));
   const FolderContent content{c.entries, c.read,      std::move(config),
                               metadata,  source.path, {{"isonorm_torch.py", kIsonormTorch}}};
   write_folder(path, content, shard);

@@ -14,6 +14,7 @@ using io::JsonValue;
 namespace {
 
 constexpr size_t kStars = 3, kAlternatives = 64;
+constexpr int64_t kParts = 64;
 constexpr std::string_view kWeight = ".weight", kBias = ".bias";
 
 // The layer of a tensor; empty where its name says none.
@@ -57,27 +58,21 @@ std::vector<std::string> alternatives(const std::string& pattern) {
 
 class LayoutReader {
  public:
-  Layout read(std::string_view json) {
-    io::read_json(json, {.member = [this](const std::string& key) { return section(key); }});
+  Layout take() {
     check(layout_.width() > 0 && layout_.width() <= kWidthLimit, "layout: \"width\" is ", layout_.width(),
           ", expected the Pre-LN model's");
     return std::move(layout_);
   }
 
- private:
   using Key = const std::string&;
 
   JsonValue section(Key key) {
     check(seen_.insert(key).second, "layout: \"", key, "\" is there twice");
     if (key == "width") return {.integer = [this](int64_t d) { layout_.width(d); }};
     if (key == "norms") return {.member = [this](Key pattern) { return norm(pattern); }};
-    if (key == "writers")
-      return {.member = [this](Key pattern) -> JsonValue {
-        return {.integer = [this, pattern](int64_t d) {
-          for (const std::string& one : alternatives(pattern)) layout_.writes(one, dim(d));
-        }};
-      }};
+    if (key == "writers") return {.member = [this](Key pattern) { return writer(pattern); }};
     if (key == "readers") return {.member = [this](Key pattern) { return reader(pattern); }};
+    if (key == "recentre") return {.string = [this](Key module) { layout_.recentre(module); }};
     if (key == "tied") return {.member = [this](Key table) { return tied(table); }};
     if (key == "scales")
       return {.member = [this](Key writer) -> JsonValue {
@@ -86,7 +81,7 @@ class LayoutReader {
         }};
       }};
     check(key == "others" || key == "not_on_stream" || key == "kept", "layout: there is no entry \"", key,
-          "\", expected width, norms, kept, writers, readers, tied, scales, others or not_on_stream");
+          "\", expected width, norms, kept, writers, readers, tied, scales, recentre, others or not_on_stream");
     return {.element = [this, key]() -> JsonValue {
       return {.string = [this, key](Key pattern) {
         for (const std::string& one : alternatives(pattern))
@@ -95,6 +90,7 @@ class LayoutReader {
     }};
   }
 
+ private:
   JsonValue norm(Key pattern) {
     said_ = {.eps = 0};
     const auto end = [this, pattern] {
@@ -135,18 +131,35 @@ class LayoutReader {
     return {.string = [&place](Key word) { place = word; }};
   }
 
+  JsonValue writer(Key pattern) {
+    axis_ = -1, norm_.clear();
+    const auto end = [this, pattern] {
+      check(axis_ >= 0, "layout: writer \"", pattern, "\" has no \"dim\"");
+      for (const std::string& one : alternatives(pattern)) layout_.writes(one, axis_, norm_);
+    };
+    return {.integer = [this, end](int64_t d) { axis_ = dim(d), end(); },
+            .member = [this, pattern](Key field) -> JsonValue {
+              if (field == "dim") return {.integer = [this](int64_t d) { axis_ = dim(d); }};
+              check(field == "norm", "layout: writer \"", pattern, "\" has an entry \"", field,
+                    "\", expected dim or norm");
+              return into(norm_);
+            },
+            .end = end};
+  }
+
   JsonValue reader(Key pattern) {
-    axis_ = -1, norm_.clear(), bias_.clear();
+    axis_ = -1, parts_ = 1, norm_.clear(), bias_.clear();
     return {.member = [this, pattern](Key field) -> JsonValue {
               if (field == "dim") return {.integer = [this](int64_t d) { axis_ = dim(d); }};
+              if (field == "parts") return {.integer = [this](int64_t n) { parts_ = n; }};
               check(field == "norm" || field == "bias", "layout: reader \"", pattern, "\" has an entry \"", field,
-                    "\", expected dim, norm or bias");
+                    "\", expected dim, norm, bias or parts");
               return into(field == "norm" ? norm_ : bias_);
             },
             .end =
                 [this, pattern] {
                   check(axis_ >= 0, "layout: reader \"", pattern, "\" has no \"dim\"");
-                  for (const std::string& one : alternatives(pattern)) layout_.reads(one, norm_, axis_, bias_);
+                  for (const std::string& one : alternatives(pattern)) layout_.reads(one, norm_, axis_, bias_, parts_);
                 }};
   }
 
@@ -164,14 +177,39 @@ class LayoutReader {
   Layout layout_;
   std::set<std::string> seen_;
   Layout::Norm said_;  // of the norm that is being read
-  int axis_ = -1;      // of the reader
+  int axis_ = -1;      // of the writer or reader
+  int64_t parts_ = 1;
   std::string norm_, bias_;
   Layout::Tied tied_;
 };
 
 }  // namespace
 
-Layout Layout::from_json(std::string_view json) { return LayoutReader().read(json); }
+Layout Layout::from_json(std::string_view json) {
+  auto streams = streams_from_json(json);
+  check(streams.front().first.empty(), "layout: it describes several streams, expected one");
+  return std::move(streams.front().second);
+}
+
+std::vector<std::pair<std::string, Layout>> Layout::streams_from_json(std::string_view json) {
+  LayoutReader one;
+  std::map<std::string, LayoutReader> several;
+  std::string beside;
+  io::read_json(json, {.member = [&](const std::string& key) -> JsonValue {
+                  if (key != "streams") return beside = key, one.section(key);
+                  return {.member = [&](const std::string& name) -> JsonValue {
+                    check(!name.empty() && !several.contains(name), "layout: a stream is called \"", name,
+                          "\", expected names that differ");
+                    return {.member = [&reader = several[name]](const std::string& k) { return reader.section(k); }};
+                  }};
+                }});
+  std::vector<std::pair<std::string, Layout>> streams;
+  for (auto& [name, reader] : several) streams.emplace_back(name, reader.take());
+  if (several.empty()) streams.emplace_back("", one.take());
+  check(several.empty() || beside.empty(), "layout: \"", beside,
+        "\" stands beside \"streams\", expected in one of them");
+  return streams;
+}
 
 Layout& Layout::add(const std::string& pattern, Entry entry) {
   check(!pattern.empty(), "layout: a pattern is empty");
@@ -184,9 +222,14 @@ Layout& Layout::add(const std::string& pattern, Entry entry) {
   return *this;
 }
 
-Layout& Layout::writes(const std::string& pattern, int dim) { return add(pattern, {.role = Role::writer, .dim = dim}); }
-Layout& Layout::reads(const std::string& pattern, const std::string& norm, int dim, const std::string& bias) {
-  return add(pattern, {.role = Role::reader, .dim = dim, .norm = norm, .bias = bias});
+Layout& Layout::writes(const std::string& pattern, int dim, const std::string& norm) {
+  return add(pattern, {.role = Role::writer, .dim = dim, .norm = norm});
+}
+Layout& Layout::reads(const std::string& pattern, const std::string& norm, int dim, const std::string& bias,
+                      int64_t parts) {
+  check(parts >= 1 && parts <= kParts, "layout: reader \"", pattern, "\" reads ", parts, " rows, expected 1 to ",
+        kParts);
+  return add(pattern, {.role = Role::reader, .dim = dim, .norm = norm, .bias = bias, .parts = parts});
 }
 Layout& Layout::other(const std::string& pattern, bool off_stream) { return add(pattern, {.off_stream = off_stream}); }
 Layout& Layout::tied(const Tied& t) {
@@ -208,6 +251,11 @@ Layout& Layout::scale(const std::string& writer, const std::string& vector) {
   return *this;
 }
 Layout& Layout::bare_entry() { return bare_entry_ = true, *this; }
+Layout& Layout::recentre(const std::string& module) {
+  check(!module.empty() && module.find('*') == std::string::npos, "layout: \"recentre\" is \"", module,
+        "\", expected the name of one module");
+  return recentred_ = module, *this;
+}
 Layout& Layout::width(int64_t d) { return width_ = d, *this; }
 
 Layout& Layout::with(const std::string& path, const Layout& of_child) {
@@ -226,6 +274,7 @@ Layout& Layout::with(const std::string& path, const Layout& of_child) {
   for (const std::string& name : child.kept_) keep(in(name));
   for (const Tied& t : child.tied_) tied({in(t.table), in(t.weight), in(t.bias), in(t.norm)});
   bare_entry_ = bare_entry_ || child.bare_entry_;
+  if (!child.recentred_.empty()) recentre(in(child.recentred_));
   if (width_ == 0) width_ = child.width_;
   return *this;
 }
@@ -282,6 +331,12 @@ const std::pair<const std::string, Layout::Norm>* Layout::norm_of(const std::str
     found = &norm;
   }
   return found;
+}
+
+bool Layout::of_files() const {
+  return !recentred_.empty() || std::ranges::any_of(entries_, [](const auto& e) {
+    return e.second.parts > 1 || (e.second.role == Role::writer && !e.second.norm.empty());
+  });
 }
 
 bool Layout::keeps(const std::string& norm) const {

@@ -23,11 +23,13 @@ class Layout {
   // What it says of a tensor.
   struct Entry {
     Role role = Role::neutral;
-    int dim = -1;                      // of writers and readers: the stream's axis; -1: as the layer has it
-    std::string norm = {}, bias = {};  // of a reader
-    std::string scale = {};            // of a writer: the layer scale on its output
-    bool known = false;                // whether it says anything of it
-    bool off_stream = false;           // neutral, though an axis may be as wide as the stream
+    int dim = -1;             // of writers and readers: the stream's axis; -1: as the layer has it
+    std::string norm = {};    // of a reader; of a table, a norm that its rows go through to the stream
+    std::string bias = {};    // of a reader
+    int64_t parts = 1;        // of a reader: rows that it reads side by side
+    std::string scale = {};   // of a writer: the layer scale on its output
+    bool known = false;       // whether it says anything of it
+    bool off_stream = false;  // neutral, though an axis may be as wide as the stream
   };
   // A writer's table that the head reads with: logits = norm(x) table^T. weight and bias: names of a head that is not tied.
   struct Tied {
@@ -46,18 +48,23 @@ class Layout {
   //    "readers": {"h.*.attn.c_attn.weight": {"dim": 0, "norm": "h.*.ln_1", "bias": "h.*.attn.c_attn.bias"}},
   //    "tied":    {"wte.weight": {"head": "lm_head.weight", "norm": "ln_f"}},
   //    "scales":  {"h.*.attn.c_proj.weight": "h.*.ls_1.gamma"},
-  //    "others":  ["h.*.attn.bias"], "not_on_stream": ["h.*.attn.mask"]}
+  //    "others":  ["h.*.attn.bias"], "not_on_stream": ["h.*.attn.mask"], "recentre": "h.0"}
   //
-  // A number beside a writer, and "dim", is the stream's axis; an eps is a number or one in quotes; "attn.{q,k}" stands for
-  // "attn.q" and "attn.k". Throws, naming the entry, where the JSON is not of that form.
+  // A number beside a writer, and "dim", is the stream's axis; {"dim": 1, "norm": "ln_e"} is a table whose rows go through a
+  // norm to the stream; "parts" of a reader: so many rows side by side. An eps is a number or one in quotes; "attn.{q,k}"
+  // stands for "attn.q" and "attn.k". Throws, naming the entry, where the JSON is not of that form.
   static Layout from_json(std::string_view json);
+  // The same, or several streams by name: {"streams": {"text": {"width": ..}, "image": {..}}}. One without a name is "".
+  static std::vector<std::pair<std::string, Layout>> streams_from_json(std::string_view json);
 
   // Each throws where a pattern has more than three stars or stands in the layout already.
   // Added to the stream: Linear, BranchOutput, rows of an Embedding, or any tensor, along `dim`; without one along that of the
-  // layer, or the last.
-  Layout& writes(const std::string& pattern, int dim = -1);
-  // Their input is what the norm gives. bias: beside a tensor "...weight" it is "...bias".
-  Layout& reads(const std::string& pattern, const std::string& norm, int dim = -1, const std::string& bias = "");
+  // layer, or the last. norm: of a file's table, whose rows go through it to the stream.
+  Layout& writes(const std::string& pattern, int dim = -1, const std::string& norm = "");
+  // Their input is what the norm gives, of a file's reader of `parts` rows side by side. bias: beside a tensor "...weight" it
+  // is "...bias".
+  Layout& reads(const std::string& pattern, const std::string& norm, int dim = -1, const std::string& bias = "",
+                int64_t parts = 1);
   // Of files; of a module, whose head knows its table, it says what reads() of the head does.
   Layout& tied(const Tied& tied);
   Layout& scale(const std::string& writer, const std::string& vector);
@@ -71,6 +78,9 @@ class Layout {
   Layout& other(const std::string& pattern, bool off_stream = false);
   // The first branch reads the embeddings as they are: tables are no writers, and a mapped table cannot be a head's.
   Layout& bare_entry();
+  // Of files: the stream begins with rows that enter this module, whose mean no weight removes (behind a norm or an
+  // activation). The program that runs a converted file takes it off there, once.
+  Layout& recentre(const std::string& module);
   Layout& width(int64_t d);
   // What `child` says of the module at `path`.
   Layout& with(const std::string& path, const Layout& child);
@@ -90,6 +100,8 @@ class Layout {
   const std::map<std::string, Norm>& norms() const { return norms_; }
   const std::vector<Tied>& tied() const { return tied_; }
   bool reads_bare_entry() const { return bare_entry_; }
+  const std::string& recentred() const { return recentred_; }
+  bool of_files() const;  // whether it says what a module's layout does not: a norm behind a table, parts, recentre
 
  private:
   Layout& add(const std::string& pattern, Entry entry);
@@ -100,6 +112,7 @@ class Layout {
   std::map<std::string, Norm> norms_;
   std::vector<Tied> tied_;
   std::vector<std::string> kept_;
+  std::string recentred_;
   bool bare_entry_ = false;
 };
 

@@ -204,6 +204,8 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   for (const auto& [name, parameter] : parameters) names.push_back(name);
   std::map<std::string, Layout::Entry> said;
   const std::vector<Layout::Entry> entries = layout.entries_of(names);
+  check(!layout.of_files(),
+        "layout: a norm behind a table, a reader's parts and \"recentre\" are of files, not of modules");
   for (size_t i = 0; i < names.size(); ++i) said[names[i]] = entries[i];
   for (const Layout::Tied& t : layout.tied()) {
     const auto head = said.find(t.weight);

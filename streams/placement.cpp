@@ -19,6 +19,10 @@ const NormPlace* Placement::find_norm(const std::string& name) const {
   return nullptr;
 }
 
+bool Placement::behind_table(const std::string& norm) const {
+  return std::ranges::any_of(places, [&](const Place& p) { return p.role == Role::writer && p.norm == norm; });
+}
+
 Placement placement_of(const nn::Module& module) {
   Placement layout;
   const Stream* const stream = stream_of(module);
@@ -120,7 +124,7 @@ class Resolver {
     untie();
     check_norms();
     know_biases();
-    placement_.width = layout_.width();
+    placement_.width = layout_.width(), placement_.recentred = layout_.recentred();
     return std::move(placement_);
   }
 
@@ -172,8 +176,13 @@ class Resolver {
   void place(const std::string& name, const Layout::Entry& e) {
     check(e.role == Role::neutral || e.dim >= 0, "layout: which dimension of '", name, "' is the stream is not said");
     Place p{.name = name, .role = e.role, .dim = std::max(e.dim, 0), .said = e.role != Role::neutral || e.off_stream};
-    if (p.role == Role::reader) p.norm = e.norm, p.bias = e.bias;
-    if (p.role == Role::reader && !p.norm.empty() && plain_norms_) add_plain_norm(p.norm);
+    if (p.role == Role::reader) p.bias = e.bias, p.parts = e.parts;
+    p.norm = e.norm;
+    if (!p.norm.empty() && (plain_norms_ || p.role == Role::writer)) add_plain_norm(p.norm);
+    if (p.role == Role::writer && converted_ && !p.norm.empty()) {  // the rows went through it when they were converted
+      if (const auto* of = layout_.norm_of(p.norm)) met_norms_.insert(of->first);
+      p.norm.clear();
+    }
     if (!converted_ || state_.find(e.scale)) p.scale = e.scale;
     placement_.places.push_back(p);
   }
@@ -229,6 +238,30 @@ Placement placement_in(const Layout& layout, const TensorMap& state, Form form, 
   return placement;
 }
 
+std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layout>>& streams, const TensorMap& state,
+                                   Form form, bool converted) {
+  std::vector<FileStream> found;
+  std::map<std::string, size_t> stream_of;
+  for (const auto& [name, layout] : streams) {
+    std::optional<Scope> scope;
+    if (!name.empty()) scope.emplace(name);
+    found.push_back({name, placement_in(layout, state, form, converted), {}});
+    const auto own = [&](const std::string& tensor) {
+      if (!state.find(tensor)) return;
+      const size_t at = stream_of.emplace(tensor, found.size() - 1).first->second;
+      check(at + 1 == found.size(), "layout: tensor '", tensor, "' is in stream '", found[at].name, "', too");
+    };
+    const Placement& p = found.back().placement;
+    for (const Place& place : p.places) own(place.name), own(place.scale);
+    for (const NormPlace& n : p.norms) own(n.weight), own(n.bias);
+  }
+  for (const auto& [name, tensor] : state) {
+    const auto at = stream_of.find(name);
+    found[at == stream_of.end() ? 0 : at->second].outline.add(name, tensor);
+  }
+  return found;
+}
+
 std::string spec_of(const Placement& p) {
   json spec{{"width", p.width},
             {"norms", json::object()},
@@ -246,13 +279,15 @@ std::string spec_of(const Placement& p) {
     if (!n.folds) spec["kept"].push_back(n.name);
   }
   for (const Place& place : p.places) {
-    if (place.role == Role::writer) spec["writers"][place.name] = place.dim;
+    if (place.role == Role::writer) spec["writers"][place.name] = {{"dim", place.dim}, {"norm", place.norm}};
     if (place.role == Role::reader)
-      spec["readers"][place.name] = {{"dim", place.dim}, {"norm", place.norm}, {"bias", place.bias}};
+      spec["readers"][place.name] = {
+          {"dim", place.dim}, {"norm", place.norm}, {"bias", place.bias}, {"parts", place.parts}};
     if (place.role == Role::neutral) spec["not_on_stream"].push_back(place.name);
     if (!place.scale.empty()) spec["scales"][place.name] = place.scale;
   }
   for (const Layout::Tied& t : p.tied) spec["tied"][t.table] = {{"head", t.weight}, {"norm", t.norm}, {"bias", t.bias}};
+  if (!p.recentred.empty()) spec["recentre"] = p.recentred;
   return dump(spec, 1) + '\n';
 }
 

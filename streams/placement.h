@@ -27,8 +27,10 @@ struct NormPlace {
 struct Place {
   std::string name = {};
   Role role = Role::neutral;
-  int dim = 0;             // of writers and readers: the stream's axis
-  std::string norm = {};   // of a reader: the name of the norm whose rows it reads; empty: it reads the bare stream
+  int dim = 0;            // of writers and readers: the stream's axis
+  std::string norm = {};  // of a reader: the name of the norm whose rows it reads; empty: it reads the bare stream.
+      // Of a table: of the LayerNorm that its rows go through to the stream; empty: they go as they are
+  int64_t parts = 1;       // of a reader: rows that it reads side by side, [.., parts * width] along the last dimension
   std::string bias = {};   // of a reader: the name of the bias of what it computes; no such tensor where there is none
   std::string scale = {};  // of a writer: the name of the layer scale [width] on its output; empty where there is none
   int64_t blind_begin = 0,
@@ -42,13 +44,17 @@ struct Placement {
   std::vector<Place> places;     // every tensor but gains, biases of norms and layer scales
   std::vector<NormPlace> norms;
   std::vector<Layout::Tied> tied;
+  std::string recentred = {};  // the module that the stream enters with a mean, where it begins so (Layout::recentre)
 
   int64_t stored_width() const { return Stream(form, width).stored_width(); }
   const NormPlace* find_norm(const std::string& name) const;  // null where there is none
+  bool behind_table(const std::string& norm) const;           // whether a table's rows go through it to the stream
 };
 
 // The entry of a file's metadata that names its form where it has no description of a model.
 inline constexpr const char* kStreamForm = "stream.form";
+// And where its streams are recentred once, a list of modules as JSON.
+inline constexpr const char* kStreamRecentred = "stream.recentred";
 
 // That of a module which was put on a stream (streams/parametrize.h). Raw parameters are those of the Pre-LN model, so raw
 // storage counts as layer_norm, whatever the form that the model maps them to. Throws where it was put on none, and where
@@ -62,6 +68,17 @@ Placement placement_of(const nn::Module& module);
 // may be gone, as gains may be in any. Throws as Layout::entries_of(), where a writer or a reader has no dimension, and where
 // a norm of the layout has neither a tensor nor a reader.
 Placement placement_in(const Layout& layout, const TensorMap& state, Form form, bool converted = false);
+
+// One stream of a file, and the tensors that it has: its own, in the order of the file.
+struct FileStream {
+  std::string name;  // empty where there is only one
+  Placement placement;
+  TensorMap outline;
+};
+// Those that a description names. A tensor that none of them names is the first's, where check_convertible() refuses it.
+// Throws as placement_in(), naming the stream, and where a tensor is in two of them.
+std::vector<FileStream> streams_in(const std::vector<std::pair<std::string, Layout>>& streams, const TensorMap& state,
+                                   Form form, bool converted = false);
 
 // The JSON by which `convert --spec` finds these places in a file: Layout::from_json() and placement_in() give them back.
 // Throws where a norm has no place in such a description: one that does not normalize, has a factor, or keeps its gain.

@@ -35,9 +35,9 @@ def alternatives(pattern):
     return [one for word in middle.split(",") for one in alternatives(begin + word + end)]
 
 
-def part(name):
+def part(spec, name):
     """A part of the description, its entries one by one."""
-    entries = SPEC.get(name, {})
+    entries = spec.get(name, {})
     if isinstance(entries, list):
         return [one for pattern in entries for one in alternatives(pattern)]
     return {one: value for pattern, value in entries.items() for one in alternatives(pattern)}
@@ -72,14 +72,24 @@ def results(y):
 
 
 def record(model, run, prefix=None):
-    """NAME.input and NAME.output of readers and writers, and what shows that nothing else reads the stream. `prefix` is
-    what the model's names have before the file's; without it the shortest that fits is taken."""
+    """NAME.input and NAME.output of readers and writers, and what shows that nothing else reads the stream; of several
+    streams STREAM/NAME. `prefix` is what the model's names have before the file's; without it the shortest that fits is taken.
+    """
+    if "streams" not in SPEC:
+        return recorded(SPEC, model, run, prefix)
+    return {f"{stream}/{name}": rows for stream, spec in SPEC["streams"].items()
+            for name, rows in recorded(spec, model, run, prefix).items()}
+
+
+def recorded(spec, model, run, prefix):
     import torch
 
     modules = dict(model.named_modules(remove_duplicate=False))
     tensors = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
-    readers = {name: entry["norm"] for name, entry in part("readers").items()}
-    heads = {entry["head"]: entry["norm"] for entry in SPEC.get("tied", {}).values()}
+    readers = {name: entry["norm"] for name, entry in part(spec, "readers").items()}
+    heads = {entry["head"]: entry["norm"] for entry in spec.get("tied", {}).values()}
+    writers = {name: entry if isinstance(entry, dict) else {"dim": entry} for name, entry in part(spec, "writers").items()}
+    entry = spec.get("recentre")
     if prefix is None:
         forms = [re.escape(name.removesuffix(".weight")).replace(r"\*\*", ".+").replace(r"\*", r"[^.]+") + "$"
                  for name in readers]
@@ -87,7 +97,7 @@ def record(model, run, prefix=None):
         prefix = min(found, key=len, default="")
     layers = [name.removeprefix(prefix) for name in modules]
     stored = [name.removeprefix(prefix) for name in tensors]
-    width, rows, tables, normed, known, handles = SPEC["width"], {}, {}, {}, set(), []
+    width, rows, tables, normed, known, handles = spec["width"], {}, {}, {}, set(), []
 
     def keep(name, x, once=True):
         if once and name in rows:
@@ -127,7 +137,10 @@ def record(model, run, prefix=None):
             if norm not in normed:
                 raise RuntimeError(f"{weight} is called before norm {norm}, which it is said to read through")
             stream, out = normed[norm]
-            if x.shape != out.shape:  # flattened, or some of the norm's rows: the layer is asked for all of them
+            if (parts := beside.get(weight, 1)) > 1:  # rows side by side: a row, and the norm of what it is with another sign
+                rows_read = [out if i % 2 == 0 else module(norm).forward(-stream) for i in range(parts)]
+                y = first(layer.forward(torch.cat(rows_read, -1)))
+            elif x.shape != out.shape:  # flattened, or some of the norm's rows: the layer is asked for all of them
                 if x.numel() != out.numel() and not all(
                         (row == out.reshape(-1, width)).all(-1).any() for row in x.reshape(-1, width)[:64]):
                     return
@@ -165,8 +178,22 @@ def record(model, run, prefix=None):
                 keep(name + (".reads" if of else ".seen"), x, once=False)
         after(layer, saw)
 
-    norms = dict(matched(part("norms"), layers))
-    kept = {norm for norm, _ in matched(dict.fromkeys(part("kept")), layers)}
+    def at_entry(hook):
+        """The rows that enter a stream which is recentred once."""
+        def called(_, x, more):
+            if x:
+                return (hook(x[0]), *x[1:]), more
+            name = next(iter(more))
+            return x, more | {name: hook(more[name])}
+
+        if module(entry) is None:
+            raise RuntimeError(f"the model has no module {entry}, which is to be recentred")
+        return module(entry).register_forward_pre_hook(called, with_kwargs=True)
+
+    norms = dict(matched(part(spec, "norms"), layers))
+    kept = {norm for norm, _ in matched(dict.fromkeys(part(spec, "kept")), layers)}
+    through = named({name: value["norm"] for name, value in writers.items() if value.get("norm")}, (".weight",))
+    beside = named({name: value.get("parts", 1) for name, value in part(spec, "readers").items()}, (".weight",))
     for norm in norms:
         after(module(norm), lambda x, y, norm=norm: normed.__setitem__(norm, (x.clone(), y.clone())))
     heads = {head: norm for head, norm in heads.items() if module(head.removesuffix(".weight")) is not None}
@@ -175,11 +202,15 @@ def record(model, run, prefix=None):
         if module(weight.removesuffix(".weight")) is not None:
             reader(weight, norm)
     dims = {name: 0 if name.endswith(".bias") and tensor(name).dim() == 1 else dim
-            for name, dim in named(part("writers"), (".weight", ".bias")).items()}
+            for name, dim in named({n: value["dim"] for n, value in writers.items()}, (".weight", ".bias")).items()}
     for weight in dims:
         if weight.endswith(".weight") and module(weight.removesuffix(".weight")) is not None:
             writer(weight)
-    scales = dict(matched(part("scales"), stored))
+    for weight, norm in through.items():
+        after(module(norm), lambda x, y, weight=weight: keep(weight + ".output", y))
+    if entry:
+        handles.append(at_entry(lambda x: (keep(entry + ".enters", x), x)[1]))
+    scales = named(part(spec, "scales"), (".weight", ".bias"))
     known.update(norms, [name.rpartition(".")[0] for name in (*dims, *scales.values(), *read)])
     for name in layers:
         layer = module(name)
@@ -192,7 +223,9 @@ def record(model, run, prefix=None):
     def embedded(ids, table, *rest, **more):
         y = embedding(ids, table, *rest, **more)
         if id(table) in tables:
-            keep(tables[id(table)] + ".input", ids), keep(tables[id(table)] + ".output", y)
+            keep(tables[id(table)] + ".input", ids)
+            if tables[id(table)] not in through:
+                keep(tables[id(table)] + ".output", y)
         return y
 
     torch.nn.functional.embedding = embedded
@@ -203,7 +236,7 @@ def record(model, run, prefix=None):
         torch.nn.functional.embedding = embedding
         for handle in handles:
             handle.remove()
-    if not before or len(heads) < len(SPEC.get("tied", {})):
+    if not before or len(heads) < len(spec.get("tied", {})):
         return rows
 
     # The same function, where nothing reads the stream but the norms, and these nothing but the readers: a constant is added to
@@ -225,17 +258,27 @@ def record(model, run, prefix=None):
             for weight, layer in untied.items():
                 layer.weight = torch.nn.Parameter(tables[weight].clone())
             for name, dim in dims.items():
-                t = tensor(name)
+                t, dim = (tensor(through[name] + ".bias"), 0) if name in through else (tensor(name), dim)
+                if t is None:
+                    continue
                 constant = random([1 if i == dim else n for i, n in enumerate(t.shape)]).to(t) * t.abs().mean()
                 if name in scales:
                     along = (1 / tensor(scales[name]).flatten()).reshape([width if i == dim else 1 for i in range(t.dim())])
                     constant = constant * along
                 t += constant
-            keep("program.shifted", torch.cat(results(run())))
+            if entry:
+                handle = at_entry(lambda x: x + random((*x.shape[:-1], 1)).to(x) * x.abs().mean())
+            try:
+                keep("program.shifted", torch.cat(results(run())))
+            finally:
+                if entry:
+                    handle.remove()
             put_back()
             for weight, layer in untied.items():
                 layer.weight.copy_(tables[weight])
-            for norm in (norm for norm in norms if norm not in kept and tensor(norm + ".weight") is not None):
+            for norm in norms:
+                if norm in kept or norm in through.values() or tensor(norm + ".weight") is None:
+                    continue
                 factor = 2 + float(random(()).tanh()) / 2
                 more = norms[norm].get("gain") == "1+w" if isinstance(norms[norm], dict) else 0  # than what is stored
                 for t, apart in ((tensor(norm + ".weight"), more), (tensor(norm + ".bias"), 0)):
@@ -257,7 +300,7 @@ int run(const std::string& spec) {
   check_outputs({}, {{"SPEC", spec}});
   const std::string json = spec_text(spec);
   const Scope scope(spec);
-  streams::Layout::from_json(json);  // throws for what convert would not read
+  streams::Layout::streams_from_json(json);  // throws for what convert would not read
   std::printf("%s%s%s", kBefore, json.c_str(), kBehind);
   return kOk;
 }
@@ -268,7 +311,8 @@ Verb add_hooks(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "hooks", "Print a Python program that records what a PyTorch model computes, for convert --reference");
   auto spec = std::make_shared<std::string>();
-  command->add_option("SPEC", *spec, "the JSON file of convert --spec, or a folder of the hub (docs/conversion.md)")->required();
+  command->add_option("SPEC", *spec, "the JSON file of convert --spec, or a folder of the hub (docs/conversion.md)")
+      ->required();
   command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
   return {command, [spec] { return run(*spec); }};
 }

@@ -26,11 +26,11 @@ std::string spec_text(const std::string& path) {
   return {json.begin(), json.end()};
 }
 
-streams::Placement described_placement(const std::string& path, const TensorMap& outline, bool converted,
-                                       streams::Form form) {
+std::vector<streams::FileStream> described_streams(const std::string& path, const TensorMap& outline, bool converted,
+                                                   streams::Form form) {
   const std::string json = spec_text(path);
   const Scope scope(path);
-  return streams::placement_in(streams::Layout::from_json(json), outline, form, converted);
+  return streams::streams_in(streams::Layout::streams_from_json(json), outline, form, converted);
 }
 
 Tensor data_inputs(const Metadata& description, const std::string& path) {

@@ -13,10 +13,10 @@ namespace isonorm::tools {
 // The JSON file of a description, at most 1 MB.
 std::string spec_text(const std::string& path);
 
-// The layout of a file whose parameters are in `form`, as the JSON file at `path` describes it. outline: the file's
+// The streams of a file whose parameters are in `form`, as the JSON file at `path` describes them. outline: the file's
 // tensors, whose elements mean nothing; converted: as for placement_in().
-streams::Placement described_placement(const std::string& path, const TensorMap& outline, bool converted,
-                                       streams::Form form);
+std::vector<streams::FileStream> described_streams(const std::string& path, const TensorMap& outline, bool converted,
+                                                   streams::Form form);
 
 // Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of
 // a text file. Throws where the data do not fit the model.

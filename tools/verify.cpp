@@ -1,10 +1,12 @@
 // isonorm verify A B: are two checkpoints one function, whatever the forms of their streams?
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 
 #include "equivalence/convert/convertible.h"
 #include "hub/family.h"
+#include "io/json_text.h"
 #include "streams/stream.h"
 #include "tools/model_data.h"
 #include "tools/options.h"
@@ -72,24 +74,60 @@ void check_dtypes(const Input& a, const Input& b) {
   look(a, b), look(b, a);
 }
 
-// By --spec, or as the family of a folder is; a file beside a folder as that one's.
-streams::Placement layout(const VerifyOptions& o, const Input& of, const Input& other) {
-  const std::string& spec = !o.spec.empty() ? o.spec : of.folder ? of.path : other.path;
-  const bool converted = of.form != Form::layer_norm || !of.file.description.empty() ||
-                         of.file.other.contains(streams::kStreamForm) || other.folder;
-  const streams::Placement layout = described_placement(spec, of.file.state.outline, converted, of.form);
-  equivalence::check_dtypes(layout, of.file.foreign);
-  if (!of.folder) return layout;
+// What a converted input says that its program must do is what its streams ask for.
+void check_said(const Input& of, const std::vector<streams::FileStream>& streams) {
+  std::vector<std::string> recentred;
+  size_t norms = 0;
+  for (const streams::FileStream& s : streams) {
+    if (!s.placement.recentred.empty() && of.form != Form::layer_norm) recentred.push_back(s.placement.recentred);
+    norms += s.placement.norms.size();
+  }
+  const Scope scope(of.path);
+  const auto check_recentred = [&](const std::string& said) {
+    const std::string expected = recentred.empty() ? "" : dump(json(recentred));
+    check(said == expected, "it is recentred at ", said.empty() ? "no module" : said, ", by its description at ",
+          expected.empty() ? "none" : expected);
+  };
+  if (const auto at = of.file.other.find(streams::kStreamRecentred);
+      at != of.file.other.end() || of.file.other.contains(streams::kStreamForm))
+    check_recentred(at == of.file.other.end() ? "" : at->second);
+  if (!of.folder) return;
   const hub::SaidOfConversion said = hub::converted(of.folder->config);
-  check(said.form.empty() || said.gains.size() == layout.norms.size(), of.path,
-        ": config.json says of other norms than the family has that they were converted");
-  return layout;
+  if (said.form.empty()) return;
+  const auto& modules = said.list("recentred");
+  check_recentred(modules.empty() ? "" : dump(json(modules)));
+  check(said.gains.size() + said.list("identity").size() == norms,
+        "config.json says of other norms than the family has that they were converted");
 }
 
-Verification by_layouts(const VerifyOptions& o, const Input& a, const Input& b) {
-  Verification v = verify_streams(a.file, layout(o, a, b), b.file, layout(o, b, a));
-  if (a.folder && b.folder) v.options = hub::different(a.folder->config, b.folder->config);
-  return v;
+// By --spec, or as the family of a folder is; a file beside a folder as that one's.
+std::vector<streams::FileStream> streams_of(const VerifyOptions& o, const Input& of, const Input& other) {
+  const std::string& spec = !o.spec.empty() ? o.spec : of.folder ? of.path : other.path;
+  const bool converted = of.folder ? !hub::converted(of.folder->config).form.empty()
+                                   : !of.file.description.empty() || of.file.other.contains(streams::kStreamForm);
+  std::vector<streams::FileStream> streams = described_streams(spec, of.file.state.outline, converted, of.form);
+  for (const streams::FileStream& s : streams) equivalence::check_dtypes(s.placement, of.file.foreign);
+  check_said(of, streams);
+  return streams;
+}
+
+// Of each stream, by name.
+std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions& o, const Input& a, const Input& b) {
+  const auto of_a = streams_of(o, a, b), of_b = streams_of(o, b, a);
+  check(std::ranges::equal(of_a, of_b, {}, &streams::FileStream::name, &streams::FileStream::name), "verify: ", a.path,
+        " and ", b.path, " have other streams");
+  const auto part = [](training::OpenModelFile file, const streams::FileStream& s) {
+    return file.state.outline = s.outline, file;
+  };
+  std::vector<std::pair<std::string, Verification>> verdicts;
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    std::optional<Scope> scope;
+    if (!of_a[i].name.empty()) scope.emplace(of_a[i].name);
+    Verification v = verify_streams(part(a.file, of_a[i]), of_a[i].placement, part(b.file, of_b[i]), of_b[i].placement);
+    if (a.folder && b.folder) v.options = hub::different(a.folder->config, b.folder->config);
+    verdicts.emplace_back(of_a[i].name, std::move(v));
+  }
+  return verdicts;
 }
 
 int run(const VerifyOptions& o) {
@@ -100,19 +138,28 @@ int run(const VerifyOptions& o) {
   check_device(o.device);
   if (by_layout && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   check_dtypes(a, b);
-  const Verification v = by_layout ? by_layouts(o, a, b) : by_models(o, a, b);
-  if (!o.quiet && v.one_kind) {
-    std::printf("%s\n", printable(entries_text("entries", v.entries)).c_str());
-    for (const auto& [what, agreement] : v.outputs) std::printf("%s\n", agreement_text(what, agreement).c_str());
+  std::vector<std::pair<std::string, Verification>> verdicts;
+  if (by_layout)
+    verdicts = by_layouts(o, a, b);
+  else
+    verdicts.emplace_back("", by_models(o, a, b));
+  bool same = true;
+  for (const auto& [stream, v] : verdicts) {
+    const std::string of = stream.empty() ? "" : text(printable(stream), ": ");
+    if (!o.quiet && v.one_kind) {
+      std::printf("%s\n", printable(entries_text(of + "entries", v.entries)).c_str());
+      for (const auto& [what, agreement] : v.outputs) std::printf("%s\n", agreement_text(of + what, agreement).c_str());
+    }
+    std::printf("%s%s\n", of.c_str(), printable(v.sentence()).c_str());
+    same = same && v.same();
   }
-  std::printf("%s\n", printable(v.sentence()).c_str());
-  if (v.same() && !o.spec.empty())
+  if (same && !o.spec.empty())
     std::printf("That is so by the description, which is unchecked here (isonorm convert --reference checks it).\n");
-  else if (v.same() && (a.own_code() || b.own_code()))
+  else if (same && (a.own_code() || b.own_code()))
     std::printf("That is so as the family is; config.json names code of its own (auto_map), which is unchecked.\n");
-  else if (v.same() && folders)
+  else if (same && folders)
     std::printf("%s: %s, verified.\n", o.b.c_str(), name_of(b.form));
-  return v.same() ? kOk : kNotEquivalent;
+  return same ? kOk : kNotEquivalent;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/norm.h"
 #include "autograd/ops/shape.h"
 #include "streams/stream.h"
 
@@ -58,6 +59,22 @@ void centre(Carried& x) {
   for (auto* of : {&x.rounding, &x.size}) shift(*of, total(*of) / n);
 }
 
+// LayerNorm without gain and bias. With c = P x, s = sqrt(mean c^2 + eps) and |dx| <= e: |dc| <= f = e + mean e,
+// |ds| <= r = sqrt(mean f^2), and c / s moves by at most (f + |c / s| r) / (s - r).
+void put_through_norm(Carried& x, double eps) {
+  centre(x);
+  const auto root = [](const std::vector<double>& of, double more) {
+    double squares = 0;
+    for (double v : of) squares += v * v;
+    return std::sqrt(squares / static_cast<double>(of.size()) + more);
+  };
+  const double s = root(x.value, eps), r = root(x.rounding, 0);
+  for (size_t i = 0; i < x.value.size(); ++i) {
+    x.value[i] /= s, x.size[i] /= s;
+    x.rounding[i] = s > r ? (x.rounding[i] + std::abs(x.value[i]) * r) / (s - r) : INFINITY;
+  }
+}
+
 // D v = (v, -sum v).
 void expand_writer(Carried& x) {
   x.value.push_back(-total(x.value));
@@ -97,6 +114,11 @@ void multiply(Carried& x, const Carried& factors) {
   }
 }
 
+void add(Carried& x, const Carried& y) {
+  for (size_t i = 0; i < x.value.size(); ++i)
+    x.value[i] += y.value[i], x.rounding[i] += y.rounding[i], x.size[i] += y.size[i];
+}
+
 }  // namespace
 
 void Carried::resize(size_t n) { value.resize(n), rounding.resize(n), size.resize(n); }
@@ -108,6 +130,18 @@ Tensor by_rows(const Tensor& x, int dim) {
     if (i != dim) order.push_back(i);
   order.push_back(dim);
   return reshape(permute(x, order), {x.size(dim) == 0 ? 0 : x.numel() / x.size(dim), x.size(dim)});
+}
+
+Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
+                   const Tensor& rows) {
+  if (writer.norm.empty()) return rows;
+  const streams::NormPlace* n = layout.find_norm(writer.norm);
+  check(n != nullptr, "stream: the rows of '", writer.name, "' go through norm '", writer.norm,
+        "', which is not there");
+  const auto of = [&](const std::string& name) {
+    return name.empty() ? Tensor() : detach(state.at(name)).to(DType::f64);
+  };
+  return normalize(rows, {.kind = NormKind::layer, .eps = n->eps}, of(n->weight), of(n->bias));
 }
 
 double smallest_step(DType dtype) {
@@ -138,7 +172,9 @@ Dims Canonical::Rows::shape() const {
 void Canonical::Rows::read(int64_t row, Carried& x) const {
   if (!of_bias_) {
     weight_.read(row, x);
+    if (eps_) put_through_norm(x, *eps_);
     if (!factors_.value.empty()) multiply(x, factors_);
+    if (!beta_.value.empty()) add(x, beta_);
     if (map_ == Map::centre) centre(x);
     if (map_ == Map::expand_writer) expand_writer(x);
     if (map_ == Map::expand_reader) expand_reader(x);
@@ -147,18 +183,18 @@ void Canonical::Rows::read(int64_t row, Carried& x) const {
     for (auto* of : {&x.rounding, &x.size}) from_isometric(*of, 1);
     return;
   }
-  Carried folded;  // what beta adds
-  if (!beta_.value.empty()) {
-    weight_.read(row, folded);
-    for (size_t i = 0; i < folded.value.size(); ++i) folded.rounding[i] = rounding_of_product(folded, beta_, i);
-    for (size_t i = 0; i < folded.value.size(); ++i) folded.value[i] *= beta_.value[i], folded.size[i] *= beta_.size[i];
-  }
   if (bias_.values.defined())
     bias_.read(row, x);
   else
     x.resize(1), x.value[0] = x.rounding[0] = x.size[0] = x.flip = 0;
-  x.value[0] += total(folded.value) * factor_;
-  x.rounding[0] += total(folded.rounding) * factor_, x.size[0] += total(folded.size) * factor_;
+  if (beta_.value.empty()) return;
+  Carried folded;  // what beta adds
+  for (int64_t part = 0; part < parts_; ++part) {
+    weight_.read(row * parts_ + part, folded);
+    multiply(folded, beta_);
+    x.value[0] += total(folded.value) * factor_;
+    x.rounding[0] += total(folded.rounding) * factor_, x.size[0] += total(folded.size) * factor_;
+  }
 }
 
 Canonical::Canonical(const TensorMap& state, const streams::Placement& layout, bool centred, const TensorMap* partner)
@@ -193,11 +229,13 @@ const streams::Place* Canonical::find(const std::string& name) const {
   return nullptr;
 }
 
-// Each entry is a slice of its own where dim is -1.
-Canonical::Rows Canonical::stored(const std::string& name, int dim) const {
+// Each entry is a slice of its own where dim is -1. parts: rows side by side in each slice, which are rows one behind the
+// other then.
+Canonical::Rows Canonical::stored(const std::string& name, int dim, int64_t parts) const {
   const Tensor& t = state_.at(name);
-  const auto in_f64 = [dim](const Tensor& x) {
-    const Tensor rows = dim < 0 ? reshape(x, {x.numel(), 1}) : by_rows(x, dim);
+  const auto in_f64 = [dim, parts](const Tensor& x) {
+    Tensor rows = dim < 0 ? reshape(x, {x.numel(), 1}) : by_rows(x, dim);
+    if (parts > 1) rows = reshape(rows, {rows.size(0) * parts, rows.size(1) / parts});
     return contiguous(rows.to(DType::f64));
   };
   Rows rows;
@@ -223,8 +261,8 @@ Canonical::Rows::Map Canonical::map(const Part& part) const {
   return part.kind == Kind::writer || table ? Rows::Map::expand_writer : Rows::Map::expand_reader;
 }
 
-Canonical::Rows Canonical::of_bias(const std::string& name, Rows rows, const std::string& norm) const {
-  rows.of_bias_ = true;
+Canonical::Rows Canonical::of_bias(const std::string& name, Rows rows, const std::string& norm, int64_t parts) const {
+  rows.of_bias_ = true, rows.parts_ = parts, rows.count_ /= parts;
   if (const Tensor* t = state_.find(name)) {
     check(t->numel() == rows.count_, "canonical form: '", name, "' has shape ", t->shape(), ", its reader ",
           rows.count_, " rows");
@@ -244,10 +282,16 @@ Canonical::Rows Canonical::rows(const Part& part) const {
     return stored(part.name, touches ? place->dim : last == 0 ? -1 : last);
   }
   std::string norm;
+  int64_t parts = 1;
   Rows rows;
   if (part.kind == Kind::writer) {
     rows = stored(part.name, place->dim);
     if (!place->scale.empty()) rows.factors_ = vector(place->scale);
+    if (const streams::NormPlace* n = layout_.find_norm(place->norm)) {
+      rows.eps_ = n->eps;
+      if (!n->weight.empty()) rows.factors_ = vector(n->weight);
+      if (!n->bias.empty()) rows.beta_ = vector(n->bias);
+    }
   } else {
     const auto of = [&](const streams::Place& p) {
       return p.role == Role::reader && part.name == (part.kind == Kind::reader ? p.name : p.bias);
@@ -258,10 +302,10 @@ Canonical::Rows Canonical::rows(const Part& part) const {
     if (const auto t = std::ranges::find_if(layout_.tied, tied); t != layout_.tied.end())
       rows = stored(t->table, find(t->table)->dim), norm = t->norm;
     else if (const auto p = std::ranges::find_if(layout_.places, of); p != layout_.places.end())
-      rows = stored(p->name, p->dim), norm = p->norm;
+      rows = stored(p->name, p->dim, p->parts), norm = p->norm, parts = p->parts;
     else
       check(false, "canonical form: there is no '", part.name, "'");
-    if (part.kind == Kind::bias) return of_bias(part.name, std::move(rows), norm);
+    if (part.kind == Kind::bias) return of_bias(part.name, std::move(rows), norm, parts);
     const streams::NormPlace* n = layout_.find_norm(norm);
     if (layout_.stored_width() == layout_.width && n && !n->weight.empty()) rows.factors_ = vector(n->weight);
   }
@@ -277,6 +321,7 @@ std::vector<std::string> Canonical::sources(const Part& part) const {
   };
   for (const streams::Place& p : layout_.places) {
     if (p.name == part.name) names.push_back(p.scale);
+    if (p.role == Role::writer && p.name == part.name && !p.norm.empty()) through(p.name, p.norm);
     if (p.role == Role::reader && (p.name == part.name || p.bias == part.name)) through(p.name, p.norm);
   }
   for (const streams::Layout::Tied& t : layout_.tied)

@@ -2,7 +2,9 @@
 // without what its function cannot see. With P, D, D+ and Q of streams/coordinates.h, each slice along the stream a row:
 //
 //   writer         P W, layer scale folded in   stored W: P W; compressed: D v or Q w
-//   reader         A diag(gain) P               stored A; compressed: D+^T b or Q b
+//   table behind   P LayerNorm(W), row by row
+//   which a norm is
+//   reader         A diag(gain) P               stored A; compressed: D+^T b or Q b; of several rows side by side each
 //   its bias       b + A beta                   where none is stored: A beta
 //   tied table     a writer, and the reader that its head is: from D v where the table is compressed
 //   anything else  as it is stored
@@ -10,6 +12,7 @@
 // Where the model is not convertible its function may see means and row sums: then every tensor stays as it is stored.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,10 @@ namespace isonorm::equivalence {
 
 // x with dimension `dim` last and the others flattened, in order: [the others, size of dim].
 Tensor by_rows(const Tensor& x, int dim);
+
+// What a writer's rows [n, width] are on the stream: those of a table behind which a norm is go through it.
+Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
+                   const Tensor& rows);
 
 // The distance between subnormal numbers of a dtype: no rounding is finer.
 double smallest_step(DType dtype);
@@ -63,12 +70,14 @@ class Canonical {
 
     int64_t count_ = 0;
     Stored weight_;
-    Carried factors_;  // gain or layer scale that is folded in; nothing where there is none
+    std::optional<double> eps_;  // of a norm that the rows go through first
+    Carried factors_;            // gain or layer scale that is folded in; nothing where there is none
     Map map_ = Map::none;
     bool of_bias_ = false;  // an entry of a bias instead, each a row of its own
     Stored bias_;
-    Carried beta_;  // and what the norm's bias adds, times `factor_`
+    Carried beta_;  // a norm's bias: of the rows that went through it; of an entry what it adds, times `factor_`
     double factor_ = 1;
+    int64_t parts_ = 1;  // rows of the weight that an entry has
   };
 
   // centred: whether means and row sums are taken off, and everything folded; else as stored. partner: a state in the
@@ -84,8 +93,8 @@ class Canonical {
 
  private:
   Rows::Map map(const Part& part) const;
-  Rows of_bias(const std::string& name, Rows weight, const std::string& norm) const;
-  Rows stored(const std::string& name, int dim) const;
+  Rows of_bias(const std::string& name, Rows weight, const std::string& norm, int64_t parts) const;
+  Rows stored(const std::string& name, int dim, int64_t parts = 1) const;
   Carried vector(const std::string& name) const;
   const streams::Place* find(const std::string& name) const;
 

@@ -7,6 +7,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/convert/canonical.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/coordinates/pairs.h"
@@ -22,6 +23,22 @@ namespace {
 using streams::Form;
 using streams::Role;
 
+// [.., parts d, ..] as [.., parts, d, ..]: of a reader one row beside the other; the stream's dimension is then dim + 1.
+Tensor split(const Tensor& x, int dim, int64_t parts) {
+  Dims shape;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i == dim) shape.push_back(parts);
+    shape.push_back(i == dim ? x.size(i) / parts : x.size(i));
+  }
+  return reshape(x, shape);
+}
+Tensor joined(const Tensor& x, int dim) {
+  Dims shape;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != dim) shape.push_back(i == dim + 1 ? x.size(dim) * x.size(i) : x.size(i));
+  return reshape(x, shape);
+}
+
 // v [d] so that it multiplies dimension `dim` of a tensor of that rank.
 Tensor along(const Tensor& v, int dim, int rank) {
   Dims shape;
@@ -35,7 +52,7 @@ class Converter {
             ZeroMeans& means)
       : state_(state), from_(layout), to_(to), dtype_(dtype), means_(means) {
     result_.layout.form = to;
-    result_.layout.width = layout.width;
+    result_.layout.width = layout.width, result_.layout.recentred = layout.recentred;
   }
 
   Conversion run() {
@@ -57,8 +74,8 @@ class Converter {
     for (const std::string& scale : scales_) drop(scale, "folded into its writer");
     for (const streams::NormPlace& n : from_.norms) {
       if (!n.folds) continue;
-      drop(n.weight, "folded into its readers");
-      drop(n.bias, "folded into its readers");
+      for (const std::string* name : {&n.weight, &n.bias})
+        drop(*name, from_.behind_table(n.name) ? "the table's rows went through its norm" : "folded into its readers");
     }
     return std::move(result_);
   }
@@ -66,12 +83,11 @@ class Converter {
  private:
   Tensor exact(const std::string& name) const { return detach(state_.at(name)).to(DType::f64); }
 
-  // A writer or reader of the source as the Pre-LN model would have it.
-  Tensor raw(const streams::Place& p, std::string& what) const {
-    const Tensor x = exact(p.name);
+  // A writer or reader of the source, the stream along `dim`, as the Pre-LN model would have it.
+  Tensor raw(const Tensor& x, Role role, int dim, std::string& what) const {
     if (from_.stored_width() == from_.width) return x;
     say(what, "expanded");
-    return parameter_map(p.role, from_.form, from_.width).right_inverse()(x, p.dim);
+    return parameter_map(role, from_.form, from_.width).right_inverse()(x, dim);
   }
 
   Tensor mapped(const Tensor& x, Role role, int dim, std::string& what) const {
@@ -127,7 +143,11 @@ class Converter {
 
   void write(streams::Place p) {
     std::string what;
-    Tensor x = raw(p, what);
+    Tensor x = raw(exact(p.name), p.role, p.dim, what);
+    if (!p.norm.empty()) {
+      say(what, "rows put through their norm");
+      x = behind_norm(state_, from_, p, x), p.norm.clear();
+    }
     if (!p.scale.empty()) {
       say(what, "layer scale folded");
       x = x * along(exact(p.scale), p.dim, x.rank());
@@ -139,27 +159,29 @@ class Converter {
   }
 
   // f A (gain n + offset) + b = f (A diag(gain)) n + (b + f A offset), f the norm's factor: the bias is taken from the
-  // weight as it was.
+  // weight as it was. weight: split().
   void fold(Tensor& weight, Tensor& bias, const streams::Place& p, std::string& what, std::string& bias_what) const {
     const streams::NormPlace& norm = *from_.find_norm(p.norm);
     if (!norm.folds) return;
     if (!norm.bias.empty()) {
-      const Tensor shift = sum(weight * along(exact(norm.bias), p.dim, weight.rank()), {p.dim}) * norm.factor;
+      const Tensor offset = along(exact(norm.bias), p.dim + 1, weight.rank());
+      const Tensor shift = sum(weight * offset, {p.dim, p.dim + 1}) * norm.factor;
       bias_what = bias.defined() ? "norm's bias folded in" : "created: the norm's bias";
       bias = bias.defined() ? bias + shift : shift;
     }
     if (norm.weight.empty()) return;
     say(what, "gain folded");
-    weight = weight * along(exact(norm.weight), p.dim, weight.rank());
+    weight = weight * along(exact(norm.weight), p.dim + 1, weight.rank());
   }
 
   void read(const streams::Place& p) {
     std::string what, bias_what;
     const Tensor* old = state_.find(p.bias);
-    Tensor weight = raw(p, what), bias = old ? exact(p.bias) : Tensor();
+    Tensor weight = raw(split(exact(p.name), p.dim, p.parts), p.role, p.dim + 1, what);
+    Tensor bias = old ? exact(p.bias) : Tensor();
     fold(weight, bias, p, what, bias_what);
     const DType dtype = state_.at(p.name).dtype();
-    put(p, mapped(weight, Role::reader, p.dim, what), dtype, what, state_.at(p.name).shape());
+    put(p, joined(mapped(weight, Role::reader, p.dim + 1, what), p.dim), dtype, what, state_.at(p.name).shape());
     if (bias.defined())
       put(place_of_bias(p.bias), bias, old ? old->dtype() : dtype, bias_what,
           old ? std::optional(old->shape()) : std::nullopt);
@@ -173,11 +195,13 @@ class Converter {
     std::string what, bias_what;
     streams::Place head{.name = t.weight, .role = Role::reader, .dim = table.dim, .norm = t.norm, .bias = t.bias};
     // A table that is read bare is nobody's writer: raw as it is.
-    Tensor weight = table.role == Role::writer ? raw(table, what) : exact(t.table), bias;
+    Tensor weight = exact(t.table), bias;
+    if (table.role == Role::writer) weight = raw(weight, table.role, table.dim, what);
+    weight = split(weight, head.dim, 1);
     what = text("created: untied from ", t.table);
     fold(weight, bias, head, what, bias_what);
     const DType dtype = state_.at(t.table).dtype();
-    put(head, mapped(weight, Role::reader, head.dim, what), dtype, what, {});
+    put(head, joined(mapped(weight, Role::reader, head.dim + 1, what), head.dim), dtype, what, {});
     if (bias.defined()) put({.name = t.bias}, bias, dtype, bias_what, {});
   }
 

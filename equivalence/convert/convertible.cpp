@@ -104,6 +104,22 @@ void check_scale(const streams::Placement& layout, const streams::Place& p) {
           b.scale.empty() ? "none" : "'" + b.scale + "'", ": \"scales\" must name both");
 }
 
+// A table's rows can go through their norm before the file is converted: there is no other place where that is so.
+void check_behind(const TensorMap& state, const streams::Placement& layout, const streams::Place& p) {
+  const streams::NormPlace* norm = layout.find_norm(p.norm);
+  check(norm != nullptr, "convert: the rows of '", p.name, "' go through norm '", p.norm, "', which is not there");
+  check(layout.form == streams::Form::layer_norm && norm->normalizes, "convert: the rows of '", p.name,
+        "' go through norm '", p.norm, "', which is no LayerNorm in the form ", name_of(layout.form));
+  check(tensor_at(state, p.name).rank() == 2 && p.dim == 1 && p.scale.empty(), "convert: '", p.name, "' of shape ",
+        tensor_at(state, p.name).shape(), " is no table [rows, width], whose rows could go through norm '", p.norm,
+        "'");
+  check(norm->folds, "convert: norm '", p.norm, "' is to keep its gain, and the rows of '", p.name, "' go through it");
+  const auto reads = [&](const auto& reader) { return reader.norm == p.norm; };
+  check(std::ranges::none_of(layout.tied, reads) &&
+            std::ranges::none_of(layout.places, [&](const auto& q) { return q.role == Role::reader && reads(q); }),
+        "convert: norm '", p.norm, "' stands behind the table '", p.name, "', and a reader reads through it, too");
+}
+
 void check_place(const TensorMap& state, const streams::Placement& layout, const streams::Place& p) {
   check(p.role == Role::writer || p.scale.empty(), "convert: '", p.name, "' has the layer scale '", p.scale,
         "' and is no writer");
@@ -111,12 +127,15 @@ void check_place(const TensorMap& state, const streams::Placement& layout, const
   check_numbers(state, p.name);
   const Tensor& t = tensor_at(state, p.name);
   const char* role = p.role == Role::writer ? "writer" : "reader";
-  check(p.dim >= 0 && p.dim < t.rank() && t.size(p.dim) == layout.stored_width(), "convert: ", role, " '", p.name,
-        "' of shape ", t.shape(), " does not have ", layout.stored_width(), " entries along dimension ", p.dim,
-        ", as the stream of ", name_of(layout.form), " has");
+  check(p.dim >= 0 && p.dim < t.rank() && t.size(p.dim) == p.parts * layout.stored_width(), "convert: ", role, " '",
+        p.name, "' of shape ", t.shape(), " does not have ", p.parts > 1 ? text(p.parts, " x ") : "",
+        layout.stored_width(), " entries along dimension ", p.dim, ", as the stream of ", name_of(layout.form), " has");
+  check(p.parts == 1 || p.dim + 1 == t.rank(), "convert: reader '", p.name, "' of shape ", t.shape(), " reads ",
+        p.parts, " rows side by side, expected along its last dimension");
   if (p.role == Role::writer) {
     check(t.rank() > 1 || !p.name.ends_with(".weight"), "convert: writer '", p.name, "' of shape ", t.shape(),
           " is a vector, as a norm's gain is, which multiplies and is not added to the stream");
+    if (!p.norm.empty()) check_behind(state, layout, p);
     if (!p.scale.empty()) check_vector(state, p.scale, layout, "layer scale");
     return check_scale(layout, p);
   }
@@ -153,8 +172,8 @@ void check_layout(const TensorMap& state, const streams::Placement& layout) {
   check_neutral(state, layout);
   for (const streams::Place& p : layout.places) {
     check_place(state, layout, p);
+    if (p.role != Role::neutral) read.insert(p.norm);
     if (p.role != Role::reader) continue;
-    read.insert(p.norm);
     check(biases.insert(p.bias).second, "convert: '", p.bias, "' is the bias of two readers");
   }
   for (const streams::Layout::Tied& t : layout.tied) {

@@ -81,16 +81,25 @@ std::vector<Reading> Readings::of_reader(const TensorMap& state, const StreamRea
 std::vector<Reading> Readings::of_writer(const TensorMap& state, const streams::Place& p, bool ids) const {
   const Tensor& weight = state.at(p.name);
   std::vector<Reading> all;
-  const auto add = [&](const std::string& how, int dim, const Tensor& bias) {
-    all.push_back({how, [rows = by_rows(weight, dim), bias](const Tensor& x) { return written(rows, bias, x); }});
+  const auto add = [&](const std::string& how, int dim, const Tensor& bias, const std::string& norm) {
+    all.push_back({how, [this, norm, rows = by_rows(weight, dim), bias](const Tensor& x) {
+                     return norm.empty() ? written(rows, bias, x) : behind(norm, index_select(rows, 0, x));
+                   }});
   };
   Tensor bias;
   if (const std::string name = bias_of_writer(layout_, p); !ids && !name.empty())
     bias = flatten(file_.read(name).to(DType::f64));
-  add("", p.dim, bias);
-  for (int dim : other_dims(weight, p.dim)) add(text("with dim ", dim), dim, bias);
+  check(p.norm.empty() || ids, "reference: '", p.name, "' is called a table whose rows go through norm '", p.norm,
+        "', and '", p.name, ".input' holds no ids");
+  add("", p.dim, bias, p.norm);
+  for (int dim : other_dims(weight, p.dim)) add(text("with dim ", dim), dim, bias, p.norm);
+  if (!p.norm.empty()) {
+    add("without its norm", p.dim, bias, "");
+    for (const streams::NormPlace& n : layout_.norms)
+      if (!same_norm(n, *layout_.find_norm(p.norm))) add(text("through norm '", n.name, "'"), p.dim, bias, n.name);
+  }
   if (ids) return all;
-  for (const Bias& b : other_biases(p.name, bias, weight.size(p.dim))) add(b.how, p.dim, b.bias);
+  for (const Bias& b : other_biases(p.name, bias, weight.size(p.dim))) add(b.how, p.dim, b.bias, "");
   return all;
 }
 
@@ -130,10 +139,19 @@ Tensor Readings::normalised_size(const streams::NormPlace& norm, const Tensor& x
   return size * abs(gain_or_bias(norm.weight, 1)) + abs(gain_or_bias(norm.bias, 0));
 }
 
+// Rows [n, width] of a table, through a norm.
+Expected Readings::behind(const std::string& norm, const Tensor& rows) const {
+  const Tensor x = rows.to(DType::f64);
+  const streams::NormPlace& n = *layout_.find_norm(norm);
+  // Sums: mean, variance. Rounded: x - mean, the root, times it, gain, bias, the output.
+  return {normalised(norms_, layout_, n, x), normalised_size(n, x), 2, 6, x.size(1)};
+}
+
 Expected Readings::read(const StreamReader& r, const Tensor& absolute_weight, const Tensor& x) const {
-  const Tensor size = normalised_size(norm_of(layout_, r), x);
+  const Tensor size =
+      cat(std::vector<Tensor>(static_cast<size_t>(r.parts), normalised_size(norm_of(layout_, r), x)), 1);
   // Sums: mean, variance, product. Rounded: x - mean, the root, times it, gain, bias, the weight, b, the output.
-  return {seen(norms_, layout_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, x.size(1)};
+  return {seen(norms_, layout_, r, x), linear(size, absolute_weight, size_of(r.bias)), 3, 8, size.size(1)};
 }
 
 std::string bias_of_writer(const streams::Placement& layout, const streams::Place& writer) {

@@ -49,6 +49,7 @@ class Readings {
                  const streams::NormPlace& b) const;  // but for eps, of which rounding may show nothing
   Tensor gain_or_bias(const std::string& name, double otherwise) const;
   Tensor normalised_size(const streams::NormPlace& norm, const Tensor& x) const;
+  Expected behind(const std::string& norm, const Tensor& rows) const;
   Expected read(const StreamReader& reader, const Tensor& absolute_weight, const Tensor& x) const;
 
   const LazyState& file_;

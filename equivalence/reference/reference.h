@@ -33,7 +33,7 @@ TensorMap load_reference(const std::string& path);
 //
 //   reader            y = A (gain norm(x) + bias) + b, x rows of the stream before the norm
 //   writer            y = W x + b, before a layer scale; b is "...bias" where W is "...weight" and both are writers
-//   the same, x ids   y = the rows of W that the integers x [..] name
+//   the same, x ids   y = the rows of W that the integers x [..] name, through the norm behind the table where one is
 //
 // is computed in f64 and compared entry by entry with what rounding explains (reference.cpp). Then the same with each
 // wrong reading that fits the shapes and would convert to something else: along another dim, through another norm,

@@ -69,7 +69,7 @@ std::vector<double> least_squares(std::vector<double> gram, std::vector<double> 
 class Sums {
  public:
   Sums(const LazyState& file, const streams::Placement& layout, const TensorMap& reference)
-      : file_(file), layout_(layout), reference_(reference) {
+      : file_(file), layout_(layout), reference_(reference), entry_{.name = layout.recentred} {
     std::vector<std::string> biases;
     for (const streams::Place& p : layout.places)
       if (p.role == Role::writer) biases.push_back(bias_of_writer(layout, p));
@@ -78,6 +78,7 @@ class Sums {
       if (p.role == Role::writer && std::find(biases.begin(), biases.end(), p.name) == biases.end())
         writers_.push_back(&p);
     }
+    if (!layout.recentred.empty()) writers_.push_back(&entry_);
     for (const streams::Layout::Tied& t : layout.tied) readers_.push_back(t.weight);
     result_.readers = std::ssize(readers_), result_.writers = std::ssize(writers_);
     seen_.resize(writers_.size());
@@ -246,11 +247,13 @@ class Sums {
   // [.., width] in f64; undefined where neither the reference nor the file says what it wrote.
   Tensor written(const streams::Place& p) {
     const int64_t width = layout_.stored_width();
-    if (const Tensor* y = reference_.find(p.name + ".output")) {
-      check(is_floating(y->dtype()) && y->rank() >= 1 && y->size(-1) == width, "reference: '", p.name, ".output' is ",
+    const std::string rows_of = p.name + (&p == &entry_ ? ".enters" : ".output");
+    if (const Tensor* y = reference_.find(rows_of)) {
+      check(is_floating(y->dtype()) && y->rank() >= 1 && y->size(-1) == width, "reference: '", rows_of, "' is ",
             y->dtype(), " of shape ", y->shape(), ", expected floating rows of ", width);
       return y->to(DType::f64);
     }
+    if (&p == &entry_) return lacking_ = p.name, Tensor();
     const Tensor& stored = file_.outline.at(p.name);
     if (p.name.ends_with(".weight")) {  // a table that nothing calls has rows of its own, a product has none
       if (lacking_.empty()) lacking_ = p.name;
@@ -293,6 +296,7 @@ class Sums {
   const LazyState& file_;
   const streams::Placement& layout_;
   const TensorMap& reference_;
+  const streams::Place entry_;  // stands for the rows with which a stream begins that is recentred once
   std::vector<std::string> readers_;
   std::vector<const streams::Place*> writers_;
   std::vector<bool> seen_;

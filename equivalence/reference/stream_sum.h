@@ -22,6 +22,7 @@ struct StreamSum {
 // the sum of some y, each taken once or not at all, but for (k + 1) eps (sum |y| + |x|) of the dtype of x in each entry,
 // k of them: what adding them one by one may round. Which of them follows from x, by least squares over at most 64 rows.
 // The y of a writer that nothing calls, such as a table of positions or a class token, are its own rows. Leading
+// The rows with which a stream begins that is recentred once are <module>.enters. Leading
 // dimensions of y broadcast to those of x; y may have fewer rows along the last of them (class tokens before patches).
 //
 // That nothing else reads the stream, the program shows: program.shifted, its output with a constant along the stream added

@@ -11,6 +11,7 @@
 #include "equivalence/convert/canonical.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/coordinates/pairs.h"
+#include "streams/map.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -48,6 +49,41 @@ Tensor combinations(int64_t n, Generator& generator) {
   return cat(all, 0);
 }
 
+// Tensors of a piece in f64; `moves`: each number by itself, as a control does. An empty name is none.
+TensorMap taken(const Piece& piece, const Piece& partner, std::initializer_list<const std::string*> names, bool moves,
+                Generator& generator) {
+  TensorMap all;
+  for (const std::string* name : names) {
+    if (name->empty()) continue;
+    const Tensor x = widened(piece.state, *name);
+    all.add(*name, moves ? x * (1 + step(piece, partner, *name) * reshape(signs(x.numel(), generator), x.shape())) : x);
+  }
+  return all;
+}
+
+// Combinations of the rows of a table that go through a norm, as they are and moved: [kSamples, d].
+template <class Copies>
+Copies combined_behind_norm(const Tensor& factors, const Piece& piece, const Piece& partner,
+                            const streams::Place& table, Generator& generator) {
+  const streams::NormPlace* norm = piece.layout.find_norm(table.norm);
+  check(norm != nullptr, "stream: the rows of '", table.name, "' go through norm '", table.norm,
+        "', which is not there");
+  Copies copies;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const TensorMap own = taken(piece, partner, {&table.name, &norm->weight, &norm->bias}, i > 0, generator);
+    copies[i] = matmul(narrow(factors, 0, 0, kSamples),
+                       behind_norm(own, piece.layout, table, by_rows(own.at(table.name), table.dim)));
+  }
+  return copies;
+}
+
+// Rows with a mean that enter a stream where it is recentred once, in the coordinates of the form.
+Tensor entering(const streams::Placement& layout, uint64_t seed) {
+  Generator generator{seed, 0};
+  const Tensor rows = randn({kSamples, layout.width}, kF64, generator) + randn({kSamples, 1}, kF64, generator);
+  return streams::parameter_map(Role::writer, layout.form, layout.width)(rows, 1);
+}
+
 // Combinations of slices x [n, d], as they are and moved: [kSamples, d].
 template <class Copies> Copies combined(const Tensor& factors, const Tensor& x, double step, Generator& generator) {
   const Tensor all = matmul(factors, x);
@@ -64,8 +100,15 @@ template <class Copies> Copies combined(const Tensor& factors, const Tensor& x, 
 ReaderCheck::ReaderCheck(const streams::Placement& a, const streams::Placement& b) {
   for (const streams::Place& p : a.places)
     if (p.role == Role::writer && find_writer(b, p.name)) writers_.push_back(p.name);
+  check(a.recentred == b.recentred, "stream check: the first is recentred at '", a.recentred, "', the second at '",
+        b.recentred, "'");
+  if (!a.recentred.empty()) writers_.push_back(a.recentred);
   check(!writers_.empty(), "stream check: the two have no writer in common");
   a_.written.resize(writers_.size()), b_.written.resize(writers_.size());
+  if (a.recentred.empty()) return;
+  NoGrad no_grad;
+  const uint64_t seed = kSeed + 1 + writers_.size();
+  a_.written.back().fill(entering(a, seed)), b_.written.back().fill(entering(b, seed));
 }
 
 void ReaderCheck::note(const Piece& a, const Piece& b) {
@@ -83,14 +126,12 @@ void ReaderCheck::write(const Piece& a, const Piece& b) {
     Generator generator{kSeed + 2 + w, begin_of(a)};
     const Tensor factors = combinations(a.state.at(name).numel() / a.state.at(name).size(p->dim), generator);
     const auto add = [&](Side& side, const Piece& own, const Piece& partner, const streams::Place& place) {
-      Copies found =
-          combined<Copies>(factors, by_rows(widened(own.state, name), place.dim), step(own, partner, name), generator);
-      if (!place.scale.empty()) {
-        const Tensor scale = widened(own.state, place.scale);
+      Copies found = place.norm.empty() ? combined<Copies>(factors, by_rows(widened(own.state, name), place.dim),
+                                                           step(own, partner, name), generator)
+                                        : combined_behind_norm<Copies>(factors, own, partner, place, generator);
+      if (!place.scale.empty())
         for (size_t i = 0; i < found.size(); ++i)
-          found[i] = found[i] *
-                     (i == 0 ? scale : scale * (1 + step(own, partner, place.scale) * signs(scale.numel(), generator)));
-      }
+          found[i] = found[i] * flatten(taken(own, partner, {&place.scale}, i > 0, generator).at(place.scale));
       for (size_t i = 0; i < found.size(); ++i) {
         Tensor& sum = side.written[w][i];
         sum = sum.defined() ? sum + found[i] : found[i];
@@ -101,8 +142,8 @@ void ReaderCheck::write(const Piece& a, const Piece& b) {
 }
 
 // The rows behind a reader's norm, of which the controls move gain and bias, too.
-const ReaderCheck::Copies& ReaderCheck::Side::behind_norm(const Piece& piece, const StreamReader& reader,
-                                                          const Piece& partner) {
+const ReaderCheck::Copies& ReaderCheck::Side::seen_by(const Piece& piece, const StreamReader& reader,
+                                                      const Piece& partner) {
   if (!rows[0].defined())
     for (size_t i = 0; i < rows.size(); ++i) {
       std::vector<Tensor> all;
@@ -111,19 +152,13 @@ const ReaderCheck::Copies& ReaderCheck::Side::behind_norm(const Piece& piece, co
         all.push_back(std::move(of_writer[i])), sum = sum.defined() ? sum + all.back() : all.back();
       all.push_back(sum), rows[i] = cat(all, 0);
     }
-  if (norm == reader.norm && normalised[0].defined()) return normalised;
-  norm = reader.norm;
+  if (norm == reader.norm && parts == reader.parts && normalised[0].defined()) return normalised;
+  norm = reader.norm, parts = reader.parts;
   const streams::NormPlace& place = norm_of(piece.layout, reader);
   Generator generator{kSeed + 1, 0};
-  for (size_t i = 0; i < rows.size(); ++i) {
-    TensorMap moved;
-    for (const std::string* name : {&place.weight, &place.bias})
-      if (!name->empty()) {
-        const Tensor x = widened(piece.state, *name);
-        moved.add(*name, i == 0 ? x : x * (1 + step(piece, partner, *name) * signs(x.numel(), generator)));
-      }
-    normalised[i] = equivalence::normalised(moved, piece.layout, place, rows[i]);
-  }
+  for (size_t i = 0; i < rows.size(); ++i)
+    normalised[i] = equivalence::normalised(taken(piece, partner, {&place.weight, &place.bias}, i > 0, generator),
+                                            piece.layout, place, rows[i], parts);
   return normalised;
 }
 
@@ -139,7 +174,7 @@ void ReaderCheck::read(const Piece& a, const Piece& b) {
     Generator generator{kSeed, begin_of(a)};
     const Tensor factors = combinations(reader.weight.size(0), generator);
     const auto see = [&](Side& side, const Piece& own, const Piece& other, const StreamReader& of) {
-      const Copies& x = side.behind_norm(own, of, other);
+      const Copies& x = side.seen_by(own, of, other);
       const Copies weights = combined<Copies>(factors, of.weight, step(own, other, of.tensor), generator);
       Copies y, biases;
       if (of.bias.defined())

@@ -17,12 +17,14 @@ namespace isonorm::equivalence {
 
 // Random combinations of the slices of each writer, and of all writers together, are put through the norm of each reader:
 // y = R (A norm(x) + b) in f64, with R random combinations of what it gives, as Freivalds (1977) checks a product. A
-// deviation is max |y_a - y_b| / max |y_a|, the latter over all rows of the reader. A head tied in `a` is compared with the
-// head of its own in `b`. The controls are the same with every number w of one side moved to w (1 +- eps), eps of its dtype
+// deviation is max |y_a - y_b| / max |y_a|, the latter over all rows of the reader. Rows that enter a stream which is
+// recentred once are random rows with a mean, mapped to its form. A head tied in `a` is compared with the head of its own in
+// `b`. The controls are the same with every number w of one side moved to w (1 +- eps), eps of its dtype
 // or its partner's of that name where that is coarser, the signs of a matrix being those of its row times those of its column.
 class ReaderCheck {
  public:
-  // The writers that both have. Throws where there is none.
+  // The writers that both have, and where rows enter a stream that is recentred once. Throws where there is none, and where
+  // the two are not recentred at one place.
   ReaderCheck(const streams::Placement& a, const streams::Placement& b);
 
   // The writers among the tensors of two pieces, then the readers, each through the sum of all that was written.
@@ -38,8 +40,9 @@ class ReaderCheck {
     std::vector<Copies> written;  // by writer
     Copies rows;                  // of all: [(writers + 1) kSamples, stored width]
     std::string norm;             // that `normalised` are behind: readers of one norm come one after another
+    int64_t parts = 1;            // rows of them side by side
     Copies normalised;
-    const Copies& behind_norm(const Piece& piece, const StreamReader& reader, const Piece& partner);
+    const Copies& seen_by(const Piece& piece, const StreamReader& reader, const Piece& partner);
   };
   struct Seen {  // by one reader
     std::array<double, 2> scale{};

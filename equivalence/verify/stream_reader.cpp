@@ -16,7 +16,7 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const streams::Plac
   std::vector<StreamReader> readers;
   for (const streams::Place& p : layout.places) {
     if (p.role != streams::Role::reader) continue;
-    readers.push_back({p.name, p.norm, by_rows(widened(state, p.name), p.dim), {}, p.name, p.bias});
+    readers.push_back({p.name, p.norm, by_rows(widened(state, p.name), p.dim), {}, p.name, p.bias, p.parts});
     if (state.find(p.bias)) readers.back().bias = flatten(widened(state, p.bias));
   }
   for (const streams::Layout::Tied& t : layout.tied) {
@@ -29,10 +29,15 @@ std::vector<StreamReader> readers_of(const TensorMap& state, const streams::Plac
 }
 
 Tensor normalised(const TensorMap& state, const streams::Placement& layout, const streams::NormPlace& place,
-                  const Tensor& rows) {
+                  const Tensor& rows, int64_t parts) {
   const auto of = [&](const std::string& name) { return name.empty() ? Tensor() : widened(state, name); };
-  return normalize(rows, {.kind = row_of(layout.form).norm, .eps = place.eps}, of(place.weight), of(place.bias)) *
-         place.factor;
+  const Tensor gain = of(place.weight), bias = of(place.bias);
+  std::vector<Tensor> all;
+  for (int64_t i = 0; i < parts; ++i)
+    all.push_back(
+        normalize(i % 2 == 0 ? rows : -rows, {.kind = row_of(layout.form).norm, .eps = place.eps}, gain, bias) *
+        place.factor);
+  return parts == 1 ? all[0] : cat(all, 1);
 }
 
 const streams::NormPlace& norm_of(const streams::Placement& layout, const StreamReader& reader) {
@@ -42,7 +47,7 @@ const streams::NormPlace& norm_of(const streams::Placement& layout, const Stream
 }
 
 Tensor seen(const TensorMap& state, const streams::Placement& layout, const StreamReader& reader, const Tensor& rows) {
-  return linear(normalised(state, layout, norm_of(layout, reader), rows), reader.weight, reader.bias);
+  return linear(normalised(state, layout, norm_of(layout, reader), rows, reader.parts), reader.weight, reader.bias);
 }
 
 }  // namespace isonorm::equivalence

@@ -41,6 +41,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::ofstream(folder / "config.json") << config;
     std::ofstream(folder / "model.safetensors.index.json") << index;
     const hub::Folder opened = hub::open_folder(folder);
-    streams::Layout::from_json(hub::describe(opened));
+    streams::Layout::streams_from_json(hub::describe(opened));
   });
 }

@@ -45,7 +45,7 @@ std::string changed(const Folder& f, const std::string& family, const std::strin
 
 TEST_CASE("families: each folder converts, and what its program computed agrees; another eps is found") {
   const Folder f;
-  REQUIRE(families().size() >= 22);
+  REQUIRE(families().size() >= 31);
   for (const std::string& name : families()) {
     INFO(name);
     const std::string folder = (kFamilies / name).string(), rows = folder + ".rows";
@@ -59,9 +59,16 @@ TEST_CASE("families: each folder converts, and what its program computed agrees;
     CHECK(config["tie_word_embeddings"] == false);
     CHECK_THAT(f.succeeds("verify -q " + folder + " @" + name).out, Contains(name + ": rms_norm, verified."));
     CHECK(read(f / name + "/isonorm_torch.py") == read("hub/isonorm_torch.py"));
-    if (!fs::exists(rows)) continue;
     nlohmann::json spec = nlohmann::json::parse(f.succeeds("spec " + folder).out);
-    for (auto& norm : spec["norms"]) (norm.is_object() ? norm["eps"] : norm) = 1e-3;
+    CHECK((out.find("recentred once at '") != out.npos) == (spec.dump().find("recentre") != std::string::npos));
+    CHECK(config["isonorm"].contains("recentred") == (spec.dump().find("recentre") != std::string::npos));
+    if (!fs::exists(rows)) continue;
+    const auto change_eps = [](nlohmann::json& stream) {
+      for (auto& norm : stream["norms"]) (norm.is_object() ? norm["eps"] : norm) = 1e-3;
+    };
+    if (!spec.contains("streams")) change_eps(spec);
+    for (auto& stream : spec["streams"]) change_eps(stream);
+    if (spec["streams"].is_null()) spec.erase("streams");
     write_text(f / "wrong", spec.dump());
     const ChildResult wrong = f.gives(1, "convert " + folder + " @none --to rms_norm -q --spec @wrong" + reference);
     CHECK_THAT(wrong.out, Contains("Not verified: "));
@@ -299,7 +306,12 @@ TEST_CASE("families: what config.json says is refused where there is no exact fo
   const Case cases[] = {
       {"gpt2", "model_type", "bert", "Post-LN"},
       {"gpt2", "model_type", "llama", "RMSNorm already"},
-      {"gpt2", "model_type", "bloom", "recentred once"},
+      {"bloom", "apply_residual_connection_post_layernorm", true, "its norms stand on the residual stream"},
+      {"wav2vec2", "do_stable_layer_norm", false, "Post-LN"},
+      {"wav2vec2", "do_stable_layer_norm", nullptr, "\"do_stable_layer_norm\" is "},
+      {"clip", "vision_config", 3, "\"vision_config\" is 3, expected an object"},
+      {"whisper", "encoder_layers", 2, "\"encoder_layers\" is 2"},
+      {"clip_vision_model", "architectures", {"CLIPVisionModel"}, "the architecture is 'CLIPVisionModel'"},
       {"gpt2", "model_type", "nothing", "known are gpt2, "},
       {"gpt2", "model_type", 3, "expected a word"},
       {"gpt2", "architectures", {"GPT2DoubleHeadsModel"}, "the architecture is 'GPT2DoubleHeadsModel'"},

@@ -23,6 +23,8 @@ const Described kDescribed[] = {
     {"neox", "5 of 5 readers read the sum of what writers wrote, 5 of 5", 0},  // attention and MLP side by side
     {"opt", "9 of 9 readers read the sum of what writers wrote, 6 of 6", 0},   // positions begin at 2
     {"vit", "9 of 9 readers read the sum of what writers wrote, 7 of 7", 0},   // a class token before patches
+    {"dinov2", "9 of 9 readers read the sum of what writers wrote", 0},  // a head that reads two rows side by side
+    {"dinov2_exchanged_scales", "reads are not the sum of what writers wrote"},
     {"gpt2_without_positions", "the rows that 'transformer.h.0.attn.c_attn.weight' reads are not the sum"},
     {"bloom", "reads are not the sum of what writers wrote"},        // a norm behind the embeddings
     {"clip_vision", "reads are not the sum of what writers wrote"},  // the same

@@ -1,0 +1,398 @@
+#include "tools/conversion.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "autograd/ops/create.h"
+#include "core/printed.h"
+#include "equivalence/convert/convertible.h"
+#include "equivalence/reference/reference.h"
+#include "equivalence/reference/stream_sum.h"
+#include "equivalence/verify/file_conversion.h"
+#include "hub/folder.h"
+#include "hub/llama.h"
+#include "io/json_text.h"
+#include "streams/stream.h"
+#include "tools/interrupt.h"
+#include "tools/model_data.h"
+#include "tools/output.h"
+#include "tools/terminal.h"
+#include "tools/verb.h"
+
+namespace isonorm::tools {
+namespace {
+
+using namespace equivalence;
+using streams::Form;
+
+// What the user asked for, found in the file or not.
+void check_form(const std::string& asked, const std::string& form, bool raw, const std::string& file) {
+  if (asked.empty() || asked == form || (raw && asked == "layer_norm")) return;
+  check(false, file, ": its form is ", form, raw ? " with raw weights" : "", ", not ", asked);
+}
+
+void check_eps(const streams::Placement& layout, double eps) {
+  for (const streams::NormPlace& n : layout.norms)
+    check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
+          ": another eps is another function");
+}
+
+std::string shape_text(const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; }
+
+// In a cell of the table.
+std::string shown(const std::string& name) { return printable(name, 200); }
+
+void print_table(const FileConversion& c) {
+  size_t name = 6, before = 6, after = 5, what = 13;
+  for (const TensorChange& t : c.changes()) {
+    name = std::max(name, shown(t.name).size()), what = std::max(what, shown(t.what).size());
+    before = std::max(before, shape_text(t.before).size()), after = std::max(after, shape_text(t.after).size());
+  }
+  const auto row = [&](const std::string& a, const std::string& b, const std::string& d, const std::string& e,
+                       const std::string& f) {
+    std::printf("%-*s  %-*s  %-*s  %-*s  %s\n", static_cast<int>(name), a.c_str(), static_cast<int>(before), b.c_str(),
+                static_cast<int>(after), d.c_str(), static_cast<int>(what), e.c_str(), f.c_str());
+  };
+  row("tensor", "before", "after", "what happened", "deviation");
+  for (const TensorChange& t : c.changes()) {
+    char deviation[16] = "";
+    const auto& of = c.exact().deviations;
+    if (const auto at = of.find(t.name); at != of.end()) std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
+    row(shown(t.name), shape_text(t.before), shape_text(t.after), shown(t.what), deviation);
+  }
+  std::printf("\n");
+}
+
+class Run {
+ public:
+  explicit Run(const ConvertOptions& o) : o_(o) {
+    if (!std::filesystem::is_directory(o.in)) {
+      file_ = training::open_model_file(o.in);
+      return;
+    }
+    folder_ = hub::open_folder(o.in);
+    check(folder_->config.text_of("isonorm").empty(), o.in, ": config.json says that it was converted already");
+    hub::check_new_folder(o.out, o.in);
+    file_.state = folder_->state, file_.foreign = folder_->foreign;
+    const Scope scope(o.in);
+    config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);
+  }
+
+  int run() {
+    if (!folder_ && o_.spec.empty() && exports()) return export_raw();
+    folder_ || !o_.spec.empty() ? by_spec() : by_model();
+    if (!o_.reference.empty() && !held_to_reference()) return kNotEquivalent;
+    for (Stream& s : streams_) {
+      if (!s.conversion.check([] { return !interrupted(); })) return stop();
+      if (plan_) s.conversion.complete(plan_->outline, dtype().value_or(coarsest(file_.state.outline)));
+      judge(s);
+      if (interrupted()) return stop();
+      if (!o_.quiet) print_table(s.conversion);
+    }
+    for (const std::string& line : figures_) std::printf("%s\n", printable(line).c_str());
+    if (!same_) {
+      std::printf(
+          "Not verified: %s was not written.%s\n", o_.out.c_str(),
+          exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : "");
+      return kNotEquivalent;
+    }
+    write(o_.unit_gains || !o_.as.empty() ? with_unit_gains(result()) : result());
+    return kOk;
+  }
+
+ private:
+  struct Stream {
+    std::string name, of;  // "image", "image: " where the file has several
+    LazyState state;
+    FileConversion conversion;
+  };
+
+  // That of all streams.
+  LazyState result() const {
+    LazyState all;
+    std::map<std::string, size_t> stream_of;
+    std::vector<LazyState> each;
+    for (const Stream& s : streams_) {
+      each.push_back(s.conversion.result());
+      for (const auto& [name, tensor] : each.back().outline)
+        all.outline.add(name, tensor), stream_of[name] = each.size() - 1;
+    }
+    all.read = [each, stream_of](const std::string& name) { return each[stream_of.at(name)].read(name); };
+    return all;
+  }
+
+  Form to() const { return streams::form_named(o_.to); }
+  std::optional<DType> dtype() const {
+    for (DType d : {DType::f32, DType::f64, DType::bf16})
+      if (o_.dtype == name_of(d)) return d;
+    return {};
+  }
+
+  int stop() const {
+    std::fprintf(stderr, "isonorm convert: interrupted; %s was not written\n", o_.out.c_str());
+    return kInterrupted;
+  }
+
+  void write(const LazyState& result) const {
+    std::vector<io::TensorEntry> entries;
+    for (const auto& [name, tensor] : result.outline) {
+      const auto foreign = file_.foreign.find(name);
+      entries.push_back(
+          {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
+    }
+    if (folder_) {
+      const std::vector<std::string> biases = new_biases(result);
+      std::vector<streams::Placement> layouts;
+      for (const Stream& s : streams_) layouts.push_back(s.conversion.layout());
+      hub::write_folder(o_.out, *folder_, {entries, result.read, config_, o_.to, o_.fold, layouts, biases}, o_.shard);
+      say_loader(biases);
+    } else {
+      save_safetensors(o_.out, entries, metadata_, result.read);
+    }
+    for (const std::string& norm : identity_)
+      std::printf("'%s' is in the rows of its table now: the program that runs the result must leave it out.\n",
+                  printable(norm).c_str());
+    for (const std::string& module : recentred_)
+      std::printf("recentred once at '%s': the program that runs the result must take %s of the rows that enter it.\n",
+                  printable(module).c_str(), entry_of(to()));
+    const bool own_code = folder_ && folder_->config.own_code();
+    const bool described = !o_.spec.empty(), known = !described && !own_code;
+    const std::string verdict =
+        known || (!o_.reference.empty() && unchecked_.empty()) ? "verified."
+        : !o_.reference.empty()
+            ? text("converted as the description says; the description is checked in part: ", unchecked_, ".")
+        : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
+                    : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
+    std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), o_.to.c_str(), entries.size(), printable(verdict).c_str());
+  }
+
+  // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
+  // bias; as a LLaMA, each has a gain.
+  LazyState with_unit_gains(LazyState result) const {
+    struct Unit {
+      double value;
+      int64_t width;
+    };
+    std::map<std::string, Unit> unit;
+    for (const Stream& s : streams_) {
+      const streams::Placement& layout = s.conversion.layout();
+      for (const streams::NormPlace& n : layout.norms) {
+        if (!n.folds || layout.behind_table(n.name)) continue;
+        if (!n.weight.empty() || !o_.as.empty()) unit[n.name + ".weight"] = {n.plus_one ? 0.0 : 1.0, layout.width};
+        if (!n.bias.empty()) unit[n.bias] = {0, layout.width};
+      }
+    }
+    const DType stored = dtype().value_or(coarsest(file_.state.outline));
+    for (const auto& [name, u] : unit) result.outline.add(name, outline({u.width}, stored));
+    result.read = [unit, stored, read = result.read](const std::string& name) {
+      const auto at = unit.find(name);
+      return at == unit.end() ? read(name) : full({at->second.width}, at->second.value, {stored});
+    };
+    return result;
+  }
+
+  std::vector<std::string> new_biases(const LazyState& result) const {
+    std::vector<std::string> names;
+    for (const auto& [name, _] : result.outline)
+      if (!file_.state.outline.find(name) && name.ends_with(".bias")) names.push_back(name);
+    return names;
+  }
+
+  // What a program does with rows x that enter a stream with a mean (streams/coordinates.h).
+  static const char* entry_of(Form form) {
+    switch (form) {
+      case Form::crms_norm:
+        return "the first d - 1 entries, minus the mean of all d,";
+      case Form::crms_isometric:
+        return "Q^T x, with Q the Helmert basis,";
+      default:
+        return "x minus its mean";
+    }
+  }
+
+  // Stock classes have a place for an untied head, and pass over biases that they have none for.
+  void say_loader(const std::vector<std::string>& biases) const {
+    if ((o_.fold == "none" && identity_.empty() && recentred_.empty()) || !o_.as.empty()) return;
+    std::string names;
+    for (size_t i = 0; i < biases.size() && i < 3; ++i) names += text(i == 0 ? "" : ", ", biases[i]);
+    if (biases.size() > 3) names += text(" and ", biases.size() - 3, " more");
+    if (!biases.empty())
+      std::printf("new: %s. A class of transformers that has no place for them passes over them.\n",
+                  printable(names).c_str());
+    std::printf("%s/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks.\n", printable(o_.out).c_str());
+  }
+
+  // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
+  bool exports() const {
+    if (file_.description.empty() || to() != Form::layer_norm) return false;
+    const training::ModelOptions options(file_.description);
+    const Form form = options.stream().form;
+    return training::stored_form(options) == Form::layer_norm && form != Form::layer_norm;
+  }
+
+  // The Pre-LN model of the same weights.
+  int export_raw() {
+    training::ModelOptions options(file_.description);
+    check_form(o_.from, name_of(options.stream().form), true, o_.in);
+    options.check_size(file_.state.outline);
+    options.stream().form = Form::layer_norm, options.stream().centre_readers = false;
+    metadata_ = options.description();
+    LazyState result = file_.state;
+    if (const auto dtype = this->dtype()) {
+      result.outline = {};
+      for (const auto& [name, tensor] : file_.state.outline) result.outline.add(name, outline(tensor.shape(), *dtype));
+      result.read = [this, dtype](const std::string& name) { return file_.state.read(name).to(*dtype); };
+    }
+    const Tensor inputs = options.inputs(kRandomRows, 1);
+    const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
+    std::printf("%s holds raw weights: those of the Pre-LN model, which its %s form maps as it runs.\n%s\n",
+                o_.in.c_str(), name_of(training::ModelOptions(file_.description).stream().form),
+                agreement_text("as stored, logits of random inputs", logits).c_str());
+    if (interrupted()) return stop();
+    if (logits.same()) {
+      write(result);
+      return kOk;
+    }
+    std::printf("Not verified: %s was not written.\n", o_.out.c_str());
+    return kNotEquivalent;
+  }
+
+  void by_model() {
+    check(!file_.description.empty(), o_.in, ": it does not say what model it holds; describe it with --spec FILE");
+    const training::ModelOptions options(file_.description);
+    const bool raw = options.stream().storage == streams::Stored::raw;
+    check_form(o_.from, name_of(options.stream().form), raw, o_.in);
+    plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
+    metadata_ = plan_->description;
+    add_stream("", file_.state, plan_->layout);
+  }
+
+  void by_spec() {
+    if (o_.from.empty() && !folder_)
+      throw UsageError("--spec needs --from: the file alone does not say what form it has");
+    const auto form = file_.other.find(streams::kStreamForm);
+    if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
+    const bool converted = form != file_.other.end() || !file_.description.empty();
+    metadata_ = file_.other;
+    metadata_[streams::kStreamForm] = o_.to;
+    for (auto& [name, layout, outline] :
+         described_streams(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline, converted,
+                           o_.from.empty() ? Form::layer_norm : streams::form_named(o_.from))) {
+      for (streams::NormPlace& n : layout.norms) {
+        const bool leaves = layout.behind_table(n.name);
+        if (o_.fold == "none") n.folds = leaves;
+        if (leaves) identity_.push_back(n.name);
+      }
+      if (!layout.recentred.empty() && to() != Form::layer_norm) recentred_.push_back(layout.recentred);
+      check_described(file_.description, layout);
+      add_stream(name, {outline, file_.state.read}, layout);
+    }
+    if (!recentred_.empty()) metadata_[streams::kStreamRecentred] = dump(json(recentred_));
+  }
+
+  void add_stream(const std::string& name, const LazyState& state, const streams::Placement& layout) {
+    check_dtypes(layout, file_.foreign);
+    check_eps(layout, o_.eps);
+    streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), dtype())});
+  }
+
+  // Whether the source, as the description has it, gives what the program computed that it came from.
+  bool held_to_reference() {
+    const TensorMap reference = load_reference(o_.reference);
+    const Scope scope(o_.reference);
+    for (const Stream& s : streams_)
+      if (!held_to_reference(s, rows_of(s.name, reference))) return false;
+    return true;
+  }
+
+  // Those of one stream, "image/NAME" where it has a name.
+  TensorMap rows_of(const std::string& stream, const TensorMap& reference) const {
+    if (stream.empty()) return reference;
+    TensorMap own;
+    for (const auto& [name, tensor] : reference) {
+      const std::string of = name.substr(0, name.find('/'));
+      check(of != name && std::ranges::any_of(streams_, [&](const Stream& s) { return s.name == of; }), "reference: '",
+            name, "' is of no stream of the description, expected STREAM/NAME");
+      if (of == stream) own.add(name.substr(of.size() + 1), tensor);
+    }
+    return own;
+  }
+
+  bool held_to_reference(const Stream& s, const TensorMap& reference) {
+    const streams::Placement& layout = s.conversion.layout();
+    const LazyState state = with_gains(s.state, layout);
+    const ReferenceFindings f = check_reference(state, layout, reference);
+    const StreamSum sum = check_stream_sum(state, layout, reference);
+    std::string why = sum.wrong;
+    if (!f.agrees())
+      why = text("the output of '", f.tensor, "' is off by ", scientific(f.deviation),
+                 " of its largest entry, rounding explains ", scientific(f.bound));
+    else if (!f.same())
+      why = text("the output of '", f.unseen, "' would agree ", f.reading, ", too (", printed("%.2g", f.power),
+                 " of the bound): these rows do not show what is right");
+    if (!why.empty()) {
+      std::printf("%s\n",
+                  printable(text("Not verified: ", o_.out, " was not written: in the reference ", why)).c_str());
+      return false;
+    }
+    say(text(s.of, "reference: ", f.readers_held, " of ", f.readers, " readers, ", f.writers_held, " of ", f.writers,
+             " writers agree, at most ", printed("%.2g", f.share), " of the bound",
+             std::isinf(f.power) ? "" : printed("; with another dim, norm or bias at least %.2g of it", f.power)),
+        true, true);
+    say(text(s.of, "reference: ", sum.summed, " of ", sum.readers, " readers read the sum of what writers wrote, ",
+             sum.seen, " of ", sum.writers, " of these are seen there"),
+        true, true);
+    if (unchecked_.empty() && !sum.open.empty()) unchecked_ = s.of + sum.open;
+    return true;
+  }
+
+  void say(const std::string& figure, bool same, bool exactly) {
+    figures_.push_back(figure);
+    same_ = same_ && same;
+    if (exactly) exact_ = exact_ && same;
+  }
+
+  // The conversion itself in f64, then what was rounded: every entry, what the readers see of random rows, logits.
+  void judge(const Stream& s) {
+    const FileConversion& c = s.conversion;
+    judge(c, s.of + "in f64, ", c.exact(), c.result_in_f64(), true);
+    if (c.stored() && !interrupted()) judge(c, s.of + "as stored, ", *c.stored(), c.result(), false);
+  }
+
+  void judge(const FileConversion& c, const std::string& when, const ConversionFindings& found, const LazyState& result,
+             bool exactly) {
+    say(entries_text(when + "entries", found.entries),
+        found.entries.relation == EntryComparison::Relation::second_rounded, exactly);
+    const auto output = [&](const std::string& what, const Agreement& a) {
+      say(agreement_text(when + what, a), a.same(), exactly);
+    };
+    output("readers of random rows", found.readers);
+    if (!plan_) return;
+    const auto logits = [&](const char* what, const Tensor& inputs) {
+      output(what, compare_models(file_.description, c.before(), metadata_, result, inputs));
+    };
+    logits("logits of random inputs", training::ModelOptions(file_.description).inputs(kRandomRows, 1));
+    if (!o_.data.empty() && !interrupted()) logits("logits of data", data_inputs(file_.description, o_.data));
+  }
+
+  const ConvertOptions& o_;
+  training::OpenModelFile file_;
+  std::optional<hub::Folder> folder_;  // of the hub, where IN is one
+  json config_;                        // of the folder that is written
+  std::vector<Stream> streams_;
+  // Of a description: norms behind tables, which leave; modules that a stream enters with a mean.
+  std::vector<std::string> identity_, recentred_;
+  std::optional<ModelPlan> plan_;  // where the file says what model it holds
+  Metadata metadata_;
+  std::vector<std::string> figures_;
+  std::string unchecked_;  // what the reference does not show of the description
+  bool same_ = true, exact_ = true;
+};
+
+}  // namespace
+
+int run_conversion(const ConvertOptions& options) { return Run(options).run(); }
+
+}  // namespace isonorm::tools
