@@ -11,6 +11,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "streams/coordinates.h"
+#include "streams/rotation.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -28,6 +29,12 @@ Carried centre(const Carried& x) {
   return mapped(
       x, [](const Tensor& t) { return streams::recentre(t, 1); },
       [](const Tensor& t) { return t + mean(t, {1}, true); });
+}
+
+// x^T Q. An entry of it is a row times a unit vector: it is off by at most the length of what the row is off by.
+Carried rotated(const Carried& x, const Tensor& q, double error) {
+  const auto length = [&](const Tensor& t) { return expand(norm(t, {1}, true), t.shape()); };
+  return {streams::times(x.value, 1, q), length(x.rounding) + length(x.size) * error, length(x.size), x.flip};
 }
 
 Carried from_isometric(const Carried& x) {
@@ -150,17 +157,22 @@ Carried Canonical::entrywise(const std::string& name) const {
 Carried Canonical::writer(const streams::Place& p) const {
   Carried x = stored(p.name, p.dim);
   if (!p.scale.empty()) x = times(x, stored(p.scale, 0));
-  if (layout_.form == Form::crms_norm) return expand_writer(x);
-  return layout_.form == Form::crms_isometric ? from_isometric(x) : centre(x);
+  return layout_.form == Form::crms_norm ? expand_writer(x) : seen(x);
+}
+
+// Canonical coordinates of the forms in which readers move as writers do: all but crms_norm.
+Carried Canonical::seen(const Carried& stored) const {
+  const Carried x = layout_.rotation.defined() ? rotated(stored, layout_.rotation, layout_.rotation_error) : stored;
+  if (layout_.form == Form::crms_isometric) return from_isometric(x);
+  return layout_.form == Form::uncentred_rms_norm ? x : centre(x);
 }
 
 // `table`: a writer's rows, which a head reads as the raw table that they stand for.
 Carried Canonical::reader(Carried x, const std::string& norm, bool table) const {
   if (layout_.form == Form::crms_norm) return table ? expand_writer(x) : expand_reader(x);
-  if (layout_.form == Form::crms_isometric) return from_isometric(x);
   if (const streams::NormPlace* n = layout_.find_norm(norm); n && !n->weight.empty())
     x = times(x, stored(n->weight, 0));
-  return centre(x);
+  return seen(x);
 }
 
 Carried Canonical::bias(const std::string& name, const Carried& weight, const std::string& norm) const {

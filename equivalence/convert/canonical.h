@@ -7,6 +7,7 @@
 //   tied table     a writer, and the reader that its head is: from D v where the table is compressed
 //   anything else  as it is stored
 //
+// Where the layout has a rotation Q, stored rows are taken times Q first. Rows of uncentred_rms_norm are not centred.
 // Where the model is not convertible its function may see means and row sums: then every tensor stays as it is stored.
 #pragma once
 
@@ -59,6 +60,7 @@ class Canonical {
 
  private:
   Carried writer(const streams::Place& p) const;
+  Carried seen(const Carried& x) const;
   Carried reader(Carried weight, const std::string& norm, bool table) const;
   Carried bias(const std::string& name, const Carried& weight, const std::string& norm) const;
   Carried stored(const std::string& name, int dim) const;
