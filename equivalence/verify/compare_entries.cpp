@@ -35,7 +35,8 @@ class Comparer {
         b_(b),
         layout_a_(layout_a),
         layout_b_(layout_b),
-        same_form_(layout_a.form == layout_b.form),
+        centred_(centred),
+        same_form_(layout_a.form == layout_b.form && !layout_a.rotation.defined()),
         first_(a, layout_a, centred, same_form_ ? &b : nullptr),
         second_(b, layout_b, centred, same_form_ ? &a : nullptr) {
     for (const TensorMap* state : {&a, &b})
@@ -248,14 +249,17 @@ class Comparer {
     std::snprintf(figures, sizeof figures,
                   "%.1e of the largest of its slice, beyond what rounding explains (%lld of %lld",
                   result_.largest->deviation, static_cast<long long>(differing_), static_cast<long long>(entries_));
+    const char* where = layout_a_.rotation.defined() ? "in the coordinates of the second"
+                        : centred_                   ? "in the coordinates of the Pre-LN model"
+                                                     : "as they are stored";
     return text(result_.largest->tensor, result_.largest->index, " is ", exact_decimal(result_.largest->reference),
-                " in the first and ", exact_decimal(result_.largest->value),
-                " in the second, in the coordinates of the Pre-LN model: ", figures, " entries are)");
+                " in the first and ", exact_decimal(result_.largest->value), " in the second, ", where, ": ", figures,
+                " entries are)");
   }
 
   const TensorMap &a_, &b_;
   const streams::Placement &layout_a_, &layout_b_;
-  bool same_form_;
+  bool centred_, same_form_;
   Canonical first_, second_;
   double arithmetic_ = 0, coarsest_ = epsilon(DType::f64);
   Shares shares_;
@@ -301,7 +305,7 @@ EntryComparison compare_entries(const TensorMap& a, const streams::Placement& la
     }
   const std::string why_a = not_convertible(a, layout_a), why_b = not_convertible(b, layout_b);
   const bool centred = why_a.empty() && why_b.empty();
-  if (!centred && layout_a.form != layout_b.form) {
+  if (!centred && row_of(layout_a.form).norm != row_of(layout_b.form).norm) {
     none.comparable = false;
     none.reason = text("their forms are ", name_of(layout_a.form), " and ", name_of(layout_b.form), ", and the ",
                        why_a.empty() ? "second" : "first", " has no other: ", why_a.empty() ? why_b : why_a);

@@ -33,7 +33,8 @@ struct EntryComparison {
 // comparison counts as 2 sqrt(d) roundings of the largest sum of terms in the slice, of both: the error of a sum of d
 // terms is above lambda sqrt(d) roundings with a probability of at most 2 exp(-lambda^2 / 2) (Higham & Mary, 2019); it
 // matters in f64 files alone. Tensors that do not touch the stream and eps are compared to the last bit, the finer
-// dtype rounded to the coarser. Where one of the two is not convertible, tensors are compared as they are stored.
+// dtype rounded to the coarser. Where one of the two is not convertible, tensors are compared as they are stored, and their
+// norms must be of one kind.
 // Throws where a state does not fit its layout.
 EntryComparison compare_entries(const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
                                 const streams::Placement& layout_b);

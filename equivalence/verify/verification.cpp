@@ -3,6 +3,7 @@
 
 #include "autograd/ops/copy.h"
 #include "equivalence/verify/stream_check.h"
+#include "equivalence/verify/up_to_rotation.h"
 #include "equivalence/verify/verify.h"
 #include "streams/stream.h"
 
@@ -93,6 +94,14 @@ const char* relation_text(const EntryComparison& e) {
   }
 }
 
+void compare(Verification& v, const TensorMap& a, const streams::Placement& layout_a, const TensorMap& b,
+             const streams::Placement& layout_b, bool up_to_rotation) {
+  v.may_be_rotated = not_rotatable(layout_a, layout_b).empty();
+  if (!up_to_rotation) return void(v.entries = compare_entries(a, layout_a, b, layout_b));
+  RotationComparison c = compare_up_to_rotation(a, layout_a, b, layout_b);
+  v.entries = std::move(c.entries), v.rotation = std::move(c.found);
+}
+
 }  // namespace
 
 bool Verification::same() const {
@@ -111,9 +120,15 @@ std::string Verification::sentence() const {
                                 ? text("Every entry of one is the other's after a conversion to ",
                                        name_of(entries.between), ", rounded there and once more.")
                                 : relation_text(entries);
+    if (!rotation.empty())
+      return "Same: the two are one function. Up to a rotation of the stream every entry agrees as far as rounding "
+             "explains.";
     return text("Same: the two are one function. ", how,
                 entries.blind ? " But for some that no function sees: of the bias of attention's keys." : "");
   }
+  if (may_be_rotated && unlike.empty() && !entries.same() && entries.finite && options.empty())
+    return text("Not shown: the entries differ", rotation.empty() ? "" : " up to a rotation, too", ": ", entries.reason,
+                ". ", rotation.empty() ? "A symmetry may connect the two; try --up-to rotation." : "");
   std::string why = "Different: ";
   if (entries.same() && unlike.empty())
     why += "the two are not one function.";
@@ -129,7 +144,8 @@ std::string Verification::sentence() const {
 }
 
 Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
-                           const std::vector<std::pair<std::string, Tensor>>& more, Device device) {
+                           const std::vector<std::pair<std::string, Tensor>>& more, Device device,
+                           bool up_to_rotation) {
   const training::ModelOptions first(a.description), second(b.description);
   training::check_carried(first.transformer()), training::check_carried(second.transformer());
   first.check_size(a.state), second.check_size(b.state);
@@ -143,10 +159,10 @@ Verification verify_models(const training::ModelFile& a, const training::ModelFi
   const std::unique_ptr<nn::Module> model_a = first.build(), model_b = second.build();
   check_of_model("first", model_a->state_dict(), a.state), check_of_model("second", model_b->state_dict(), b.state);
   const streams::Placement layout_a = layout_or_none(*model_a, first), layout_b = layout_or_none(*model_b, second);
-  const bool forms = convertible(a.state, layout_a) && convertible(b.state, layout_b);
+  compare(v, a.state, layout_a, b.state, layout_b, up_to_rotation);
+  const bool forms = v.may_be_rotated || (convertible(a.state, layout_a) && convertible(b.state, layout_b));
   // Those of the models: what a file leaves to a default is what another writes out.
   v.options = different_options(training::describe(*model_a), training::describe(*model_b), !forms);
-  v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
   if (!v.entries.comparable || !same_inputs(first.description(), second.description())) return v;
   const auto compare = [&](const std::string& what, const Tensor& inputs) {
     v.outputs.emplace_back(what, compare_models(a.description, a.state, b.description, b.state, to(inputs, device)));
@@ -171,17 +187,17 @@ void check_described(const Metadata& description, const streams::Placement& layo
 }
 
 Verification verify_streams(const training::ModelFile& a, const streams::Placement& layout_a,
-                            const training::ModelFile& b, const streams::Placement& layout_b) {
+                            const training::ModelFile& b, const streams::Placement& layout_b, bool up_to_rotation) {
   check_described(a.description, layout_a);
   check_described(b.description, layout_b);
-  check_convertible(a.state, layout_a);
-  check_convertible(b.state, layout_b);
+  check_layout(a.state, layout_a), check_values(a.state, layout_a);
+  check_layout(b.state, layout_b), check_values(b.state, layout_b);
   Verification v;
   if (!a.description.empty() && !b.description.empty())
     v.options = different_options(training::ModelOptions(a.description).description(),
                                   training::ModelOptions(b.description).description(), false);
   const TensorMap of_a = with_gains(a.state, layout_a), of_b = with_gains(b.state, layout_b);
-  v.entries = compare_entries(of_a, layout_a, of_b, layout_b);
+  compare(v, of_a, layout_a, of_b, layout_b, up_to_rotation);
   if (v.entries.comparable)
     v.outputs.emplace_back("readers of random rows", compare_streams(of_a, layout_a, of_b, layout_b));
   return v;

@@ -72,20 +72,24 @@ struct Verification {
   bool one_kind = true;  // false: they are models of two rows (a GPT and a ViT), and nothing was compared
   EntryComparison entries;
   std::vector<std::pair<std::string, Agreement>> outputs = {};  // with what they are of
+  bool may_be_rotated = false;  // by their forms and norms one could be a rotation of the other
+  std::string rotation = {};    // up to which entries were compared (up_to_rotation.h)
 
   bool same() const;
-  std::string sentence() const;  // "Same: ...", "Different: ...", and why
+  std::string sentence() const;  // "Same: ...", "Different: ...", "Not shown: ...", and why
 };
 
 // Entries, then logits of random inputs in which every id and position occurs, then those of `more`: models run on
 // `device`, entries are compared on the CPU.
-// Throws where a description is missing or is not of its file.
+// up_to_rotation: entries as compare_up_to_rotation() does. Throws where a description is missing or is not of its file.
 Verification verify_models(const training::ModelFile& a, const training::ModelFile& b,
-                           const std::vector<std::pair<std::string, Tensor>>& more = {}, Device device = kCpu);
+                           const std::vector<std::pair<std::string, Tensor>>& more = {}, Device device = kCpu,
+                           bool up_to_rotation = false);
 // Entries, then what the readers see of random rows; options too, where both files have a description. Throws as
-// check_described and check_convertible.
+// check_described, check_layout and check_values.
 Verification verify_streams(const training::ModelFile& a, const streams::Placement& layout_a,
-                            const training::ModelFile& b, const streams::Placement& layout_b);
+                            const training::ModelFile& b, const streams::Placement& layout_b,
+                            bool up_to_rotation = false);
 // Throws where the description that a file has, if any, contradicts the layout: in the form of its stream, its width or
 // its eps.
 void check_described(const Metadata& description, const streams::Placement& layout);
