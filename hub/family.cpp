@@ -74,7 +74,11 @@ const Family& family_of(const Config& config) {
 class Describer {
  public:
   Describer(const Family& family, const Folder& folder)
-      : family_(family), folder_(folder), config_(folder.config), tensors_(folder.names()) {
+      : family_(family),
+        folder_(folder),
+        config_(folder.config),
+        tensors_(folder.names()),
+        converted_(!folder.config.text_of("isonorm").empty()) {
     for (const Family::Refused& r : family.refused) {
       if (r.value == "true" || r.value == "false") config_.flag(r.key, false);  // throws where it is neither
       check(config_.text_of(r.key) != r.value, "config.json: \"", r.key, "\" is ", r.value, ": ", r.why);
@@ -96,7 +100,7 @@ class Describer {
     for (const Family::Writer& w : family_.writers)
       if (!w.optional || has(in(w.pattern))) spec_["writers"][needed(in(w.pattern))] = w.dim;
     for (const Family::Absent& a : family_.absent)
-      if (is_so(a.when))
+      if (!converted_ && is_so(a.when))
         for (const std::string& pattern : {std::string(a.pattern), in(a.pattern)})
           for (const std::string& t : tensors_)
             check(!streams::names_tensor(pattern, t), "the program has no place for '", t,
@@ -147,8 +151,8 @@ class Describer {
 
   void norm(std::string_view name) {
     const double eps = family_.eps.empty() ? family_.eps_otherwise : config_.number(family_.eps, family_.eps_otherwise);
-    check(family_.plain != has(text(in(name), ".weight")), "a norm '", in(name), "' of a model of type '", family_.type,
-          family_.plain ? "' has no gain, and here is one" : "' has a gain, and here is none");
+    check(converted_ || family_.plain != has(text(in(name), ".weight")), "a norm '", in(name), "' of a model of type '",
+          family_.type, family_.plain ? "' has no gain, and here is one" : "' has a gain, and here is none");
     json& said = spec_["norms"][in(name)];
     if (family_.plus_one)
       said = {{"eps", shortest(eps)}, {"gain", "1+w"}};
@@ -195,6 +199,7 @@ class Describer {
   const Folder& folder_;
   const Config& config_;
   const std::vector<std::string> tensors_;
+  const bool converted_;  // norms' gains and biases may be its readers'
   std::string_view stem_;
   json spec_;
 };

@@ -31,10 +31,11 @@ struct Converted {
   std::function<Tensor(const std::string& name)> read;
   std::string form, fold;          // of --to and --fold
   std::vector<std::string> norms;  // that have the form's kind now
+  std::string rotation = {};       // of its stream, in words; empty where it has none
 };
 
 // Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
-// more, index, config.json with "tie_word_embeddings" false and "isonorm", which says form, fold, norms; all other files of
+// more, index, config.json with "tie_word_embeddings" false and "isonorm", which says form, fold, norms, rotation; all other files of
 // the source but weights. It appears whole: it is written beside under another name.
 // Throws (io).
 void write_folder(const std::string& path, const Folder& source, const Converted& converted, int64_t shard);

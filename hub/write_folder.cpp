@@ -60,6 +60,7 @@ std::string config_of(const Folder& source, const Converted& c) {
     for (const auto& [dtype, name] : names)
       if (config.contains(key) && all(dtype)) config[key] = name;
   config["isonorm"] = {{"form", c.form}, {"fold", c.fold}, {"norms", c.norms}};
+  if (!c.rotation.empty()) config["isonorm"]["rotation"] = c.rotation;
   return dump(config, 2) + '\n';
 }
 

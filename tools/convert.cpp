@@ -1,4 +1,6 @@
 // isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
+#include "tools/convert.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -24,13 +26,6 @@ namespace {
 
 using namespace equivalence;
 using streams::Form;
-
-struct ConvertOptions {
-  std::string in, out, from, to, spec, reference, dtype, data, fold = "all";
-  double eps = 0;  // 0: not asked for
-  int64_t shard = 5'000'000'000;
-  bool inference = false, quiet = false;
-};
 
 // What the user asked for, found in the file or not.
 void check_form(const std::string& asked, const std::string& form, bool raw, const std::string& file) {
@@ -72,13 +67,21 @@ void print_table(const FileConversion& c) {
 
 class Run {
  public:
-  explicit Run(const ConvertOptions& o) : o_(o) {
+  explicit Run(const ConvertOptions& o) : o_(o), form_(o.to), rotation_(o.basis) {
     if (!std::filesystem::is_directory(o.in)) {
       file_ = training::open_model_file(o.in);
       return;
     }
     folder_ = hub::open_folder(o.in);
-    check(folder_->config.text_of("isonorm").empty(), o.in, ": config.json says that it was converted already");
+    const std::string converted = folder_->config.text_of("isonorm");
+    check(converted.empty() || rotates(), o.in, ": config.json says that it was converted already");
+    check(!converted.empty() || !rotates(), o.in,
+          ": config.json does not say that it was converted; isonorm convert --to rms_norm comes first");
+    if (!converted.empty()) {
+      const hub::Config said(converted);
+      said_form_ = said.word("form");
+      if (const std::string before = said.word("rotation"); !before.empty()) rotation_ = text(before, ", ", o.basis);
+    }
     check(!o.out.empty() && !file_exists(o.out), o.out, ": it is there already; expected the name of a new folder");
     const auto parent = (std::filesystem::absolute(o.out) / ".").lexically_normal().parent_path().parent_path();
     check_io(std::filesystem::is_directory(parent), o.out, ": there is no folder ", parent.string());
@@ -86,7 +89,7 @@ class Run {
   }
 
   int run() {
-    if (!folder_ && o_.spec.empty() && exports()) return export_raw();
+    if (!folder_ && o_.spec.empty() && !rotates() && exports()) return export_raw();
     FileConversion conversion = folder_ || !o_.spec.empty() ? by_spec() : by_model();
     if (!o_.reference.empty() && !held_to_reference(conversion.layout())) return kNotEquivalent;
     if (!conversion.check([] { return !interrupted(); })) return stop();
@@ -106,7 +109,8 @@ class Run {
   }
 
  private:
-  Form to() const { return streams::form_named(o_.to); }
+  bool rotates() const { return !o_.basis.empty(); }
+  Form to() const { return streams::form_named(form_); }
   std::optional<DType> dtype() const {
     for (DType d : {DType::f32, DType::f64, DType::bf16})
       if (o_.dtype == name_of(d)) return d;
@@ -126,7 +130,7 @@ class Run {
           {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
     }
     if (folder_) {
-      hub::write_folder(o_.out, *folder_, {entries, result.read, o_.to, o_.fold, norms_}, o_.shard);
+      hub::write_folder(o_.out, *folder_, {entries, result.read, form_, o_.fold, norms_, rotation_}, o_.shard);
       say_new(result);
     } else {
       save_safetensors(o_.out, entries, metadata_, result.read);
@@ -137,9 +141,10 @@ class Run {
         known || (!o_.reference.empty() && unchecked_.empty()) ? "verified."
         : !o_.reference.empty()
             ? text("converted as the description says; the description is checked in part: ", unchecked_, ".")
+        : rotates() ? "rotated as the description says; the description itself is unchecked."
         : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
                     : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
-    std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), o_.to.c_str(), entries.size(), printable(verdict).c_str());
+    std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), form_.c_str(), entries.size(), printable(verdict).c_str());
   }
 
   // Stock classes have a place for an untied head, and pass over biases that they have none for.
@@ -194,26 +199,42 @@ class Run {
     const training::ModelOptions options(file_.description);
     const bool raw = options.stream().storage == streams::Stored::raw;
     check_form(o_.from, name_of(options.stream().form), raw, o_.in);
-    plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
+    const Form form = rotates() ? rotated_form(training::stored_form(options)) : to();
+    plan_ = plan_conversion(file_.description, file_.state.outline, form, o_.inference);
     metadata_ = plan_->description;
+    if (rotates()) rotate(plan_->layout);
     return conversion(plan_->layout);
   }
 
   FileConversion by_spec() {
-    if (o_.from.empty() && !folder_)
-      throw UsageError("--spec needs --from: the file alone does not say what form it has");
     const auto form = file_.other.find(streams::kStreamForm);
-    if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
-    const bool converted = form != file_.other.end() || !file_.description.empty();
+    if (form != file_.other.end()) said_form_ = form->second;
+    if (o_.from.empty() && !folder_ && said_form_.empty())
+      throw UsageError("--spec needs --from: the file alone does not say what form it has");
+    if (!said_form_.empty()) check_form(o_.from, said_form_, false, o_.in);
+    const bool converted = !said_form_.empty() || !file_.description.empty();
+    const std::string from = !o_.from.empty() ? o_.from : !said_form_.empty() ? said_form_ : "layer_norm";
     streams::Placement layout = described_placement(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline, converted,
-                                                    o_.from.empty() ? Form::layer_norm : streams::form_named(o_.from));
+                                                    streams::form_named(from));
     if (o_.fold == "none")
       for (streams::NormPlace& n : layout.norms) n.folds = false;
     for (const streams::NormPlace& n : layout.norms) norms_.push_back(n.name);
     check_described(file_.description, layout);
+    if (rotates()) rotate(layout);
     metadata_ = file_.other;
-    metadata_[streams::kStreamForm] = o_.to;
+    metadata_[streams::kStreamForm] = form_;
     return conversion(layout);
+  }
+
+  // What a rotation makes of a form: rows that were zero-mean have a mean then.
+  static Form rotated_form(Form form) { return form == Form::rms_norm ? Form::uncentred_rms_norm : form; }
+
+  // What is rotated is a model whose norms take the length of a row, whatever its mean.
+  void rotate(streams::Placement& layout) {
+    check_rotatable(layout);
+    layout.form = rotated_form(layout.form), form_ = name_of(layout.form);
+    check_layout(file_.state.outline, layout);  // before a matrix of its width is made
+    layout.rotation = basis_rotation(o_.basis, layout.stored_width());
   }
 
   // Whether the source, as the description has it, gives what the program computed that it came from.
@@ -284,6 +305,8 @@ class Run {
   training::OpenModelFile file_;
   std::optional<hub::Folder> folder_;  // of the hub, where IN is one
   std::vector<std::string> norms_;     // of a description
+  std::string form_, said_form_;       // of the result; of what was converted before
+  std::string rotation_;               // of the stream of the result
   std::optional<ModelPlan> plan_;      // where the file says what model it holds
   Metadata metadata_;
   std::vector<std::string> figures_;
@@ -291,19 +314,22 @@ class Run {
   bool same_ = true, exact_ = true;
 };
 
-int run(const ConvertOptions& o) {
+}  // namespace
+
+int run_convert(const ConvertOptions& o) {
   const bool folder = std::filesystem::is_directory(o.in), described = folder || !o.spec.empty();
   if (!described && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
   if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
   if (o.shard < 1) throw UsageError("--max-shard-size: expected at least one byte");
   if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  check_outputs({{"OUT", folder ? "" : o.out}},
-                {{"IN", o.in}, {"--spec", o.spec}, {"--reference", o.reference}, data_input(o.data)});
+  check_outputs({{"OUT", folder ? "" : o.out}}, {{"IN", o.in},
+                                                 {"--spec", o.spec},
+                                                 {"--reference", o.reference},
+                                                 data_input(o.data),
+                                                 {"--basis", basis_file(o.basis)}});
   catch_interrupt();
   return Run(o).run();
 }
-
-}  // namespace
 
 Verb add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
@@ -343,7 +369,7 @@ Verb add_convert(CLI::App& app) {
   command->footer(
       "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
       "70 no memory or threads, 130 interrupted.");
-  return {command, [o] { return run(*o); }};
+  return {command, [o] { return run_convert(*o); }};
 }
 
 }  // namespace isonorm::tools

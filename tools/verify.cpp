@@ -16,6 +16,7 @@ using namespace equivalence;
 
 struct VerifyOptions {
   std::string a, b, spec, data;
+  std::string up_to;
   Device device = kCpu;
   bool quiet = false;
 };
@@ -28,7 +29,7 @@ Verification by_models(const VerifyOptions& o, const training::ModelFile& a, con
   }
   std::vector<std::pair<std::string, Tensor>> more;
   if (!o.data.empty()) more.emplace_back("logits of data", data_inputs(a.description, o.data));
-  return verify_models(a, b, more, o.device);
+  return verify_models(a, b, more, o.device, !o.up_to.empty());
 }
 
 // Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
@@ -54,7 +55,7 @@ Verification by_spec(const VerifyOptions& o, const training::ModelFile& a, const
   };
   const streams::Placement of_a = layout(a), of_b = layout(b);
   equivalence::check_dtypes(of_a, a.foreign), equivalence::check_dtypes(of_b, b.foreign);
-  return verify_streams(a, of_a, b, of_b);
+  return verify_streams(a, of_a, b, of_b, !o.up_to.empty());
 }
 
 int run(const VerifyOptions& o) {
@@ -67,6 +68,7 @@ int run(const VerifyOptions& o) {
   check_dtypes(o, a, b);
   const Verification v = o.spec.empty() ? by_models(o, a, b) : by_spec(o, a, b);
   if (!o.quiet && v.one_kind) {
+    if (!v.rotation.empty()) std::printf("%s\n", v.rotation.c_str());
     std::printf("%s\n", printable(entries_text("entries", v.entries)).c_str());
     for (const auto& [what, agreement] : v.outputs) std::printf("%s\n", agreement_text(what, agreement).c_str());
   }
@@ -86,6 +88,12 @@ Verb add_verify(CLI::App& app) {
   command->add_option("--spec", o->spec,
                       "as for isonorm convert: compares entries, and what the readers of the stream see");
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
+  command
+      ->add_option(
+          "--up-to", o->up_to,
+          "a symmetry that may lie between the two: rotation, of the stream of models with RMSNorm and without gains; "
+          "which one it is is found from their weights")
+      ->check(CLI::IsMember({"rotation"}));
   add_device(*command, o->device);
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
   command->footer(
