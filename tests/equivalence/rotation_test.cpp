@@ -132,6 +132,17 @@ TEST_CASE("rotation: verify finds it, in every dtype and form, and a wrong entry
   }
 }
 
+TEST_CASE("rotation: a direction that no row has, 1 of a file that came by crms_norm, is no obstacle") {
+  const TensorMap state = gpt2(kWidth, 20);
+  const Conversion crms = convert(state, gpt2_layout(state, kWidth), Form::crms_norm);
+  const Conversion rms = convert(crms.state, crms.layout, Form::rms_norm);
+  File a{rms.state, rms.layout};
+  a.layout.form = Form::uncentred_rms_norm;
+  const File b = rotated(a, streams::haar_rotation(kWidth, 3));
+  CHECK(up_to(a, b).entries.same());
+  CHECK_FALSE(up_to(a, with_error(b, "h.0.mlp.c_fc.weight", 5, 100)).entries.same());
+}
+
 TEST_CASE("rotation: a map that is none is not taken for one") {
   const File a = rms_gpt2();
   const Tensor q = streams::haar_rotation(kWidth, 2);
