@@ -65,12 +65,21 @@ SaidOfConversion converted(const Config& config) {
   if (at == config.values().end()) return {};
   constexpr const char* kEntries[] = {"version", "form", "fold", "width", "norms", "biases"};
   const auto has = [&](const char* key) { return at->contains(key); };
-  const auto is_word = [&](const char* key) { return (*at)[key].is_string(); };
-  check(at->is_object() && at->size() == std::size(kEntries) && std::ranges::all_of(kEntries, has) &&
-            (*at)["version"] == kVersion && is_word("form") && is_word("fold") && (*at)["norms"].is_object(),
+  const auto is_word = [](const json& value) { return value.is_string(); };
+  const bool rotated = at->is_object() && has("rotation");
+  check(at->is_object() && at->size() == std::size(kEntries) + rotated && std::ranges::all_of(kEntries, has) &&
+            (*at)["version"] == kVersion && is_word((*at)["form"]) && is_word((*at)["fold"]) &&
+            (*at)["norms"].is_object() && (*at)["biases"].is_array() && std::ranges::all_of((*at)["biases"], is_word) &&
+            (!rotated || (is_word((*at)["rotation"]) && !(*at)["rotation"].get<std::string>().empty())),
         "config.json: \"isonorm\" is ", Shown{dump(*at)}, ", expected version ", kVersion,
-        ", form, fold, width, norms and biases");
-  SaidOfConversion said{(*at)["form"].get<std::string>(), {}};
+        ", form, fold, width, norms and biases, and of a rotated model rotation");
+  SaidOfConversion said{(*at)["form"].get<std::string>(), (*at)["fold"].get<std::string>(), {}, {}, {}};
+  for (const json& name : (*at)["biases"]) said.biases.push_back(name.get<std::string>());
+  if (rotated) said.rotation = (*at)["rotation"].get<std::string>();
+  check(
+      rotated ? said.form == "uncentred_rms_norm" || said.form == "crms_isometric" : said.form != "uncentred_rms_norm",
+      "config.json: \"isonorm\" says the form ", Shown{said.form}, rotated ? " and a rotation" : " and no rotation",
+      ": a rotated model is of uncentred_rms_norm or crms_isometric, one of uncentred_rms_norm is rotated");
   for (const auto& [name, norm] : (*at)["norms"].items()) said.gains[name] = norm.contains("gain");
   return said;
 }

@@ -52,13 +52,16 @@ struct Converted {
   int64_t width = 0;                      // d, of the Pre-LN model
   std::vector<streams::NormPlace> norms;  // that have the form's kind now
   std::vector<std::string> biases;        // of readers that had none
+  std::string rotation = {};              // of its stream, in words; empty where it has none
 };
 
 // What config.json says of a folder that write_folder() made; of another nothing. Throws where that is not of the form, or
-// says more.
+// says more; or where form and rotation contradict each other: a rotated rms_norm is uncentred_rms_norm, and nothing else is.
 struct SaidOfConversion {
-  std::string form;
+  std::string form, fold;
   std::map<std::string, bool> gains;  // of each norm of the stream, whether it has one
+  std::vector<std::string> biases;    // of readers that had none
+  std::string rotation;               // empty where there is none
 };
 SaidOfConversion converted(const Config& config);
 inline constexpr int kVersion = 1;  // of that entry, which isonorm_torch.py reads, too

@@ -1,4 +1,5 @@
-"""Loads a folder that `isonorm convert IN OUT` wrote, as the class of transformers (5 or newer) that its config.json names.
+"""Loads a folder that `isonorm convert IN OUT`, or `isonorm rotate`, wrote, as the class of transformers (5 or newer) that its
+config.json names.
 
     import isonorm_torch
     model = isonorm_torch.load("OUT")  # dtype=torch.float64, device_map="auto": whatever from_pretrained takes
@@ -18,7 +19,8 @@ from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightRenaming, rename_source_key
 
 VERSION = 1  # of the entry "isonorm" in config.json
-FORMS = ("rms_norm", "crms_norm", "crms_isometric")
+# Of each form that of its norms: an RMSNorm takes the length of a row, in whatever basis the row is.
+FORMS = {"rms_norm": "rms_norm", "uncentred_rms_norm": "rms_norm", "crms_norm": "crms_norm", "crms_isometric": "crms_isometric"}
 
 
 class Norm(torch.nn.Module):
@@ -87,7 +89,7 @@ def put_resized(modules, name, tensor):
 
 def adapt(model, says, shapes):
     """Makes the stock model, whose tensors may be on no device yet, that of the folder; gives what was done as text."""
-    form, width, kind = says["form"], says["width"], type(model).__name__
+    form, width, kind = FORMS[says["form"]], says["width"], type(model).__name__
     stored = width - (form != "rms_norm")
     names = renamed(model, [*shapes, *says["biases"], *(f"{norm}.weight" for norm in says["norms"])])
     there = {names[name]: shape for name, shape in shapes.items()}
@@ -122,7 +124,8 @@ def adapt(model, says, shapes):
     if stored < width and not narrower:
         raise ValueError(f"no tensor is of a stream of {stored}")
     return (f"{kind}: {len(says['norms'])} norms are {form} now, {len(says['biases'])} readers have a new bias"
-            + (f", {narrower} tensors are of a stream of {stored} for {width}" if narrower else ""))
+            + (f", {narrower} tensors are of a stream of {stored} for {width}" if narrower else "")
+            + (f", the stream is rotated ({says['rotation']})" if says.get("rotation") else ""))
 
 
 def said_by(folder):
@@ -138,6 +141,9 @@ def said_by(folder):
     if not all(isinstance(says.get(key), kind) for key, kind in kinds.items()) or not all(
             isinstance(of, dict) and isinstance(of.get("eps"), float) for of in says["norms"].values()):
         raise ValueError("config.json: the entry \"isonorm\" is not as isonorm convert writes it")
+    rotated = ("uncentred_rms_norm", "crms_isometric")
+    if says["form"] not in (rotated if says.get("rotation") else [form for form in FORMS if form != "uncentred_rms_norm"]):
+        raise ValueError(f"config.json: the form {says['form']} and the rotation {says.get('rotation')} contradict each other")
     return says
 
 

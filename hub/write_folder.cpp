@@ -143,6 +143,7 @@ void write_folder(const std::string& path, const Folder& source, const Converted
   }
   config["isonorm"] = {{"version", kVersion}, {"form", c.form}, {"fold", c.fold},
                        {"width", c.width},    {"norms", norms}, {"biases", c.biases}};
+  if (!c.rotation.empty()) config["isonorm"]["rotation"] = c.rotation;
   const Metadata metadata = {{"format", "pt"}, {"stream.form", c.form}};
   const FolderContent content{c.entries, c.read,      std::move(config),
                               metadata,  source.path, {{"isonorm_torch.py", kIsonormTorch}}};

@@ -1,4 +1,6 @@
 // isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
+#include "tools/convert.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -26,13 +28,6 @@ namespace {
 using namespace equivalence;
 using streams::Form;
 
-struct ConvertOptions {
-  std::string in, out, from, to, spec, reference, dtype, data, fold = "all", as;
-  double eps = 0;  // 0: not asked for
-  int64_t shard = 5'000'000'000;
-  bool inference = false, quiet = false, unit_gains = false;
-};
-
 // What the user asked for, found in the file or not.
 void check_form(const std::string& asked, const std::string& form, bool raw, const std::string& file) {
   if (asked.empty() || asked == form || (raw && asked == "layer_norm")) return;
@@ -43,18 +38,6 @@ void check_eps(const streams::Placement& layout, double eps) {
   for (const streams::NormPlace& n : layout.norms)
     check(eps == 0 || n.eps == eps, "convert: norm '", n.name, "' has eps ", n.eps, ", asked for is ", eps,
           ": another eps is another function");
-}
-
-// "5.5GB" becomes "5500000000". Gives what is wrong, or nothing.
-std::string in_bytes(std::string& size) {
-  const size_t digits = std::min(size.find_first_not_of("0123456789."), size.size());
-  std::string unit = "1" + size.substr(digits);
-  if (const std::string wrong = CLI::AsSizeValue(true)(unit); !wrong.empty()) return wrong;
-  double number = 0;
-  if (!CLI::detail::lexical_cast(size.substr(0, digits), number)) return size + " is no size";
-  const double bytes = number * std::stod(unit);
-  if (!(bytes < 0x1p63)) return size + " is more than any file has";
-  return size = text(static_cast<int64_t>(bytes)), "";
 }
 
 std::string shape_text(const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; }
@@ -85,21 +68,25 @@ void print_table(const FileConversion& c) {
 
 class Run {
  public:
-  explicit Run(const ConvertOptions& o) : o_(o) {
+  explicit Run(const ConvertOptions& o) : o_(o), form_(o.to) {
     if (!std::filesystem::is_directory(o.in)) {
       file_ = training::open_model_file(o.in);
       return;
     }
     folder_ = hub::open_folder(o.in);
-    check(folder_->config.text_of("isonorm").empty(), o.in, ": config.json says that it was converted already");
+    const bool converted = !folder_->config.text_of("isonorm").empty();
+    check(!converted || rotates(), o.in, ": config.json says that it was converted already");
+    check(converted || !rotates(), o.in,
+          ": config.json does not say that it was converted; isonorm convert --to rms_norm comes first");
     hub::check_new_folder(o.out, o.in);
     file_.state = folder_->state, file_.foreign = folder_->foreign;
     const Scope scope(o.in);
+    said_ = hub::converted(folder_->config), said_form_ = said_.form;
     config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);
   }
 
   int run() {
-    if (!folder_ && o_.spec.empty() && exports()) return export_raw();
+    if (!folder_ && o_.spec.empty() && !rotates() && exports()) return export_raw();
     FileConversion conversion = folder_ || !o_.spec.empty() ? by_spec() : by_model();
     if (!o_.reference.empty() && !held_to_reference(conversion.layout())) return kNotEquivalent;
     if (!conversion.check([] { return !interrupted(); })) return stop();
@@ -119,7 +106,8 @@ class Run {
   }
 
  private:
-  Form to() const { return streams::form_named(o_.to); }
+  bool rotates() const { return !o_.basis.empty(); }
+  Form to() const { return streams::form_named(form_); }
   std::optional<DType> dtype() const {
     for (DType d : {DType::f32, DType::f64, DType::bf16})
       if (o_.dtype == name_of(d)) return d;
@@ -139,9 +127,11 @@ class Run {
           {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
     }
     if (folder_) {
-      const std::vector<std::string> biases = new_biases(result);
+      // A rotation makes no bias: the class lacks those that the conversion made.
+      const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
       hub::write_folder(o_.out, *folder_,
-                        {entries, result.read, config_, o_.to, o_.fold, layout_.width, layout_.norms, biases},
+                        {entries, result.read, config_, form_, rotates() ? said_.fold : o_.fold, layout_.width,
+                         layout_.norms, biases, said_.rotation + (said_.rotation.empty() ? "" : ", ") + o_.basis},
                         o_.shard);
       say_loader(biases);
     } else {
@@ -153,9 +143,10 @@ class Run {
         known || (!o_.reference.empty() && unchecked_.empty()) ? "verified."
         : !o_.reference.empty()
             ? text("converted as the description says; the description is checked in part: ", unchecked_, ".")
+        : rotates() ? "rotated as the description says; the description itself is unchecked."
         : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
                     : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
-    std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), o_.to.c_str(), entries.size(), printable(verdict).c_str());
+    std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), form_.c_str(), entries.size(), printable(verdict).c_str());
   }
 
   // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
@@ -235,26 +226,42 @@ class Run {
     const training::ModelOptions options(file_.description);
     const bool raw = options.stream().storage == streams::Stored::raw;
     check_form(o_.from, name_of(options.stream().form), raw, o_.in);
-    plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
+    const Form form = rotates() ? rotated_form(training::stored_form(options)) : to();
+    plan_ = plan_conversion(file_.description, file_.state.outline, form, o_.inference);
     metadata_ = plan_->description;
+    if (rotates()) rotate(plan_->layout);
     return conversion(plan_->layout);
   }
 
   FileConversion by_spec() {
-    if (o_.from.empty() && !folder_)
-      throw UsageError("--spec needs --from: the file alone does not say what form it has");
     const auto form = file_.other.find(streams::kStreamForm);
-    if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
-    const bool converted = form != file_.other.end() || !file_.description.empty();
+    if (form != file_.other.end()) said_form_ = form->second;
+    if (o_.from.empty() && !folder_ && said_form_.empty())
+      throw UsageError("--spec needs --from: the file alone does not say what form it has");
+    if (!said_form_.empty()) check_form(o_.from, said_form_, false, o_.in);
+    const bool converted = !said_form_.empty() || !file_.description.empty();
+    const std::string from = !o_.from.empty() ? o_.from : !said_form_.empty() ? said_form_ : "layer_norm";
     streams::Placement layout = described_placement(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline, converted,
-                                                    o_.from.empty() ? Form::layer_norm : streams::form_named(o_.from));
+                                                    streams::form_named(from));
     if (o_.fold == "none")
       for (streams::NormPlace& n : layout.norms) n.folds = false;
     layout_ = layout;
     check_described(file_.description, layout);
+    if (rotates()) rotate(layout);
     metadata_ = file_.other;
-    metadata_[streams::kStreamForm] = o_.to;
+    metadata_[streams::kStreamForm] = form_;
     return conversion(layout);
+  }
+
+  // What a rotation makes of a form: rows that were zero-mean have a mean then.
+  static Form rotated_form(Form form) { return form == Form::rms_norm ? Form::uncentred_rms_norm : form; }
+
+  // What is rotated is a model whose norms take the length of a row, whatever its mean.
+  void rotate(streams::Placement& layout) {
+    check_rotatable(layout);
+    layout.form = rotated_form(layout.form), form_ = name_of(layout.form);
+    check_layout(file_.state.outline, layout);  // before a matrix of its width is made
+    layout.rotation = basis_rotation(o_.basis, layout.stored_width());
   }
 
   // Whether the source, as the description has it, gives what the program computed that it came from.
@@ -325,7 +332,9 @@ class Run {
   training::OpenModelFile file_;
   std::optional<hub::Folder> folder_;  // of the hub, where IN is one
   json config_;                        // of the folder that is written
+  hub::SaidOfConversion said_;         // by that folder
   streams::Placement layout_;          // of a description
+  std::string form_, said_form_;       // of the result; of what was converted before
   std::optional<ModelPlan> plan_;      // where the file says what model it holds
   Metadata metadata_;
   std::vector<std::string> figures_;
@@ -333,7 +342,9 @@ class Run {
   bool same_ = true, exact_ = true;
 };
 
-int run(const ConvertOptions& o) {
+}  // namespace
+
+int run_convert(const ConvertOptions& o) {
   const bool folder = std::filesystem::is_directory(o.in), described = folder || !o.spec.empty();
   if (!described && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
   if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
@@ -343,59 +354,13 @@ int run(const ConvertOptions& o) {
     throw UsageError("--unit-gains and --as need --to rms_norm and --fold all: a narrower stream has no stock class");
   if (o.shard < 1) throw UsageError("--max-shard-size: expected at least one byte");
   if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  check_outputs({{"OUT", folder ? "" : o.out}},
-                {{"IN", o.in}, {"--spec", o.spec}, {"--reference", o.reference}, data_input(o.data)});
+  check_outputs({{"OUT", folder ? "" : o.out}}, {{"IN", o.in},
+                                                 {"--spec", o.spec},
+                                                 {"--reference", o.reference},
+                                                 data_input(o.data),
+                                                 {"--basis", basis_file(o.basis)}});
   catch_interrupt();
   return Run(o).run();
-}
-
-}  // namespace
-
-Verb add_convert(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
-  auto o = std::make_shared<ConvertOptions>();
-  const CLI::Validator form(one_of(streams::kLayerNormForms), "FORM");
-  command
-      ->add_option("IN", o->in,
-                   "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
-      ->required();
-  command
-      ->add_option("OUT", o->out,
-                   "the safetensors file, or of a folder the folder, to write; it appears whole and checked, or not")
-      ->required();
-  command->add_option("--from", o->from, "form of IN (default: what IN says)")->check(form);
-  command->add_option("--to", o->to, "form of OUT")->required()->check(form);
-  command->add_option("--spec", o->spec,
-                      "JSON file that says which tensors read and write the stream, for other "
-                      "frameworks' files (docs/conversion.md)");
-  command
-      ->add_option("--fold", o->fold,
-                   "which gains and biases of norms go into the readers: all, or none, which --to rms_norm has a "
-                   "place for: only writers are centred, and a tied head gets a tensor")
-      ->check(CLI::IsMember({"all", "none"}))
-      ->capture_default_str();
-  command->add_flag(
-      "--unit-gains", o->unit_gains,
-      "of a folder: write ones for gains and zeros for biases that were folded, for classes that must have "
-      "them; an RMSNorm with a gain takes the ones and passes over the zeros");
-  command->add_option("--as", o->as, "of a folder: write it as this other class, which it is (llama: of OLMo)")
-      ->check(CLI::IsMember({"llama"}));
-  command->add_option("--reference", o->reference,
-                      "safetensors or .npz file with NAME.input and NAME.output of readers and writers as the "
-                      "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
-  command->add_option("--dtype", o->dtype, "of the tensors of OUT (default: as in IN)")
-      ->check(CLI::IsMember({"f32", "f64", "bf16"}));
-  command->add_option("--max-shard-size", o->shard, "of the files of a folder, such as 5GB or 5.5GB")
-      ->transform(CLI::Validator(in_bytes, "SIZE"))
-      ->capture_default_str();
-  command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);
-  command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
-  command->add_flag("--inference", o->inference, "leave out dropout on branches, which acts in training alone");
-  command->add_flag("-q,--quiet", o->quiet, "no table");
-  command->footer(
-      "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
-      "70 no memory or threads, 130 interrupted.");
-  return {command, [o] { return run(*o); }};
 }
 
 }  // namespace isonorm::tools

@@ -19,7 +19,7 @@ using namespace equivalence;
 using streams::Form;
 
 struct VerifyOptions {
-  std::string a, b, spec, data;
+  std::string a, b, spec, data, up_to;
   Device device = kCpu;
   bool quiet = false;
 };
@@ -55,7 +55,7 @@ Verification by_models(const VerifyOptions& o, const Input& a, const Input& b) {
   }
   std::vector<std::pair<std::string, Tensor>> more;
   if (!o.data.empty()) more.emplace_back("logits of data", data_inputs(a.file.description, o.data));
-  return verify_models(a.file, b.file, more, o.device);
+  return verify_models(a.file, b.file, more, o.device, !o.up_to.empty());
 }
 
 // Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
@@ -85,7 +85,7 @@ streams::Placement layout(const VerifyOptions& o, const Input& of, const Input& 
 }
 
 Verification by_layouts(const VerifyOptions& o, const Input& a, const Input& b) {
-  Verification v = verify_streams(a.file, layout(o, a, b), b.file, layout(o, b, a));
+  Verification v = verify_streams(a.file, layout(o, a, b), b.file, layout(o, b, a), !o.up_to.empty());
   if (a.folder && b.folder) v.options = hub::different(a.folder->config, b.folder->config);
   return v;
 }
@@ -100,6 +100,7 @@ int run(const VerifyOptions& o) {
   check_dtypes(a, b);
   const Verification v = by_layout ? by_layouts(o, a, b) : by_models(o, a, b);
   if (!o.quiet && v.one_kind) {
+    if (!v.rotation.empty()) std::printf("%s\n", printable(v.rotation).c_str());
     std::printf("%s\n", printable(entries_text("entries", v.entries)).c_str());
     for (const auto& [what, agreement] : v.outputs) std::printf("%s\n", agreement_text(what, agreement).c_str());
   }
@@ -125,6 +126,12 @@ Verb add_verify(CLI::App& app) {
   command->add_option("--spec", o->spec,
                       "as for isonorm convert: compares entries, and what the readers of the stream see");
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
+  command
+      ->add_option(
+          "--up-to", o->up_to,
+          "a symmetry that may lie between the two: rotation, of the stream of models with RMSNorm and without gains; "
+          "which one it is is found from their weights")
+      ->check(CLI::IsMember({"rotation"}));
   add_device(*command, o->device);
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
   command->footer(

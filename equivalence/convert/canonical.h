@@ -7,6 +7,7 @@
 //   tied table     a writer, and the reader that its head is: from D v where the table is compressed
 //   anything else  as it is stored
 //
+// Where the layout has a rotation Q, stored rows are taken times Q first. Rows of uncentred_rms_norm are not centred.
 // Where the model is not convertible its function may see means and row sums: then every tensor stays as it is stored.
 #pragma once
 
@@ -45,7 +46,7 @@ class Canonical {
     bool operator==(const Part&) const = default;
   };
 
-  // The rows of a part, made one at a time: nothing of it is in memory but what is stored, in f64.
+  // The rows of a part, made one at a time: nothing of it is in memory but what is stored, in f64, and its rotation.
   class Rows {
    public:
     Dims shape() const;                        // [rows, columns]
@@ -64,6 +65,8 @@ class Canonical {
     int64_t count_ = 0;
     Stored weight_;
     Carried factors_;  // gain or layer scale that is folded in; nothing where there is none
+    Tensor rotated_;   // what that gives, times the layout's rotation; undefined where it has none
+    double rotation_error_ = 0;
     Map map_ = Map::none;
     bool of_bias_ = false;  // an entry of a bias instead, each a row of its own
     Stored bias_;

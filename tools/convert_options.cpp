@@ -1,0 +1,75 @@
+// What isonorm convert is asked for.
+#include "streams/stream.h"
+#include "tools/convert.h"
+#include "tools/options.h"
+#include "tools/verb.h"
+
+namespace isonorm::tools {
+namespace {
+
+// "5.5GB" becomes "5500000000". Gives what is wrong, or nothing.
+std::string in_bytes(std::string& size) {
+  const size_t digits = std::min(size.find_first_not_of("0123456789."), size.size());
+  std::string unit = "1" + size.substr(digits);
+  if (const std::string wrong = CLI::AsSizeValue(true)(unit); !wrong.empty()) return wrong;
+  double number = 0;
+  if (!CLI::detail::lexical_cast(size.substr(0, digits), number)) return size + " is no size";
+  const double bytes = number * std::stod(unit);
+  if (!(bytes < 0x1p63)) return size + " is more than any file has";
+  return size = text(static_cast<int64_t>(bytes)), "";
+}
+
+}  // namespace
+
+void add_shard_size(CLI::App& command, int64_t& bytes) {
+  command.add_option("--max-shard-size", bytes, "of the files of a folder, such as 5GB or 5.5GB")
+      ->transform(CLI::Validator(in_bytes, "SIZE"))
+      ->capture_default_str();
+}
+
+Verb add_convert(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
+  auto o = std::make_shared<ConvertOptions>();
+  const CLI::Validator form(one_of(streams::kLayerNormForms), "FORM");
+  command
+      ->add_option("IN", o->in,
+                   "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
+      ->required();
+  command
+      ->add_option("OUT", o->out,
+                   "the safetensors file, or of a folder the folder, to write; it appears whole and checked, or not")
+      ->required();
+  command->add_option("--from", o->from, "form of IN (default: what IN says)")->check(form);
+  command->add_option("--to", o->to, "form of OUT")->required()->check(form);
+  command->add_option("--spec", o->spec,
+                      "JSON file that says which tensors read and write the stream, for other "
+                      "frameworks' files (docs/conversion.md)");
+  command
+      ->add_option("--fold", o->fold,
+                   "which gains and biases of norms go into the readers: all, or none, which --to rms_norm has a "
+                   "place for: only writers are centred, and a tied head gets a tensor")
+      ->check(CLI::IsMember({"all", "none"}))
+      ->capture_default_str();
+  command->add_flag(
+      "--unit-gains", o->unit_gains,
+      "of a folder: write ones for gains and zeros for biases that were folded, for classes that must have "
+      "them; an RMSNorm with a gain takes the ones and passes over the zeros");
+  command->add_option("--as", o->as, "of a folder: write it as this other class, which it is (llama: of OLMo)")
+      ->check(CLI::IsMember({"llama"}));
+  command->add_option("--reference", o->reference,
+                      "safetensors or .npz file with NAME.input and NAME.output of readers and writers as the "
+                      "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
+  command->add_option("--dtype", o->dtype, "of the tensors of OUT (default: as in IN)")
+      ->check(CLI::IsMember({"f32", "f64", "bf16"}));
+  add_shard_size(*command, o->shard);
+  command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);
+  command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
+  command->add_flag("--inference", o->inference, "leave out dropout on branches, which acts in training alone");
+  command->add_flag("-q,--quiet", o->quiet, "no table");
+  command->footer(
+      "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
+      "70 no memory or threads, 130 interrupted.");
+  return {command, [o] { return run_convert(*o); }};
+}
+
+}  // namespace isonorm::tools
