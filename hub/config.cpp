@@ -83,20 +83,31 @@ SaidOfConversion converted(const Config& config) {
   constexpr const char* kEntries[] = {"version", "form", "fold", "width", "norms", "biases"};
   constexpr const char* kLists[] = {"identity", "recentred", "scales"};  // of a folder that needs them
   const auto has = [&](const char* key) { return at->contains(key); };
-  const auto is_word = [&](const char* key) { return (*at)[key].is_string(); };
+  const auto is_word = [&](const char* key) {
+    return (*at)[key].is_string() && !(*at)[key].get<std::string>().empty();
+  };
   const auto is_list = [&](const char* key) {
     return (*at)[key].is_array() && std::ranges::all_of((*at)[key], [](const json& v) { return v.is_string(); });
   };
-  const bool whole = at->is_object() && std::ranges::all_of(kEntries, has);
-  const auto lists = whole ? std::ranges::count_if(kLists, has) : 0;
-  check(whole && at->size() == std::size(kEntries) + static_cast<size_t>(lists) && (*at)["version"] == kVersion &&
-            is_word("form") && is_word("fold") && (*at)["norms"].is_object() &&
+  const bool whole = at->is_object() && std::ranges::all_of(kEntries, has), rotated = whole && has("rotation");
+  const auto more = whole ? std::ranges::count_if(kLists, has) + rotated : 0;
+  check(whole && at->size() == std::size(kEntries) + static_cast<size_t>(more) && (*at)["version"] == kVersion &&
+            is_word("form") && is_word("fold") && (*at)["norms"].is_object() && is_list("biases") &&
+            (!rotated || is_word("rotation")) &&
             std::ranges::all_of(kLists, [&](const char* key) { return !has(key) || is_list(key); }),
         "config.json: \"isonorm\" is ", Shown{dump(*at)}, ", expected version ", kVersion,
-        ", form, fold, width, norms and biases, or more than these: identity, recentred, scales");
-  SaidOfConversion said{(*at)["form"].get<std::string>(), {}, {}};
+        ", form, fold, width, norms and biases, or more than these: identity, recentred, scales, rotation");
+  SaidOfConversion said{(*at)["form"].get<std::string>(), {}, (*at)["biases"].get<std::vector<std::string>>(), {}, {}};
   for (const char* key : kLists)
     if (has(key)) said.lists[key] = (*at)[key].get<std::vector<std::string>>();
+  if (rotated) said.rotation = (*at)["rotation"].get<std::string>();
+  check(
+      rotated ? said.form == "uncentred_rms_norm" || said.form == "crms_isometric" : said.form != "uncentred_rms_norm",
+      "config.json: \"isonorm\" says the form ", Shown{said.form}, rotated ? " and a rotation" : " and no rotation",
+      ": a rotated model is of uncentred_rms_norm or crms_isometric, one of uncentred_rms_norm is rotated");
+  check(
+      !rotated || !has("recentred"),
+      "config.json: \"isonorm\" says a rotation, and where rows with a mean enter the stream, which no weight rotates");
   for (const auto& [name, norm] : (*at)["norms"].items()) said.gains[name] = norm.contains("gain");
   return said;
 }

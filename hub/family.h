@@ -69,7 +69,8 @@ struct Family {
 std::span<const Family> text_families();
 std::span<const Family> other_families();  // images, speech, several streams
 
-// The description, as JSON, of a folder, which may be a conversion's. Throws where the family is none of the rows, with the reason where one is known;
+// The description, as JSON, of a folder, also of one that was converted, whose readers may hold the norms' gains and biases.
+// Throws where the family is none of the rows, with the reason where one is known;
 // where the architecture is none of the row's; where config.json says something that the family refuses; where no stem
 // fits, a layer lacks a tensor or has one that the program would pass over; and where a head is said to be the table, and
 // its own tensor holds other numbers.

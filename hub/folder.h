@@ -51,13 +51,19 @@ struct Converted {
   std::string form, fold;                   // of --to and --fold
   std::vector<streams::Placement> layouts;  // of its streams, as they were
   std::vector<std::string> biases;          // of readers that had none
+  // Of its stream, in words; empty where it has none. Where it has one, config has the entry "isonorm" of a converted folder,
+  // which stays but for form and rotation: fold, layouts and biases are not asked for.
+  std::string rotation = {};
 };
 
 // What config.json says of a folder that write_folder() made; of another nothing. Throws where that is not of the form, or
-// says more.
+// says more; where form and rotation contradict each other: a rotated rms_norm is uncentred_rms_norm, and nothing else is; or
+// where a rotated stream is recentred.
 struct SaidOfConversion {
   std::string form;
   std::map<std::string, bool> gains;  // of each norm of the streams, whether it has one
+  std::vector<std::string> biases;    // of readers that had none
+  std::string rotation;               // empty where there is none
   // By entry, which a folder has that needs it. "identity": norms behind tables, which the program leaves out; "recentred":
   // modules that a stream enters with a mean, which the program takes off there; "scales": layer scales that were folded.
   std::map<std::string, std::vector<std::string>> lists;

@@ -1,4 +1,5 @@
-"""Loads a folder that `isonorm convert IN OUT` wrote, as the class of transformers (5 or newer) that its config.json names.
+"""Loads a folder that `isonorm convert IN OUT`, or `isonorm rotate`, wrote, as the class of transformers (5 or newer) that its
+config.json names.
 
     import isonorm_torch
     model = isonorm_torch.load("OUT")  # dtype=torch.float64, device_map="auto": whatever from_pretrained takes
@@ -19,7 +20,9 @@ from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightRenaming, rename_source_key
 
 VERSION = 1  # of the entry "isonorm" in config.json
-FORMS = ("rms_norm", "crms_norm", "crms_isometric")
+# Of each form that of its norms: an RMSNorm takes the length of a row, in whatever basis the row is.
+FORMS = {"rms_norm": "rms_norm", "uncentred_rms_norm": "rms_norm", "crms_norm": "crms_norm", "crms_isometric": "crms_isometric"}
+ROTATED = ("uncentred_rms_norm", "crms_isometric")  # forms of a model in a rotated basis
 ENTRIES = ("version", "form", "fold", "width", "norms", "biases")
 LISTS = ("identity", "recentred", "scales")  # which a folder has that needs them
 
@@ -113,7 +116,8 @@ def at_entry(path, form):
 
 def adapt(model, says, shapes):
     """Makes the stock model, whose tensors may be on no device yet, that of the folder; gives what was done as text."""
-    form, kind, less = says["form"], type(model).__name__, int(says["form"] != "rms_norm")
+    form, kind = FORMS[says["form"]], type(model).__name__
+    less = int(form != "rms_norm")
     left_out, recentred, scales = (says.get(key, []) for key in LISTS)
     names = renamed(model, [*shapes, *says["biases"], *scales, *(f"{m}.weight" for m in (*says["norms"], *left_out, *recentred))])
     there = {names[name]: shape for name, shape in shapes.items()}
@@ -169,7 +173,8 @@ def adapt(model, says, shapes):
             + (f", {narrower} tensors are of a stream of {', '.join(f'{w - less} for {w}' for w in sorted(widths))}" if narrower else "")
             + "".join(f", {len(of)} {what}" for of, what in ((left_out, "norms behind tables are left out"),
                                                              (scales, "layer scales are folded"),
-                                                             (recentred, "streams are recentred once")) if of))
+                                                             (recentred, "streams are recentred once")) if of)
+            + (f", the stream is rotated ({says['rotation']})" if says.get("rotation") else ""))
 
 
 def said_by(folder):
@@ -181,13 +186,17 @@ def said_by(folder):
     if says.get("version") != VERSION or says.get("form") not in FORMS:
         raise ValueError(f"config.json is of version {says.get('version')}, form {says.get('form')}; this file reads version "
                          f"{VERSION} of {', '.join(FORMS)}")
-    if more := sorted(set(says) - {*ENTRIES, *LISTS}):
+    if more := sorted(set(says) - {*ENTRIES, *LISTS, "rotation"}):
         raise ValueError(f"config.json: the entry \"isonorm\" says {', '.join(more)}, which this file does not know")
-    kinds = {"width": int, "norms": dict, "biases": list} | {key: list for key in LISTS if key in says}
+    kinds = {"width": int, "norms": dict, "biases": list} | {key: list for key in LISTS if key in says} | ({"rotation": str} if "rotation" in says else {})
     if not all(isinstance(says.get(key), kind) for key, kind in kinds.items()) or not all(
             isinstance(of, dict) and isinstance(of.get("eps"), float) and isinstance(of.get("width", 1), int)
             for of in says["norms"].values()) or not all(isinstance(name, str) for key in LISTS for name in says.get(key, [])):
         raise ValueError("config.json: the entry \"isonorm\" is not as isonorm convert writes it")
+    if says["form"] not in (ROTATED if says.get("rotation") else [form for form in FORMS if form != "uncentred_rms_norm"]):
+        raise ValueError(f"config.json: the form {says['form']} and the rotation {says.get('rotation')} contradict each other")
+    if says.get("rotation") and says.get("recentred"):
+        raise ValueError(f"config.json: rows enter a rotated stream at {says['recentred'][0]}, which no weight rotates")
     return says
 
 

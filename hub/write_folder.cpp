@@ -104,6 +104,37 @@ struct Unfinished {
   fs::path path;
 };
 
+// The entry "isonorm" of config.json.
+json entry_of(const Converted& c) {
+  const auto there = [&](const std::string& name) {
+    return std::ranges::any_of(c.entries, [&](const auto& e) { return e.name == name; });
+  };
+  const int64_t width = c.layouts.empty() ? 0 : c.layouts.front().width;
+  json norms = json::object();
+  std::map<std::string, std::vector<std::string>> lists;
+  std::set<std::string> scales;
+  for (const streams::Placement& s : c.layouts) {
+    for (const streams::NormPlace& n : s.norms) {
+      if (s.behind_table(n.name)) {
+        lists["identity"].push_back(n.name);
+        continue;
+      }
+      norms[n.name]["eps"] = n.eps;
+      if (s.width != width) norms[n.name]["width"] = s.width;
+      if (there(n.name + ".weight")) norms[n.name]["gain"] = n.plus_one ? "1+w" : "w";
+      if (there(n.name + ".bias")) norms[n.name]["bias"] = "b";
+    }
+    if (!s.recentred.empty() && c.form != name_of(streams::Form::layer_norm)) lists["recentred"].push_back(s.recentred);
+    for (const streams::Place& p : s.places)
+      if (!p.scale.empty()) scales.insert(p.scale);
+  }
+  if (!scales.empty()) lists["scales"].assign(scales.begin(), scales.end());
+  json says = {{"version", kVersion}, {"form", c.form}, {"fold", c.fold},
+               {"width", width},      {"norms", norms}, {"biases", c.biases}};
+  says.update(json(lists));
+  return says;
+}
+
 }  // namespace
 
 void check_new_folder(const std::string& path, const std::string& beside) {
@@ -132,36 +163,14 @@ void write_folder(const std::string& path, const FolderContent& content, int64_t
 void write_folder(const std::string& path, const Folder& source, const Converted& c, int64_t shard) {
   json config = c.config;
   config["tie_word_embeddings"] = false;
-  const auto there = [&](const std::string& name) {
-    return std::ranges::any_of(c.entries, [&](const auto& e) { return e.name == name; });
-  };
   if (config.contains("layerscale_value")) config["layerscale_value"] = 1.0;  // scales are folded into their writers
-  const int64_t width = c.layouts.empty() ? 0 : c.layouts.front().width;
-  json norms = json::object();
-  std::map<std::string, std::vector<std::string>> lists;
-  std::set<std::string> scales;
-  for (const streams::Placement& s : c.layouts) {
-    for (const streams::NormPlace& n : s.norms) {
-      if (s.behind_table(n.name)) {
-        lists["identity"].push_back(n.name);
-        continue;
-      }
-      norms[n.name]["eps"] = n.eps;
-      if (s.width != width) norms[n.name]["width"] = s.width;
-      if (there(n.name + ".weight")) norms[n.name]["gain"] = n.plus_one ? "1+w" : "w";
-      if (there(n.name + ".bias")) norms[n.name]["bias"] = "b";
-    }
-    if (!s.recentred.empty() && c.form != name_of(streams::Form::layer_norm)) lists["recentred"].push_back(s.recentred);
-    for (const streams::Place& p : s.places)
-      if (!p.scale.empty()) scales.insert(p.scale);
-  }
-  if (!scales.empty()) lists["scales"].assign(scales.begin(), scales.end());
-  config["isonorm"] = {{"version", kVersion}, {"form", c.form}, {"fold", c.fold},
-                       {"width", width},      {"norms", norms}, {"biases", c.biases}};
-  config["isonorm"].update(json(lists));
+  json& says = config["isonorm"];
+  if (c.rotation.empty())
+    says = entry_of(c);
+  else
+    says["form"] = c.form, says["rotation"] = c.rotation;
   Metadata metadata = {{"format", "pt"}, {streams::kStreamForm, c.form}};
-  if (const auto at = lists.find("recentred"); at != lists.end())
-    metadata[streams::kStreamRecentred] = dump(json(at->second));
+  if (const auto at = says.find("recentred"); at != says.end()) metadata[streams::kStreamRecentred] = dump(*at);
   const FolderContent content{c.entries, c.read,      std::move(config),
                               metadata,  source.path, {{"isonorm_torch.py", kIsonormTorch}}};
   write_folder(path, content, shard);

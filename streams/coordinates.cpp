@@ -3,20 +3,14 @@
 #include <cmath>
 
 #include "autograd/ops/copy.h"
-#include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/memory/kept.h"
 #include "core/view.h"
+#include "streams/rotation.h"
 
 namespace isonorm::streams {
 namespace {
-
-// x along `dim` times a matrix from the right: every row r becomes r M.
-Tensor times(const Tensor& x, int dim, const Tensor& matrix) {
-  const int d = normalize_dim(dim, x.rank(), "stream");
-  return d == x.rank() - 1 ? matmul(x, matrix) : transpose(matmul(transpose(x, d, -1), matrix), d, -1);
-}
 
 // The Helmert basis as a stream of x's dtype and device meets it. The last few are kept: a model asks for one or two, in
 // every forward and for every weight.

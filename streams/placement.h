@@ -45,6 +45,11 @@ struct Placement {
   std::vector<NormPlace> norms;
   std::vector<Layout::Tied> tied;
   std::string recentred = {};  // the module that the stream enters with a mean, where it begins so (Layout::recentre)
+  // Q [stored width, stored width] (rotation.h): what is stored is looked at in the coordinates x^T Q of its rows x^T. Conversion
+  // to the form that it has writes it so. Undefined: as it is stored.
+  Tensor rotation = {};
+  double rotation_error =
+      0;  // what an entry of x^T Q may be off by, in lengths of x, where Q itself was found and not given
 
   int64_t stored_width() const { return Stream(form, width).stored_width(); }
   const NormPlace* find_norm(const std::string& name) const;  // null where there is none

@@ -39,49 +39,27 @@ void check_eps(const streams::Placement& layout, double eps) {
           ": another eps is another function");
 }
 
-std::string shape_text(const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; }
-
-// In a cell of the table.
-std::string shown(const std::string& name) { return printable(name, 200); }
-
-void print_table(const FileConversion& c) {
-  size_t name = 6, before = 6, after = 5, what = 13;
-  for (const TensorChange& t : c.changes()) {
-    name = std::max(name, shown(t.name).size()), what = std::max(what, shown(t.what).size());
-    before = std::max(before, shape_text(t.before).size()), after = std::max(after, shape_text(t.after).size());
-  }
-  const auto row = [&](const std::string& a, const std::string& b, const std::string& d, const std::string& e,
-                       const std::string& f) {
-    std::printf("%-*s  %-*s  %-*s  %-*s  %s\n", static_cast<int>(name), a.c_str(), static_cast<int>(before), b.c_str(),
-                static_cast<int>(after), d.c_str(), static_cast<int>(what), e.c_str(), f.c_str());
-  };
-  row("tensor", "before", "after", "what happened", "deviation");
-  for (const TensorChange& t : c.changes()) {
-    char deviation[16] = "";
-    const auto& of = c.exact().deviations;
-    if (const auto at = of.find(t.name); at != of.end()) std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
-    row(shown(t.name), shape_text(t.before), shape_text(t.after), shown(t.what), deviation);
-  }
-  std::printf("\n");
-}
-
 class Run {
  public:
-  explicit Run(const ConvertOptions& o) : o_(o) {
+  explicit Run(const ConvertOptions& o) : o_(o), form_(o.to) {
     if (!std::filesystem::is_directory(o.in)) {
       file_ = training::open_model_file(o.in);
       return;
     }
     folder_ = hub::open_folder(o.in);
-    check(folder_->config.text_of("isonorm").empty(), o.in, ": config.json says that it was converted already");
+    const bool converted = !folder_->config.text_of("isonorm").empty();
+    check(!converted || rotates(), o.in, ": config.json says that it was converted already");
+    check(converted || !rotates(), o.in,
+          ": config.json does not say that it was converted; isonorm convert --to rms_norm comes first");
     hub::check_new_folder(o.out, o.in);
     file_.state = folder_->state, file_.foreign = folder_->foreign;
     const Scope scope(o.in);
+    said_ = hub::converted(folder_->config), said_form_ = said_.form;
     config_ = o.as.empty() ? folder_->config.values() : hub::llama_config(folder_->config);
   }
 
   int run() {
-    if (!folder_ && o_.spec.empty() && exports()) return export_raw();
+    if (!folder_ && o_.spec.empty() && !rotates() && exports()) return export_raw();
     folder_ || !o_.spec.empty() ? by_spec() : by_model();
     if (!o_.reference.empty() && !held_to_reference()) return kNotEquivalent;
     for (Stream& s : streams_) {
@@ -89,7 +67,7 @@ class Run {
       if (plan_) s.conversion.complete(plan_->outline, dtype().value_or(coarsest(file_.state.outline)));
       judge(s);
       if (interrupted()) return stop();
-      if (!o_.quiet) print_table(s.conversion);
+      if (!o_.quiet) print_changes(s.conversion);
     }
     for (const std::string& line : figures_) std::printf("%s\n", printable(line).c_str());
     if (!same_) {
@@ -123,7 +101,8 @@ class Run {
     return all;
   }
 
-  Form to() const { return streams::form_named(o_.to); }
+  bool rotates() const { return !o_.basis.empty(); }
+  Form to() const { return streams::form_named(form_); }
   std::optional<DType> dtype() const {
     for (DType d : {DType::f32, DType::f64, DType::bf16})
       if (o_.dtype == name_of(d)) return d;
@@ -143,10 +122,13 @@ class Run {
           {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
     }
     if (folder_) {
-      const std::vector<std::string> biases = new_biases(result);
+      // A rotation makes no bias: the class lacks those that the conversion made.
+      const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
       std::vector<streams::Placement> layouts;
       for (const Stream& s : streams_) layouts.push_back(s.conversion.layout());
-      hub::write_folder(o_.out, *folder_, {entries, result.read, config_, o_.to, o_.fold, layouts, biases}, o_.shard);
+      const std::string rotation = said_.rotation + (said_.rotation.empty() ? "" : ", ") + o_.basis;
+      hub::write_folder(o_.out, *folder_, {entries, result.read, config_, form_, o_.fold, layouts, biases, rotation},
+                        o_.shard);
       say_loader(biases);
     } else {
       save_safetensors(o_.out, entries, metadata_, result.read);
@@ -163,9 +145,10 @@ class Run {
         known || (!o_.reference.empty() && unchecked_.empty()) ? "verified."
         : !o_.reference.empty()
             ? text("converted as the description says; the description is checked in part: ", unchecked_, ".")
+        : rotates() ? "rotated as the description says; the description itself is unchecked."
         : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
                     : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
-    std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), o_.to.c_str(), entries.size(), printable(verdict).c_str());
+    std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), form_.c_str(), entries.size(), printable(verdict).c_str());
   }
 
   // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
@@ -264,31 +247,35 @@ class Run {
     const training::ModelOptions options(file_.description);
     const bool raw = options.stream().storage == streams::Stored::raw;
     check_form(o_.from, name_of(options.stream().form), raw, o_.in);
+    if (rotates()) form_ = name_of(rotated_form(training::stored_form(options)));
     plan_ = plan_conversion(file_.description, file_.state.outline, to(), o_.inference);
     metadata_ = plan_->description;
+    if (rotates()) rotate(plan_->layout, file_.state.outline, o_.basis);
     add_stream("", file_.state, plan_->layout);
   }
 
   void by_spec() {
-    if (o_.from.empty() && !folder_)
-      throw UsageError("--spec needs --from: the file alone does not say what form it has");
     const auto form = file_.other.find(streams::kStreamForm);
-    if (form != file_.other.end()) check_form(o_.from, form->second, false, o_.in);
-    const bool converted = form != file_.other.end() || !file_.description.empty();
+    if (form != file_.other.end()) said_form_ = form->second;
+    if (o_.from.empty() && !folder_ && said_form_.empty())
+      throw UsageError("--spec needs --from: the file alone does not say what form it has");
+    if (!said_form_.empty()) check_form(o_.from, said_form_, false, o_.in);
+    const bool converted = !said_form_.empty() || !file_.description.empty();
+    const std::string from = !o_.from.empty() ? o_.from : !said_form_.empty() ? said_form_ : "layer_norm";
     metadata_ = file_.other;
-    metadata_[streams::kStreamForm] = o_.to;
-    for (auto& [name, layout, outline] :
-         described_streams(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline, converted,
-                           o_.from.empty() ? Form::layer_norm : streams::form_named(o_.from))) {
+    for (auto& [name, layout, outline] : described_streams(o_.spec.empty() ? o_.in : o_.spec, file_.state.outline,
+                                                           converted, streams::form_named(from))) {
       for (streams::NormPlace& n : layout.norms) {
         const bool leaves = layout.behind_table(n.name);
         if (o_.fold == "none") n.folds = leaves;
         if (leaves) identity_.push_back(n.name);
       }
-      if (!layout.recentred.empty() && to() != Form::layer_norm) recentred_.push_back(layout.recentred);
       check_described(file_.description, layout);
+      if (rotates()) rotate(layout, outline, o_.basis), form_ = name_of(layout.form);
+      if (!layout.recentred.empty() && to() != Form::layer_norm) recentred_.push_back(layout.recentred);
       add_stream(name, {outline, file_.state.read}, layout);
     }
+    metadata_[streams::kStreamForm] = form_;
     if (!recentred_.empty()) metadata_[streams::kStreamRecentred] = dump(json(recentred_));
   }
 
@@ -381,6 +368,8 @@ class Run {
   training::OpenModelFile file_;
   std::optional<hub::Folder> folder_;  // of the hub, where IN is one
   json config_;                        // of the folder that is written
+  hub::SaidOfConversion said_;         // by that folder
+  std::string form_, said_form_;       // of the result; of what was converted before
   std::vector<Stream> streams_;
   // Of a description: norms behind tables, which leave; modules that a stream enters with a mean.
   std::vector<std::string> identity_, recentred_;

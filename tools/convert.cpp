@@ -24,7 +24,9 @@ std::string in_bytes(std::string& size) {
   return size = text(static_cast<int64_t>(bytes)), "";
 }
 
-int run(const ConvertOptions& o) {
+}  // namespace
+
+int run_convert(const ConvertOptions& o) {
   const bool folder = std::filesystem::is_directory(o.in), described = folder || !o.spec.empty();
   if (!described && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
   if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
@@ -34,13 +36,20 @@ int run(const ConvertOptions& o) {
     throw UsageError("--unit-gains and --as need --to rms_norm and --fold all: a narrower stream has no stock class");
   if (o.shard < 1) throw UsageError("--max-shard-size: expected at least one byte");
   if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  check_outputs({{"OUT", folder ? "" : o.out}},
-                {{"IN", o.in}, {"--spec", o.spec}, {"--reference", o.reference}, data_input(o.data)});
+  check_outputs({{"OUT", folder ? "" : o.out}}, {{"IN", o.in},
+                                                 {"--spec", o.spec},
+                                                 {"--reference", o.reference},
+                                                 data_input(o.data),
+                                                 {"--basis", basis_file(o.basis)}});
   catch_interrupt();
   return run_conversion(o);
 }
 
-}  // namespace
+void add_shard_size(CLI::App& command, int64_t& bytes) {
+  command.add_option("--max-shard-size", bytes, "of the files of a folder, such as 5GB or 5.5GB")
+      ->transform(CLI::Validator(in_bytes, "SIZE"))
+      ->capture_default_str();
+}
 
 Verb add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
@@ -76,9 +85,7 @@ Verb add_convert(CLI::App& app) {
                       "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
   command->add_option("--dtype", o->dtype, "of the tensors of OUT (default: as in IN)")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}));
-  command->add_option("--max-shard-size", o->shard, "of the files of a folder, such as 5GB or 5.5GB")
-      ->transform(CLI::Validator(in_bytes, "SIZE"))
-      ->capture_default_str();
+  add_shard_size(*command, o->shard);
   command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
   command->add_flag("--inference", o->inference, "leave out dropout on branches, which acts in training alone");
@@ -86,7 +93,7 @@ Verb add_convert(CLI::App& app) {
   command->footer(
       "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
       "70 no memory or threads, 130 interrupted.");
-  return {command, [o] { return run(*o); }};
+  return {command, [o] { return run_convert(*o); }};
 }
 
 }  // namespace isonorm::tools

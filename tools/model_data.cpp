@@ -3,7 +3,9 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
+#include "core/system/foreign_text.h"
 #include "hub/family.h"
 #include "streams/stream.h"
 #include "training/source.h"
@@ -61,6 +63,29 @@ std::string entries_text(const std::string& where, const EntryComparison& e) {
   if (!e.same()) return text(where, " differ: ", e.reason, ": different");
   if (e.relation == EntryComparison::Relation::identical) return text(where, " are equal to the last bit: same");
   return text(where, " differ by at most ", std::ceil(100 * e.share), " % of what rounding explains: same");
+}
+
+void print_changes(const FileConversion& c) {
+  const auto shape_text = [](const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; };
+  const auto shown = [](const std::string& name) { return printable(name, 200); };  // in a cell
+  size_t name = 6, before = 6, after = 5, what = 13;
+  for (const TensorChange& t : c.changes()) {
+    name = std::max(name, shown(t.name).size()), what = std::max(what, shown(t.what).size());
+    before = std::max(before, shape_text(t.before).size()), after = std::max(after, shape_text(t.after).size());
+  }
+  const auto row = [&](const std::string& a, const std::string& b, const std::string& d, const std::string& e,
+                       const std::string& f) {
+    std::printf("%-*s  %-*s  %-*s  %-*s  %s\n", static_cast<int>(name), a.c_str(), static_cast<int>(before), b.c_str(),
+                static_cast<int>(after), d.c_str(), static_cast<int>(what), e.c_str(), f.c_str());
+  };
+  row("tensor", "before", "after", "what happened", "deviation");
+  for (const TensorChange& t : c.changes()) {
+    char deviation[16] = "";
+    const auto& of = c.exact().deviations;
+    if (const auto at = of.find(t.name); at != of.end()) std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
+    row(shown(t.name), shape_text(t.before), shape_text(t.after), shown(t.what), deviation);
+  }
+  std::printf("\n");
 }
 
 }  // namespace isonorm::tools

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "equivalence/verify/file_conversion.h"
 #include "equivalence/verify/verify.h"
 #include "streams/placement.h"
 #include "streams/stream.h"
@@ -28,5 +29,8 @@ std::string agreement_text(const std::string& where, const equivalence::Agreemen
 
 // "entries differ by 43 % of what rounding explains: same", where being "entries"; or the entry that differs most.
 std::string entries_text(const std::string& where, const equivalence::EntryComparison& entries);
+
+// A table of what a conversion did to each tensor.
+void print_changes(const equivalence::FileConversion& conversion);
 
 }  // namespace isonorm::tools

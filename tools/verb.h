@@ -40,6 +40,7 @@ Verb add_explain(CLI::App& app);
 Verb add_table(CLI::App& app);
 Verb add_experiment(CLI::App& app);
 Verb add_convert(CLI::App& app);
+Verb add_rotate(CLI::App& app);
 Verb add_verify(CLI::App& app);
 Verb add_hooks(CLI::App& app);
 Verb add_spec(CLI::App& app);

@@ -21,7 +21,7 @@ using namespace equivalence;
 using streams::Form;
 
 struct VerifyOptions {
-  std::string a, b, spec, data;
+  std::string a, b, spec, data, up_to;
   Device device = kCpu;
   bool quiet = false;
 };
@@ -59,7 +59,7 @@ Verification by_models(const VerifyOptions& o, const Input& a, const Input& b) {
   }
   std::vector<std::pair<std::string, Tensor>> more;
   if (!o.data.empty()) more.emplace_back("logits of data", data_inputs(a.file.description, o.data));
-  return verify_models(a.file, b.file, more, o.device);
+  return verify_models(a.file, b.file, more, o.device, !o.up_to.empty());
 }
 
 // Tensors that are held as bytes are compared as bytes, so their dtypes must be one.
@@ -123,7 +123,8 @@ std::vector<std::pair<std::string, Verification>> by_layouts(const VerifyOptions
   for (size_t i = 0; i < of_a.size(); ++i) {
     std::optional<Scope> scope;
     if (!of_a[i].name.empty()) scope.emplace(of_a[i].name);
-    Verification v = verify_streams(part(a.file, of_a[i]), of_a[i].placement, part(b.file, of_b[i]), of_b[i].placement);
+    Verification v = verify_streams(part(a.file, of_a[i]), of_a[i].placement, part(b.file, of_b[i]), of_b[i].placement,
+                                    !o.up_to.empty());
     if (a.folder && b.folder) v.options = hub::different(a.folder->config, b.folder->config);
     verdicts.emplace_back(of_a[i].name, std::move(v));
   }
@@ -147,6 +148,7 @@ int run(const VerifyOptions& o) {
   for (const auto& [stream, v] : verdicts) {
     const std::string of = stream.empty() ? "" : text(printable(stream), ": ");
     if (!o.quiet && v.one_kind) {
+      if (!v.rotation.empty()) std::printf("%s%s\n", of.c_str(), printable(v.rotation).c_str());
       std::printf("%s\n", printable(entries_text(of + "entries", v.entries)).c_str());
       for (const auto& [what, agreement] : v.outputs) std::printf("%s\n", agreement_text(of + what, agreement).c_str());
     }
@@ -174,6 +176,12 @@ Verb add_verify(CLI::App& app) {
   command->add_option("--spec", o->spec,
                       "as for isonorm convert: compares entries, and what the readers of the stream see");
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
+  command
+      ->add_option(
+          "--up-to", o->up_to,
+          "a symmetry that may lie between the two: rotation, of the stream of models with RMSNorm and without gains; "
+          "which one it is is found from their weights")
+      ->check(CLI::IsMember({"rotation"}));
   add_device(*command, o->device);
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
   command->footer(

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/matmul.h"
 #include "autograd/ops/norm.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "streams/stream.h"
 
@@ -107,6 +109,18 @@ double rounding_of_product(const Carried& x, const Carried& y, size_t i) {
   return x.size[i] * y.rounding[i] + x.rounding[i] * (y.size[i] + y.rounding[i]);
 }
 
+// Becomes the row x^T Q. An entry of it is x times a unit vector: it is off by at most the length of what x is off by.
+void rotate(Carried& x, const double* row, double error) {
+  const auto length = [](const std::vector<double>& of) {
+    double squares = 0;
+    for (double v : of) squares += v * v;
+    return std::sqrt(squares);
+  };
+  const double size = length(x.size), rounding = length(x.rounding) + size * error;
+  std::copy_n(row, x.value.size(), x.value.begin());
+  std::ranges::fill(x.rounding, rounding), std::ranges::fill(x.size, size);
+}
+
 void multiply(Carried& x, const Carried& factors) {
   for (size_t i = 0; i < x.value.size(); ++i) {
     x.rounding[i] = rounding_of_product(x, factors, i);
@@ -123,13 +137,14 @@ void add(Carried& x, const Carried& y) {
 
 void Carried::resize(size_t n) { value.resize(n), rounding.resize(n), size.resize(n); }
 
-Tensor by_rows(const Tensor& x, int dim) {
+Tensor by_rows(const Tensor& x, int dim, int64_t parts) {
   check(dim >= 0 && dim < x.rank(), "stream: a tensor of shape ", x.shape(), " has no dimension ", dim);
   std::vector<int> order;
   for (int i = 0; i < x.rank(); ++i)
     if (i != dim) order.push_back(i);
   order.push_back(dim);
-  return reshape(permute(x, order), {x.size(dim) == 0 ? 0 : x.numel() / x.size(dim), x.size(dim)});
+  const int64_t length = x.size(dim) / parts;
+  return reshape(permute(x, order), {length == 0 ? 0 : x.numel() / length, length});
 }
 
 Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
@@ -175,6 +190,7 @@ void Canonical::Rows::read(int64_t row, Carried& x) const {
     if (eps_) put_through_norm(x, *eps_);
     if (!factors_.value.empty()) multiply(x, factors_);
     if (!beta_.value.empty()) add(x, beta_);
+    if (rotated_.defined()) rotate(x, rotated_.data<double>() + row * rotated_.size(1), rotation_error_);
     if (map_ == Map::centre) centre(x);
     if (map_ == Map::expand_writer) expand_writer(x);
     if (map_ == Map::expand_reader) expand_reader(x);
@@ -234,8 +250,7 @@ const streams::Place* Canonical::find(const std::string& name) const {
 Canonical::Rows Canonical::stored(const std::string& name, int dim, int64_t parts) const {
   const Tensor& t = state_.at(name);
   const auto in_f64 = [dim, parts](const Tensor& x) {
-    Tensor rows = dim < 0 ? reshape(x, {x.numel(), 1}) : by_rows(x, dim);
-    if (parts > 1) rows = reshape(rows, {rows.size(0) * parts, rows.size(1) / parts});
+    const Tensor rows = dim < 0 ? reshape(x, {x.numel(), 1}) : by_rows(x, dim, parts);
     return contiguous(rows.to(DType::f64));
   };
   Rows rows;
@@ -253,10 +268,12 @@ Carried Canonical::vector(const std::string& name) const {
   return x;
 }
 
-// A table whose rows a head reads as the raw table that they stand for is expanded as a writer.
+// Rows of uncentred_rms_norm have a mean that its function sees. A table whose rows a head reads as the raw table that they
+// stand for is expanded as a writer.
 Canonical::Rows::Map Canonical::map(const Part& part) const {
   const bool table = std::ranges::find(layout_.tied, part.name, &streams::Layout::Tied::weight) != layout_.tied.end();
   if (layout_.form == Form::crms_isometric) return Rows::Map::isometric;
+  if (layout_.form == Form::uncentred_rms_norm) return Rows::Map::none;
   if (layout_.form != Form::crms_norm) return Rows::Map::centre;
   return part.kind == Kind::writer || table ? Rows::Map::expand_writer : Rows::Map::expand_reader;
 }
@@ -308,6 +325,12 @@ Canonical::Rows Canonical::rows(const Part& part) const {
     if (part.kind == Kind::bias) return of_bias(part.name, std::move(rows), norm, parts);
     const streams::NormPlace* n = layout_.find_norm(norm);
     if (layout_.stored_width() == layout_.width && n && !n->weight.empty()) rows.factors_ = vector(n->weight);
+  }
+  if (layout_.rotation.defined()) {
+    const Carried& f = rows.factors_;
+    const Tensor x = f.value.empty() ? rows.weight_.values
+                                     : rows.weight_.values * from_vector(f.value, {rows.weight_.values.size(1)});
+    rows.rotated_ = contiguous(matmul(x, layout_.rotation)), rows.rotation_error_ = layout_.rotation_error;
   }
   rows.map_ = map(part);
   return rows;

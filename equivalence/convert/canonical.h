@@ -9,6 +9,7 @@
 //   tied table     a writer, and the reader that its head is: from D v where the table is compressed
 //   anything else  as it is stored
 //
+// Where the layout has a rotation Q, stored rows are taken times Q first. Rows of uncentred_rms_norm are not centred.
 // Where the model is not convertible its function may see means and row sums: then every tensor stays as it is stored.
 #pragma once
 
@@ -21,8 +22,9 @@
 
 namespace isonorm::equivalence {
 
-// x with dimension `dim` last and the others flattened, in order: [the others, size of dim].
-Tensor by_rows(const Tensor& x, int dim);
+// x with dimension `dim` last and the others flattened, in order: [the others, size of dim]. parts: rows side by side in each
+// of these, which are rows one behind the other then.
+Tensor by_rows(const Tensor& x, int dim, int64_t parts = 1);
 
 // What a writer's rows [n, width] are on the stream: those of a table behind which a norm is go through it.
 Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
@@ -52,7 +54,7 @@ class Canonical {
     bool operator==(const Part&) const = default;
   };
 
-  // The rows of a part, made one at a time: nothing of it is in memory but what is stored, in f64.
+  // The rows of a part, made one at a time: nothing of it is in memory but what is stored, in f64, and its rotation.
   class Rows {
    public:
     Dims shape() const;                        // [rows, columns]
@@ -72,6 +74,8 @@ class Canonical {
     Stored weight_;
     std::optional<double> eps_;  // of a norm that the rows go through first
     Carried factors_;            // gain or layer scale that is folded in; nothing where there is none
+    Tensor rotated_;             // what that gives, times the layout's rotation; undefined where it has none
+    double rotation_error_ = 0;
     Map map_ = Map::none;
     bool of_bias_ = false;  // an entry of a bias instead, each a row of its own
     Stored bias_;

@@ -12,6 +12,7 @@
 #include "equivalence/convert/convertible.h"
 #include "equivalence/coordinates/pairs.h"
 #include "streams/map.h"
+#include "streams/rotation.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
@@ -83,14 +84,19 @@ class Converter {
  private:
   Tensor exact(const std::string& name) const { return detach(state_.at(name)).to(DType::f64); }
 
-  // A writer or reader of the source, the stream along `dim`, as the Pre-LN model would have it.
+  // A writer or reader of the source, the stream along `dim`, as the Pre-LN model would have it, or as it is, where it will be
+  // rotated.
   Tensor raw(const Tensor& x, Role role, int dim, std::string& what) const {
-    if (from_.stored_width() == from_.width) return x;
+    if (from_.stored_width() == from_.width || from_.rotation.defined()) return x;
     say(what, "expanded");
     return parameter_map(role, from_.form, from_.width).right_inverse()(x, dim);
   }
 
   Tensor mapped(const Tensor& x, Role role, int dim, std::string& what) const {
+    if (from_.rotation.defined()) {
+      say(what, "rotated");
+      return streams::times(x, dim, from_.rotation);
+    }
     const Map map = parameter_map(role, to_, from_.width);
     if (map.outputs() < map.inputs()) say(what, role == Role::writer ? "recentred, compressed" : "compressed");
     if (to_ != Form::rms_norm || role != Role::writer) return map(x, dim);
@@ -230,6 +236,9 @@ class Converter {
 
 void check_forms(const streams::Placement& layout, Form to) {
   const Form from = layout.form;
+  check_form(layout);
+  if (layout.rotation.defined())
+    return check(to == from, "convert: ", name_of(from), " is rotated as it is, and not on its way to ", name_of(to));
   check(row_of(to).normed(), "convert: a stream with norms has no form without");
   check(row_of(to).layer_norm_model(), "convert: ", name_of(to), " is no form of a LayerNorm model");
   check(to != from, "convert: the checkpoint has the form ", name_of(to), " already");

@@ -31,7 +31,8 @@ struct Conversion {
 
 // The state in the coordinates of `to`, in the order of layout.places. dtype: of all floating tensors of the result; as
 // before where not set. Writers are centred (S1), readers compressed (S3), both expanded on the way back (S7). A gain that is
-// stored as 1+w, and kept, is 1 + w in the result.
+// stored as 1+w, and kept, is 1 + w in the result. A layout with a rotation is converted to the form that it has: writers
+// become Q^T W, readers A Q, and a tied head gets a weight of its own.
 // Throws, naming tensor and reason, where
 //   a form is none, or both are the same           a tensor is missing, unexpected, not floating or not finite
 //   the width is below 2, or a size does not fit   a reader reads the bare stream, or through an unknown norm
@@ -42,8 +43,8 @@ struct Conversion {
 Conversion convert(const TensorMap& state, const streams::Placement& layout, streams::Form to,
                    std::optional<DType> dtype = {});
 
-// Throws where there is nothing to convert: to no norms, or to the form that it has; and where a norm is to keep its gain on
-// coordinates that have no place for it.
+// Throws where there is nothing to convert: to no norms, or to the form that it has without a rotation; where a norm is to keep
+// its gain on coordinates that have no place for it; and as check_form().
 void check_forms(const streams::Placement& from, streams::Form to);
 
 // The same for a piece (pieces.h), behind with_gains(), of what check_convertible() passed as a whole; the means of the

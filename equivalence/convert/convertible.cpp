@@ -152,10 +152,29 @@ void check_place(const TensorMap& state, const streams::Placement& layout, const
 
 }  // namespace
 
+void check_form(const streams::Placement& layout) {
+  if (layout.rotation.defined()) return check_rotatable(layout);
+  check(row_of(layout.form).layer_norm_model() || !row_of(layout.form).normed(), "convert: ", name_of(layout.form),
+        ": norms of rows that keep their mean are no LayerNorm in any coordinates");
+}
+
+void check_rotatable(const streams::Placement& layout) {
+  const NormKind kind = row_of(layout.form).norm;
+  check(kind != NormKind::layer,
+        "rotate: LayerNorm takes off a mean, which is that of these coordinates alone; "
+        "isonorm convert --to rms_norm comes first");
+  check(kind == NormKind::rms || kind == NormKind::crms_isometric, "rotate: the norms of ", name_of(layout.form),
+        " do not divide a stored row by its length; isonorm convert --to rms_norm, or crms_isometric, comes first");
+  check(layout.recentred.empty(), "rotate: rows enter the stream at '", layout.recentred,
+        "', which no weight makes: the program that runs the result would have to rotate them");
+  for (const streams::NormPlace& n : layout.norms)
+    check(n.weight.empty() && n.bias.empty() && !n.keeps_gain, "rotate: norm '", n.name,
+          "' has a gain or a bias, which acts on single coordinates; its readers have to take it up first "
+          "(isonorm convert --fold all)");
+}
+
 void check_layout(const TensorMap& state, const streams::Placement& layout) {
   check(row_of(layout.form).normed(), "convert: a stream without norms has no other form");
-  check(row_of(layout.form).layer_norm_model(), "convert: ", name_of(layout.form),
-        ": norms of rows that keep their mean are no LayerNorm in any coordinates");
   check(layout.width >= 2, "convert: a stream of width ", layout.width, " cannot be converted, expected at least 2");
   check(!layout.norms.empty(), "convert: there is no norm");
   const std::set<std::string> names = known_names(layout);
@@ -244,6 +263,7 @@ void check_values(const TensorMap& state, const streams::Placement& layout) {
 }
 
 void check_convertible(const TensorMap& state, const streams::Placement& layout) {
+  check_form(layout);
   check_layout(state, layout);
   check_values(state, layout);
 }

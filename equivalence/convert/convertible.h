@@ -13,9 +13,15 @@ namespace isonorm::equivalence {
 // convert().
 void check_convertible(const TensorMap& state, const streams::Placement& layout);
 
-// Its two parts: names, dtypes and shapes alone; and that what is mapped is finite, of the tensors that are there.
+// Its parts: that the form has others, or may be rotated where the layout has a rotation; names, dtypes and shapes alone; and
+// that what is mapped is finite, of the tensors that are there.
+void check_form(const streams::Placement& layout);
 void check_layout(const TensorMap& outline, const streams::Placement& layout);
 void check_values(const TensorMap& state, const streams::Placement& layout);
+
+// Throws, with the reason, where a rotation of the stored rows makes another function: norms must divide a row by its length,
+// and do nothing to single coordinates, and all rows must come from weights.
+void check_rotatable(const streams::Placement& layout);
 
 // Gains as the function has them: 1 + w in f64 where w is stored (streams::NormPlace::plus_one).
 LazyState with_gains(LazyState stored, const streams::Placement& layout);

@@ -25,6 +25,7 @@ class Cutter {
   Unit unit(const streams::Place& p) const {
     Unit u;
     u.layout.form = layout_.form, u.layout.width = layout_.width, u.layout.recentred = layout_.recentred;
+    u.layout.rotation = layout_.rotation, u.layout.rotation_error = layout_.rotation_error;
     u.layout.places.push_back(p);
     u.layout.places.back().said = true;  // that was asked of the whole, whose sizes a piece does not have
     take(u, p.name), take(u, p.scale);

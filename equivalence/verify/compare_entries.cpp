@@ -24,7 +24,7 @@ class EntryCheck::Comparer {
         result_(all.result_),
         a_(a),
         b_(b),
-        same_form_(a.layout.form == b.layout.form),
+        same_form_(a.layout.form == b.layout.form && !a.layout.rotation.defined()),
         first_(a.state, a.layout, all.centred_, same_form_ ? &b.state : nullptr),
         second_(b.state, b.layout, all.centred_, same_form_ ? &a.state : nullptr) {}
 
@@ -174,6 +174,7 @@ class EntryCheck::Comparer {
 
 void EntryCheck::add(const Piece& a, const Piece& b) {
   NoGrad no_grad;
+  rotated_ = rotated_ || a.layout.rotation.defined();
   Comparer(*this, a, b).run();
 }
 
@@ -189,13 +190,15 @@ EntryComparison EntryCheck::result() const {
   relate(rows_.shares.both, Relation::both_rounded);
   if (found.same()) found.largest.reset();
   if (found.same() || !found.reason.empty()) return found;
+  const char* where = rotated_   ? "in the coordinates of the second"
+                      : centred_ ? "in the coordinates of the Pre-LN model"
+                                 : "as they are stored";
   if (found.largest)
     found.reason =
         text(found.largest->tensor, found.largest->index, " is ", exact_decimal(found.largest->reference),
-             " in the first and ", exact_decimal(found.largest->value),
-             " in the second, in the coordinates of the Pre-LN model: ", printed("%.1e", found.largest->deviation),
-             " of the largest of its slice, beyond what rounding explains (", rows_.differing, " of ", rows_.entries,
-             " entries are)");
+             " in the first and ", exact_decimal(found.largest->value), " in the second, ", where, ": ",
+             printed("%.1e", found.largest->deviation), " of the largest of its slice, beyond what rounding explains (",
+             rows_.differing, " of ", rows_.entries, " entries are)");
   else
     found.reason = "nothing was compared";
   return found;

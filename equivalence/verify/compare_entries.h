@@ -30,7 +30,8 @@ struct EntryComparison {
 // rule. The f64 arithmetic of conversion and comparison counts as 2 sqrt(d) roundings of the largest sum of terms in the slice,
 // of both: the error of a sum of d terms is above lambda sqrt(d) roundings with a probability of at most
 // 2 exp(-lambda^2 / 2) (Higham & Mary, 2019); it matters in f64 files alone. Tensors that do not touch the stream and eps
-// are compared to the last bit, the finer dtype rounded to the coarser.
+// are compared to the last bit, the finer dtype rounded to the coarser. Where A's layout has a rotation, the coordinates are those
+// of B.
 class EntryCheck {
  public:
   // centred: both are convertible, which frees them of what their function does not see; else tensors are compared as stored.
@@ -51,7 +52,7 @@ class EntryCheck {
  private:
   class Comparer;
 
-  bool centred_;
+  bool centred_, rotated_ = false;
   EntryComparison result_{};  // what is found so far, but for what the shares say
   RowFindings rows_;
   bool identical_ = true;

@@ -20,7 +20,7 @@ struct Side {
 
   // Why the layout has no other coordinates, as far as names and shapes tell; nothing where it has.
   std::string not_convertible() const {
-    return why([&] { check_layout(state.outline, layout); });
+    return why([&] { check_form(layout), check_layout(state.outline, layout); });
   }
   // As far as the means of its writers tell, all of which were seen.
   std::string not_zero_mean(const ZeroMeans& means) const {
@@ -111,9 +111,20 @@ bool explained(const Side& from, Form form, const Side& to, EntryComparison& res
   }
 }
 
+Agreement compare_readers(const Side& a, const Side& b, std::map<std::string, double>* of) {
+  ReaderCheck check(a.layout, b.layout);
+  each_pair(a, b, true, true, [&](const Piece& p, const Piece& q, bool last, bool) {
+    last ? check.read(p, q) : check.write(p, q);
+    return true;
+  });
+  return check.result(of);
+}
+
 StateComparison compare(const Side& a, const Side& b, bool readers) {
-  std::string why_a = a.not_convertible(), why_b = b.not_convertible();
-  const bool one_form = a.layout.form == b.layout.form;
+  const bool rotated = a.layout.rotation.defined();  // then the layouts are known to have those coordinates
+  std::string why_a, why_b;
+  if (!rotated) why_a = a.not_convertible(), why_b = b.not_convertible();
+  const bool one_kind = row_of(a.layout.form).norm == row_of(b.layout.form).norm;
   StateComparison result;
   EntryComparison& entries = result.entries;
   std::optional<ReaderCheck> of_readers;
@@ -121,7 +132,7 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
   const auto run = [&](bool centred) {
     EntryCheck check(centred);
     ZeroMeans means_a, means_b;
-    each_pair(a, b, centred, of_readers.has_value(), [&](const Piece& p, const Piece& q, bool last, bool again) {
+    each_pair(a, b, centred, centred && of_readers, [&](const Piece& p, const Piece& q, bool last, bool again) {
       if (!again) {
         for (const auto& [piece, side] : {std::pair(&p, &a), {&q, &b}}) {
           if (const std::string name = not_finite(piece->state); !name.empty()) {
@@ -135,13 +146,14 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
         check.add(p, q);
       }
       if (!check.comparable()) return false;
-      if (of_readers) last ? of_readers->read(p, q) : of_readers->write(p, q);
+      if (centred && of_readers) last ? of_readers->read(p, q) : of_readers->write(p, q);
       return true;
     });
     if (!entries.finite) return;
     entries = check.result();
     if (!entries.comparable || !centred) return;
     if (of_readers) result.readers = of_readers->result(&result.deviations), of_readers.reset();
+    if (rotated) return;
     why_a = a.not_zero_mean(means_a), why_b = b.not_zero_mean(means_b);
     if (!why_a.empty() || !why_b.empty() || entries.same() || !check.may_have_come_through()) return;
     for (Form form : streams::kLayerNormForms)
@@ -151,7 +163,11 @@ StateComparison compare(const Side& a, const Side& b, bool readers) {
   };
   if (why_a.empty() && why_b.empty()) run(true);
   if (!entries.finite || !entries.comparable || (why_a.empty() && why_b.empty())) return result;
-  if (one_form) return run(false), result;
+  if (one_kind) {
+    run(false);
+    if (of_readers && entries.finite && entries.comparable) result.readers = compare_readers(a, b, &result.deviations);
+    return result;
+  }
   entries = {};
   entries.comparable = false;
   entries.reason = text("their forms are ", name_of(a.layout.form), " and ", name_of(b.layout.form), ", and the ",
@@ -174,13 +190,7 @@ StateComparison compare_states(const LazyState& a, const streams::Placement& lay
 
 Agreement compare_streams(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
                           const streams::Placement& layout_b, std::map<std::string, double>* of) {
-  ReaderCheck check(layout_a, layout_b);
-  each_pair({"first", a, layout_a}, {"second", b, layout_b}, true, true,
-            [&](const Piece& p, const Piece& q, bool last, bool) {
-              last ? check.read(p, q) : check.write(p, q);
-              return true;
-            });
-  return check.result(of);
+  return compare_readers({"first", a, layout_a}, {"second", b, layout_b}, of);
 }
 
 }  // namespace isonorm::equivalence

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "autograd/ops/copy.h"
+#include "equivalence/verify/up_to_rotation.h"
 #include "equivalence/verify/verify.h"
 #include "streams/stream.h"
 
@@ -35,7 +36,7 @@ streams::Placement layout_or_none(const nn::Module& model, const training::Model
 
 bool convertible(const TensorMap& outline, const streams::Placement& layout) {
   try {
-    check_layout(outline, layout);
+    check_form(layout), check_layout(outline, layout);
     return true;
   } catch (const Error&) {
     return false;
@@ -110,9 +111,16 @@ std::string Verification::sentence() const {
                                 ? text("Every entry of one is the other's after a conversion to ",
                                        name_of(entries.between), ", rounded there and once more.")
                                 : relation_text(entries);
+    if (!rotation.empty())
+      return "Same: the two are one function. Up to a rotation of the stream every entry agrees as far as rounding "
+             "explains.";
     return text("Same: the two are one function. ", how,
                 entries.blind ? " But for some that no function sees: of the bias of attention's keys." : "");
   }
+  const bool differ = entries.comparable && entries.finite && !entries.same();
+  if (may_be_rotated && differ && unlike.empty() && options.empty())
+    return text("Not shown: the entries differ", rotation.empty() ? "" : " up to a rotation, too", ": ", entries.reason,
+                ". ", rotation.empty() ? "A symmetry may connect the two; try --up-to rotation." : "");
   std::string why = "Different: ";
   if (entries.same() && unlike.empty())
     why += "the two are not one function.";
@@ -128,7 +136,8 @@ std::string Verification::sentence() const {
 }
 
 Verification verify_models(const training::OpenModelFile& a, const training::OpenModelFile& b,
-                           const std::vector<std::pair<std::string, Tensor>>& more, Device device) {
+                           const std::vector<std::pair<std::string, Tensor>>& more, Device device,
+                           bool up_to_rotation) {
   const training::ModelOptions first(a.description), second(b.description);
   training::check_carried(first.transformer()), training::check_carried(second.transformer());
   first.check_size(a.state.outline), second.check_size(b.state.outline);
@@ -143,10 +152,17 @@ Verification verify_models(const training::OpenModelFile& a, const training::Ope
   check_of_model("first", model_a->state_dict(), a.state.outline);
   check_of_model("second", model_b->state_dict(), b.state.outline);
   const streams::Placement layout_a = layout_or_none(*model_a, first), layout_b = layout_or_none(*model_b, second);
-  const bool forms = convertible(a.state.outline, layout_a) && convertible(b.state.outline, layout_b);
+  v.may_be_rotated = not_rotatable(layout_a, layout_b).empty();
+  if (up_to_rotation) {
+    RotationComparison c = compare_up_to_rotation(a.state, layout_a, b.state, layout_b, false);
+    v.entries = std::move(c.entries), v.rotation = std::move(c.found);
+  } else {
+    v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
+  }
+  const bool forms =
+      v.may_be_rotated || (convertible(a.state.outline, layout_a) && convertible(b.state.outline, layout_b));
   // Those of the models: what a file leaves to a default is what another writes out.
   v.options = different_options(training::describe(*model_a), training::describe(*model_b), !forms);
-  v.entries = compare_entries(a.state, layout_a, b.state, layout_b);
   if (!v.entries.comparable || !same_inputs(first.description(), second.description())) return v;
   const auto compare = [&](const std::string& what, const Tensor& inputs) {
     v.outputs.emplace_back(what, compare_models(a.description, a.state, b.description, b.state, to(inputs, device)));
@@ -171,16 +187,21 @@ void check_described(const Metadata& description, const streams::Placement& layo
 }
 
 Verification verify_streams(const training::OpenModelFile& a, const streams::Placement& layout_a,
-                            const training::OpenModelFile& b, const streams::Placement& layout_b) {
+                            const training::OpenModelFile& b, const streams::Placement& layout_b, bool up_to_rotation) {
   check_described(a.description, layout_a);
   check_described(b.description, layout_b);
   Verification v;
   if (!a.description.empty() && !b.description.empty())
     v.options = different_options(training::ModelOptions(a.description).description(),
                                   training::ModelOptions(b.description).description(), false);
-  const StateComparison c =
-      compare_states(with_gains(a.state, layout_a), layout_a, with_gains(b.state, layout_b), layout_b);
-  v.entries = c.entries;
+  v.may_be_rotated = not_rotatable(layout_a, layout_b).empty();
+  const LazyState of_a = with_gains(a.state, layout_a), of_b = with_gains(b.state, layout_b);
+  RotationComparison c;
+  if (up_to_rotation)
+    c = compare_up_to_rotation(of_a, layout_a, of_b, layout_b, true);
+  else
+    static_cast<StateComparison&>(c) = compare_states(of_a, layout_a, of_b, layout_b);
+  v.entries = std::move(c.entries), v.rotation = std::move(c.found);
   if (v.entries.comparable && v.entries.finite) v.outputs.emplace_back("readers of random rows", c.readers);
   return v;
 }

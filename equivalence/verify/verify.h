@@ -75,7 +75,8 @@ struct StateComparison {
 //
 // Entries (compare_entries.h). Where no rule holds, A is converted to each form with the dtypes that it has, and what that
 // gives counts as exact, but that one value of a slice may have been rounded the other way; then B. Where one of the two is not
-// convertible, tensors are compared as they are stored.
+// convertible, tensors are compared as they are stored, and their norms must be of one kind. Where A's layout has a rotation,
+// both are compared in the coordinates of B (up_to_rotation.h), and by no other form.
 EntryComparison compare_entries(const LazyState& a, const streams::Placement& layout_a, const LazyState& b,
                                 const streams::Placement& layout_b);
 // Readers (reader_check.h); where `of` is not null it gets each tensor's deviation.
@@ -91,20 +92,24 @@ struct Verification {
   bool one_kind = true;  // false: they are models of two rows (a GPT and a ViT), and nothing was compared
   EntryComparison entries;
   std::vector<std::pair<std::string, Agreement>> outputs = {};  // with what they are of
+  bool may_be_rotated = false;  // by their forms and norms one could be a rotation of the other
+  std::string rotation = {};    // up to which entries were compared (up_to_rotation.h)
 
   bool same() const;
-  std::string sentence() const;  // "Same: ...", "Different: ...", and why
+  std::string sentence() const;  // "Same: ...", "Different: ...", "Not shown: ...", and why
 };
 
 // Entries, then logits of random inputs in which every id and position occurs, then those of `more`: models run on
 // `device`, entries are compared on the CPU.
-// Throws where a description is missing or is not of its file.
+// up_to_rotation: entries as compare_up_to_rotation() does. Throws where a description is missing or is not of its file.
 Verification verify_models(const training::OpenModelFile& a, const training::OpenModelFile& b,
-                           const std::vector<std::pair<std::string, Tensor>>& more = {}, Device device = kCpu);
+                           const std::vector<std::pair<std::string, Tensor>>& more = {}, Device device = kCpu,
+                           bool up_to_rotation = false);
 // Entries, then what the readers see of random rows; options too, where both files have a description. Throws as
-// check_described and check_convertible.
+// check_described, check_layout and check_values.
 Verification verify_streams(const training::OpenModelFile& a, const streams::Placement& layout_a,
-                            const training::OpenModelFile& b, const streams::Placement& layout_b);
+                            const training::OpenModelFile& b, const streams::Placement& layout_b,
+                            bool up_to_rotation = false);
 // Throws where the description that a file has, if any, contradicts the layout: in the form of its stream, its width or
 // its eps.
 void check_described(const Metadata& description, const streams::Placement& layout);

@@ -1,0 +1,232 @@
+#include "equivalence/verify/up_to_rotation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/printed.h"
+#include "equivalence/convert/checkpoint_facts.h"
+#include "equivalence/convert/convertible.h"
+#include "streams/rotation.h"
+#include "streams/stream.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+using streams::Form;
+using streams::Role;
+
+constexpr int64_t kRows = 4096;     // that are in memory in f64 at a time
+constexpr double kLargest = 1e150;  // entry whose square f64 holds
+constexpr int kIterations = 50;     // of a smallest eigenvector: the gap to the next is wide, or it is not asked for
+constexpr TensorOptions kDouble{DType::f64};
+
+// A symmetric positive definite matrix [d, d] as L L^T, to solve with.
+class Cholesky {
+ public:
+  explicit Cholesky(const Tensor& matrix) : d_(matrix.size(0)), l_(matrix.to_vector<double>()) {
+    for (int64_t i = 0; i < d_; ++i)
+      for (int64_t j = 0; j <= i; ++j) {
+        double rest = at(i, j);
+        for (int64_t k = 0; k < j; ++k) rest -= at(i, k) * at(j, k);
+        at(i, j) = i == j ? std::sqrt(rest) : rest / at(j, j);
+      }
+  }
+
+  // X with L L^T X = B [d, m].
+  Tensor solve(const Tensor& b) const {
+    const int64_t m = b.size(1);
+    std::vector<double> x = b.to_vector<double>();
+    const auto take = [&](int64_t to, int64_t from, double factor) {
+      for (int64_t c = 0; c < m; ++c) x[to * m + c] -= factor * x[from * m + c];
+    };
+    const auto divide = [&](int64_t row) {
+      for (int64_t c = 0; c < m; ++c) x[row * m + c] /= at(row, row);
+    };
+    for (int64_t i = 0; i < d_; divide(i++))
+      for (int64_t k = 0; k < i; ++k) take(i, k, at(i, k));
+    for (int64_t i = d_ - 1; i >= 0; --i) {
+      divide(i);
+      for (int64_t k = 0; k < i; ++k) take(k, i, at(i, k));
+    }
+    return from_vector(x, b.shape());
+  }
+
+ private:
+  double at(int64_t i, int64_t j) const { return l_[i * d_ + j]; }
+  double& at(int64_t i, int64_t j) { return l_[i * d_ + j]; }
+
+  int64_t d_;
+  std::vector<double> l_;
+};
+
+double trace(const Tensor& m) { return sum(m * eye(m.size(0), -1, kDouble)).item(); }
+
+// What rounding in f64 does to a sum of squares, and to the squares of a direction.
+double rounding_of(const Tensor& products) {
+  return 2 * std::sqrt(static_cast<double>(products.size(0))) * epsilon(DType::f64) * trace(products);
+}
+
+struct Direction {
+  double square;  // of the rows along it
+  Tensor vector;  // [d, 1], of length 1
+};
+
+// The direction that rows with these products have least of, by inverse iteration; its square to rounding of the products.
+Direction least(const Tensor& products) {
+  const int64_t d = products.size(0);
+  const Cholesky factor(products + eye(d, -1, kDouble) * rounding_of(products));
+  Generator generator{1, 0};
+  Tensor v = randn({d, 1}, kDouble, generator);
+  for (int i = 0; i < kIterations; ++i) {
+    v = factor.solve(v);
+    v = v / norm(v).item();
+  }
+  return {sum(v * matmul(products, v)).item(), v};
+}
+
+// Sums over the rows of both, each in units of what rounding may do to an entry of it.
+class Finder {
+ public:
+  explicit Finder(int64_t d)
+      : d_(d), of_a_(zeros({d, d}, kDouble)), of_b_(zeros({d, d}, kDouble)), of_both_(zeros({d, d}, kDouble)) {}
+
+  void add(const Tensor& a, const Tensor& b) {
+    const double unit = std::max(epsilon(a.dtype()), epsilon(b.dtype())) / 2;
+    const double step = std::max({smallest_step(a.dtype()), smallest_step(b.dtype()), 1e-300});
+    for (int64_t at = 0; at < a.size(0); at += kRows) {
+      const auto rows = [&](const Tensor& t) {
+        return narrow(t, 0, at, std::min(kRows, t.size(0) - at)).to(DType::f64);
+      };
+      Tensor x = rows(a), y = rows(b);
+      const Tensor length = norm(x, {1}, true), rounding = clamp_min(length * unit, step);
+      x = x / rounding, y = y / rounding;
+      rows_ += static_cast<int64_t>(sum(ne(length, 0).to(DType::f64)).item());
+      of_a_ = of_a_ + matmul(transpose(x, 0, 1), x);
+      of_b_ = of_b_ + matmul(transpose(y, 0, 1), y);
+      of_both_ = of_both_ + matmul(transpose(x, 0, 1), y);
+    }
+  }
+
+  // Q and what an entry of x Q is off by, in |x|; or why there is none.
+  std::string find(Tensor& rotation, double& error) {
+    if (rows_ == 0) return "all their writers and readers are 0";
+    const double rounds = rounding_of(of_a_);
+    // Along a direction that all rows have by rounding alone, their squares are below one for each.
+    const auto seen = [&](const Direction& v) { return v.square > static_cast<double>(rows_) + rounds; };
+    Direction v = least(of_a_);
+    if (!seen(v)) {
+      const Direction w = least(of_b_);
+      const double size = trace(of_a_) / static_cast<double>(d_);
+      of_a_ = of_a_ + matmul(v.vector, transpose(v.vector, 0, 1)) * size;
+      of_both_ = of_both_ + matmul(v.vector, transpose(w.vector, 0, 1)) * size;
+      v = least(of_a_);
+    }
+    if (!seen(v))
+      return text("their rows do not reach ", d_ - 1, " of ", d_, " directions, and do not say how the others turn");
+    const Tensor solution = Cholesky(of_a_).solve(of_both_);
+    const double off = streams::off_orthogonal(solution);
+    if (!(off < 0.5))
+      return text(
+          "the map of least squares from the rows of the first to those of the second is no rotation: Q^T Q - I has an "
+          "entry of ",
+          scientific(off));
+    rotation = streams::nearest_orthogonal(solution);
+    error = 8 / std::sqrt(v.square) + rounds / v.square;
+    if (error * std::sqrt(static_cast<double>(d_)) < 1) return "";
+    return text("rounding leaves the rotation open to ", scientific(error),
+                " of a row's length, as much as an entry has");
+  }
+
+  int64_t rows() const { return rows_; }
+
+ private:
+  int64_t d_, rows_ = 0;
+  Tensor of_a_, of_b_, of_both_;  // X^T X, Y^T Y, X^T Y
+};
+
+// A length is all that its norm takes of a row, whatever its mean.
+void forget_means(streams::Placement& layout) {
+  if (layout.form == Form::rms_norm) layout.form = Form::uncentred_rms_norm;
+}
+
+}  // namespace
+
+std::string not_rotatable(const streams::Placement& a, const streams::Placement& b) {
+  try {
+    check_rotatable(a), check_rotatable(b);
+  } catch (const Error& e) {
+    const std::string what = e.what();
+    return what.substr(what.starts_with("rotate: ") ? 8 : 0);
+  }
+  if (row_of(a.form).norm != row_of(b.form).norm || a.width != b.width)
+    return text("their streams are ", name_of(a.form), " of width ", a.width, " and ", name_of(b.form), " of width ",
+                b.width);
+  const auto scaled = [](const streams::Place& p) { return !p.scale.empty(); };
+  return std::ranges::any_of(a.places, scaled) || std::ranges::any_of(b.places, scaled)
+             ? "a layer scale acts on single coordinates"
+             : "";
+}
+
+RotationComparison compare_up_to_rotation(const LazyState& a, streams::Placement layout_a, const LazyState& b,
+                                          streams::Placement layout_b, bool readers) {
+  NoGrad no_grad;
+  const std::string why_not = not_rotatable(layout_a, layout_b);
+  check(why_not.empty(), "verify: up to a rotation the two cannot be compared: ", why_not);
+  if (readers) check_layout(a.outline, layout_a), check_layout(b.outline, layout_b);
+  RotationComparison result;
+  const auto not_found = [&](std::string reason) {
+    result.found = "rotation: none was found", result.entries.reason = std::move(reason);
+    if (readers && result.entries.finite && result.entries.comparable)
+      result.readers = compare_streams(a, layout_a, b, layout_b, &result.deviations);
+    return result;
+  };
+  // Rows of a tensor; or why there are none to look at.
+  const auto rows = [&](const LazyState& state, const streams::Placement& layout, const streams::Place& p,
+                        std::string& why) {
+    TensorMap one;
+    one.add(p.name, detach(state.read(p.name)));
+    if (readers) check_values(one, layout);
+    const Tensor& t = one.at(p.name);
+    result.entries.finite = is_finite(t);
+    if (!(largest_entry(t.to(DType::f64)) < kLargest))
+      why = text("'", p.name, "' holds NaN, infinity or an entry above ", kLargest);
+    return by_rows(t, p.dim, p.parts);
+  };
+  Finder finder(layout_a.stored_width());
+  int64_t tensors = 0;
+  for (const streams::Place& p : layout_a.places)
+    for (const streams::Place& q : layout_b.places) {
+      if (p.name != q.name || p.role != q.role || p.role == Role::neutral) continue;
+      std::string why;
+      const Tensor x = rows(a, layout_a, p, why);
+      if (!why.empty()) return not_found(why);
+      const Tensor y = rows(b, layout_b, q, why);
+      if (!why.empty()) return not_found(why);
+      result.entries.comparable = x.shape() == y.shape();
+      if (!result.entries.comparable)
+        return not_found(
+            text("'", p.name, "' has ", x.shape(), " entries in the first and ", y.shape(), " in the second"));
+      finder.add(x, y);
+      ++tensors;
+    }
+  streams::Placement turned = layout_a, other = layout_b;
+  forget_means(turned), forget_means(other);
+  if (const std::string why = finder.find(turned.rotation, turned.rotation_error); !why.empty()) return not_found(why);
+  if (readers)
+    static_cast<StateComparison&>(result) = compare_states(a, turned, b, other);
+  else
+    result.entries = compare_entries(a, turned, b, other);
+  result.found = text("rotation: found from ", finder.rows(), " rows of ", tensors, " tensors, to ",
+                      scientific(turned.rotation_error), " of a row's length, and orthogonal to ",
+                      scientific(streams::off_orthogonal(turned.rotation)));
+  return result;
+}
+
+}  // namespace isonorm::equivalence

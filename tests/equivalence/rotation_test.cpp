@@ -1,0 +1,220 @@
+// Models in a rotated basis of their stream: what conversion makes of them by sums written out, and what verify finds.
+#include "equivalence/verify/file_conversion.h"
+#include "equivalence/verify/up_to_rotation.h"
+#include "streams/rotation.h"
+#include "tests/equivalence/gpt2.h"
+#include "tests/equivalence/model_files.h"
+
+namespace {
+
+constexpr int64_t kWidth = 9;
+constexpr double kNothing = 0;
+
+struct File {
+  TensorMap state;
+  streams::Placement layout;
+};
+
+// A GPT-2 with its gains folded, as a model whose norms take the length of a row.
+File rms_gpt2(DType dtype = DType::f32, Form form = Form::rms_norm) {
+  const TensorMap state = gpt2(kWidth, 20);
+  Conversion c = convert(state, gpt2_layout(state, kWidth), form, dtype);
+  if (form == Form::rms_norm) c.layout.form = Form::uncentred_rms_norm;
+  return {c.state, c.layout};
+}
+
+File rotated(File file, const Tensor& q, std::optional<DType> dtype = {}) {
+  file.layout.rotation = q;
+  Conversion c = convert(file.state, file.layout, file.layout.form, dtype);
+  return {c.state, c.layout};
+}
+
+// x times Q along `dim`, by sums written out.
+std::vector<double> times_written_out(const Tensor& x, int dim, const Tensor& q) {
+  const std::vector<double> v = x.to(DType::f64).to_vector<double>(), m = q.to_vector<double>();
+  std::vector<double> y(v.size());
+  const int64_t d = x.size(dim);
+  int64_t inner = 1;
+  for (int i = dim + 1; i < x.rank(); ++i) inner *= x.size(i);
+  for (int64_t at = 0; at < x.numel(); ++at) {
+    const int64_t j = at / inner % d, first = at - j * inner;
+    for (int64_t i = 0; i < d; ++i) y[at] += v[first + i * inner] * m[i * d + j];
+  }
+  return y;
+}
+
+RotationComparison up_to(const File& a, const File& b) {
+  return compare_up_to_rotation(a.state, a.layout, b.state, b.layout);
+}
+
+// With entry `at` of a tensor moved by `by` half units in the last place of its largest.
+File with_error(File file, const std::string& name, int64_t at, double by) {
+  const Tensor& t = file.state.at(name);
+  std::vector<double> v = t.to(DType::f64).to_vector<double>();
+  v[at] += by * epsilon(t.dtype()) / 2 * largest(t);
+  file.state = with_tensor(file.state, name, from_vector(v, t.shape()).to(t.dtype()));
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("rotation: writers become Q^T W and readers A Q, rounded once; all else stays, and what readers see") {
+  for (Form form : {Form::rms_norm, Form::crms_isometric})
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      INFO(name_of(form) << ' ' << name_of(dtype));
+      const File before = rms_gpt2(dtype, form);
+      const int64_t d = before.layout.stored_width();
+      const Tensor q = streams::haar_rotation(d, 4);
+      const File after = rotated(before, q);
+      CHECK_FALSE(after.layout.rotation.defined());
+      REQUIRE(after.state.size() == before.state.size());
+      for (const streams::Place& p : before.layout.places) {
+        INFO(p.name);
+        const Tensor &x = before.state.at(p.name), &y = after.state.at(p.name);
+        CHECK(y.dtype() == x.dtype());
+        const std::vector<double> found = y.to(DType::f64).to_vector<double>(),
+                                  expected = p.role == Role::neutral ? x.to(DType::f64).to_vector<double>()
+                                                                     : times_written_out(x, p.dim, q);
+        // One rounding, and that of two sums of d products in f64.
+        const double f64 = p.role == Role::neutral ? 0 : 2 * std::sqrt(9.0) * epsilon(DType::f64) * 3 * largest(x);
+        for (size_t i = 0; i < found.size(); ++i)
+          if (!(std::abs(found[i] - expected[i]) <= epsilon(dtype) / 2 * std::abs(expected[i]) * 1.0001 + f64))
+            FAIL(i << ": " << found[i] << ", expected " << expected[i]);
+      }
+      CHECK(compare_streams(before.state, before.layout, after.state, after.layout).same());
+      // In pieces the same, and checked.
+      File seen = before;
+      seen.layout.rotation = q;
+      FileConversion pieces(seen.state, seen.layout, seen.layout.form, {}, 40);
+      REQUIRE(pieces.check([] { return true; }));
+      CHECK(pieces.exact().same());
+      if (dtype != DType::f64) CHECK(pieces.stored()->same());
+      const LazyState result = pieces.result();
+      for (const auto& [name, tensor] : after.state)
+        CHECK(largest(result.read(name).to(DType::f64) - tensor.to(DType::f64)) <= epsilon(dtype) * largest(tensor));
+    }
+}
+
+TEST_CASE("rotation: verify finds it, in every dtype and form, and a wrong entry of any tensor") {
+  struct Case {
+    Form form;
+    DType dtype, other;
+    double power;  // half units in the last place of the largest entry that must be seen
+  };
+  const Case cases[] = {{Form::rms_norm, DType::f32, DType::f32, 100},
+                        {Form::rms_norm, DType::f32, DType::f64, 1e11},
+                        {Form::rms_norm, DType::f64, DType::f64, 1e5},
+                        {Form::rms_norm, DType::bf16, DType::bf16, 100},
+                        {Form::crms_isometric, DType::f32, DType::f32, 100}};
+  for (const Case& c : cases) {
+    INFO(name_of(c.form) << ' ' << name_of(c.dtype) << ' ' << name_of(c.other));
+    File a = rms_gpt2(c.dtype, c.form);
+    const int64_t d = a.layout.stored_width();
+    const File b = rotated(a, streams::haar_rotation(d, 6), c.other), next = rotated(b, streams::haar_rotation(d, 7));
+    if (c.form == Form::rms_norm) a.layout.form = Form::rms_norm;  // which says no more than that it was converted
+    for (const auto& [x, y] :
+         std::vector<std::pair<const File*, const File*>>{{&a, &b}, {&b, &a}, {&b, &next}, {&a, &next}, {&a, &a}}) {
+      const RotationComparison same = up_to(*x, *y);
+      INFO(same.entries.reason);
+      CHECK(same.entries.same());
+      CHECK_THAT(same.found, Contains("found from"));
+    }
+    CHECK_FALSE(compare_entries(a.state, a.layout, b.state, b.layout).same());
+    for (const streams::Place& p : b.layout.places)
+      for (int64_t at : {int64_t{0}, b.state.at(p.name).numel() - 1}) {
+        INFO(p.name << ' ' << at);
+        const EntryComparison wrong = up_to(a, with_error(b, p.name, at, c.power)).entries;
+        CHECK_FALSE(wrong.same());
+        CHECK_THAT(wrong.reason, Contains(p.name));
+      }
+    CHECK(up_to(a, with_error(b, "wte.weight", 3, kNothing)).entries.same());
+  }
+}
+
+TEST_CASE("rotation: a direction that no row has, 1 of a file that came by crms_norm, is no obstacle") {
+  const TensorMap state = gpt2(kWidth, 20);
+  const Conversion crms = convert(state, gpt2_layout(state, kWidth), Form::crms_norm);
+  const Conversion rms = convert(crms.state, crms.layout, Form::rms_norm);
+  File a{rms.state, rms.layout};
+  a.layout.form = Form::uncentred_rms_norm;
+  const File b = rotated(a, streams::haar_rotation(kWidth, 3));
+  CHECK(up_to(a, b).entries.same());
+  CHECK_FALSE(up_to(a, with_error(b, "h.0.mlp.c_fc.weight", 5, 100)).entries.same());
+}
+
+TEST_CASE("rotation: a map that is none is not taken for one") {
+  const File a = rms_gpt2();
+  const Tensor q = streams::haar_rotation(kWidth, 2);
+  const auto differs = [&](const File& b, const char* says) {
+    const RotationComparison c = up_to(a, b);
+    CHECK_FALSE(c.entries.same());
+    CHECK_THAT(c.entries.reason, Contains(says));
+  };
+  // Readers that are turned and writers that are not; writers turned back where readers are not; all twice as large.
+  File b = rotated(a, q), c = a, twice = b, zero = a;
+  for (const streams::Place& p : a.layout.places) {
+    if (p.role == Role::reader) c.state = with_tensor(c.state, p.name, b.state.at(p.name));
+    if (p.role != Role::neutral) twice.state = with_tensor(twice.state, p.name, b.state.at(p.name) * 2.0);
+    zero.state = with_tensor(zero.state, p.name, zeros(a.state.at(p.name).shape()));
+  }
+  differs(c, "");
+  differs(twice, "is no rotation");
+  differs(zero, "is no rotation");
+  const RotationComparison none = up_to(zero, zero);
+  CHECK_THAT(none.entries.reason, Contains("are 0"));
+  // Rows that reach two directions of nine.
+  File flat = a;
+  for (const streams::Place& p : a.layout.places) {
+    if (p.role == Role::neutral) continue;
+    const Tensor& t = a.state.at(p.name);
+    Tensor mask = zeros({kWidth});
+    mask.mutable_data<float>()[0] = mask.mutable_data<float>()[4] = 1;
+    Dims along;
+    for (int i = 0; i < t.rank(); ++i) along.push_back(i == p.dim ? kWidth : 1);
+    flat.state = with_tensor(flat.state, p.name, t * reshape(mask, along));
+  }
+  CHECK_THAT(up_to(flat, rotated(flat, q)).entries.reason, Contains("their rows do not reach 8 of 9 directions"));
+}
+
+TEST_CASE("rotation: only norms that take a row's length allow it, with the reason for the others") {
+  const TensorMap state = gpt2(kWidth, 20);
+  const streams::Placement layer = gpt2_layout(state, kWidth);
+  const auto refused = [](TensorMap s, streams::Placement layout, const char* says) {
+    layout.rotation = streams::haar_rotation(layout.stored_width(), 1);
+    CHECK_THROWS_WITH(convert(s, layout, layout.form), Contains(says));
+    CHECK_THROWS_WITH(compare_up_to_rotation(s, layout, s, layout), Contains("cannot be compared"));
+  };
+  refused(state, layer, "LayerNorm takes off a mean");
+  const Conversion crms = convert(state, layer, Form::crms_norm);
+  refused(crms.state, crms.layout, "do not divide a stored row by its length");
+  streams::Placement gains = layer;
+  gains.form = Form::uncentred_rms_norm;
+  refused(state, gains, "norm 'h.0.ln_1' has a gain or a bias");
+  File rms = rms_gpt2();
+  rms.layout.rotation = streams::haar_rotation(kWidth, 1);
+  CHECK_THROWS_WITH(convert(rms.state, rms.layout, Form::crms_isometric), Contains("rotated as it is"));
+}
+
+TEST_CASE(
+    "rotation: the verdict on a rotated model is 'not shown' without --up-to, 'same' with it, by logits 'different'") {
+  manual_seed(3);
+  const ModelFile file = converted(file_of(small_gpt({.affine = true}), {}, DType::f32), Form::rms_norm);
+  const ModelOptions options(file.description);
+  const auto model = options.build();
+  streams::Placement layout = streams::placement_of(*model);
+  layout.form = Form::uncentred_rms_norm, layout.rotation = streams::hadamard_rotation(8, 9);
+  ModelOptions turned = options;
+  turned.stream() = {.form = Form::uncentred_rms_norm};
+  const ModelFile other{convert(file.state, layout, layout.form).state, turned.description()};
+  const Verification without = verify_models(file, other), with = verify_models(file, other, {}, kCpu, true);
+  CHECK_FALSE(without.same());
+  CHECK_THAT(without.sentence(), StartsWith("Not shown: the entries differ: ") && Contains("try --up-to rotation"));
+  CHECK(with.same());
+  CHECK_THAT(with.sentence(), StartsWith("Same: ") && Contains("Up to a rotation of the stream every entry agrees"));
+  const ModelFile wrong = edited(other, "blocks.1.mlp.fc1.weight", [](std::vector<double>& v) { v[5] += 0.01; });
+  for (bool up_to : {false, true}) {
+    const Verification v = verify_models(file, wrong, {}, kCpu, up_to);
+    CHECK_THAT(v.sentence(), StartsWith("Different: the two are not one function: "));
+    if (up_to) CHECK_THAT(v.sentence(), Contains("blocks.1.mlp.fc1.weight"));
+  }
+}
