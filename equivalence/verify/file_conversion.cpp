@@ -19,7 +19,7 @@ struct Check {
   EntryCheck entries;
   ReaderCheck readers;
 
-  explicit Check(const streams::Placement& layout) : readers(layout, layout) {}
+  Check(const streams::Placement& before, const streams::Placement& after) : readers(before, after) {}
   void add(const Piece& before, const Piece& after, bool last, bool again) {
     if (!again) entries.add(before, after);
     if (!entries.comparable()) return;
@@ -64,7 +64,9 @@ template <class F> bool FileConversion::each_piece_of(size_t unit, F&& visit) co
 bool FileConversion::check(const std::function<bool()>& go_on) {
   NoGrad no_grad;
   const bool rounds = dtype_.value_or(coarsest(file_.outline)) != DType::f64;
-  Check exact(layout_), stored(layout_);
+  streams::Placement result = layout_;
+  result.form = to_;
+  Check exact(layout_, result), stored(layout_, result);
   ZeroMeans means;
   const bool done = writers_first(units_, [&](size_t u, bool last) {
     const bool again = last && writes(units_[u]);
