@@ -89,7 +89,7 @@ TEST_CASE("cells of the grid come out on a device as theory says") {
   bool elsewhere = false;  // a sum of another machine's; one loss of several may round to the same number
   for (size_t i = 0; i < r.cells.size(); ++i) {
     CHECK(r.cells[i].observed == here.cells[i].observed);
-    elsewhere |= r.cells[i].loss != here.cells[i].loss;
+    elsewhere |= r.cells[i].deviation.loss != here.cells[i].deviation.loss;
   }
   CHECK(elsewhere);
 }
@@ -114,10 +114,11 @@ TEST_CASE("a certificate is drawn up on a device") {
   CHECK(there.negatives[0].as_expected);
   CHECK(there.negatives[0].excess != here.negatives[0].excess);
   for (size_t i = 0; i < there.gradients.size(); ++i) {
-    REQUIRE(there.gradients[i].own.size() == here.gradients[i].own.size());
+    REQUIRE(there.gradients[i].forms[0].size() == here.gradients[i].forms[0].size());
     // The same errors are drawn on both; in f64 they are no larger than what the reference itself rounds.
     if (there.gradients[i].dtype == DType::f64) continue;
-    CHECK(there.gradients[i].own[0].predicted[0] == Approx(here.gradients[i].own[0].predicted[0]).epsilon(0.01));
+    CHECK(there.gradients[i].forms[0][0].predicted[0] ==
+          Approx(here.gradients[i].forms[0][0].predicted[0]).epsilon(0.01));
   }
 }
 
