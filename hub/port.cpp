@@ -172,8 +172,9 @@ void check_rest(const Port& port, const Folder& folder, std::string_view stem, c
   for (const auto& [name, _] : folder.state.outline) {
     if (read.contains(name)) continue;
     std::vector<std::string> stars;
-    if (std::ranges::any_of(port.passed_over,
-                            [&](std::string_view p) { return names::matches(text(stem, p.substr(1)), name, stars); }))
+    if (std::ranges::any_of(port.passed_over, [&, &name = name](std::string_view p) {
+          return names::matches(text(stem, p.substr(1)), name, stars);
+        }))
       continue;
     check(name == port.tied_head, "tensor ", Shown{name}, " has no place in our model of type '", port.type, "'");
     check(same(folder.state.read(name), folder.state.read(steps[0].theirs[0])),
