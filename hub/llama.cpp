@@ -10,7 +10,7 @@ json llama_config(const Config& config) {
       type == "olmo", "config.json: a model of type '", type,
       "' is no LLaMA, of which each layer is as it is and norms have no bias; of those that are converted olmo is one");
   check(clip.empty(), "config.json: \"clip_qkv\" is ", clip, ": a LLaMA does not clip queries, keys and values");
-  check(config.text_of("auto_map").empty(), "config.json names code of its own (auto_map), which may be no LLaMA");
+  check(!config.own_code(), "config.json names code of its own (auto_map), which may be no LLaMA");
   json llama = config.values();
   llama["model_type"] = "llama";
   const bool head = config.architecture() == "OlmoForCausalLM";

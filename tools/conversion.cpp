@@ -110,7 +110,8 @@ class Run {
   }
 
   int stop() const {
-    std::fprintf(stderr, "isonorm convert: interrupted; %s was not written\n", o_.out.c_str());
+    std::fprintf(stderr, "isonorm %s: interrupted; %s was not written\n", rotates() ? "rotate" : "convert",
+                 o_.out.c_str());
     return kInterrupted;
   }
 

@@ -23,8 +23,8 @@ int run_conversion(const ConvertOptions& options);
 // The same, where the options fit each other and the files; else throws UsageError.
 int run_convert(const ConvertOptions& options);
 
-// --max-shard-size.
-void add_shard_size(CLI::App& command, int64_t& bytes);
+// What both verbs ask of the result, and their exit codes.
+void add_result_options(CLI::App& command, ConvertOptions& options);
 
 // The file that --basis names; empty where it names a kind.
 std::string basis_file(const std::string& basis);

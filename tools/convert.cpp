@@ -45,10 +45,18 @@ int run_convert(const ConvertOptions& o) {
   return run_conversion(o);
 }
 
-void add_shard_size(CLI::App& command, int64_t& bytes) {
-  command.add_option("--max-shard-size", bytes, "of the files of a folder, such as 5GB or 5.5GB")
+void add_result_options(CLI::App& command, ConvertOptions& o) {
+  command.add_option("--dtype", o.dtype, "of the tensors of OUT (default: as in IN)")
+      ->check(CLI::IsMember({"f32", "f64", "bf16"}));
+  command.add_option("--max-shard-size", o.shard, "of the files of a folder, such as 5GB or 5.5GB")
       ->transform(CLI::Validator(in_bytes, "SIZE"))
       ->capture_default_str();
+  command.add_option("--data", o.data, "also compare logits on these data: as --data of isonorm train");
+  command.add_flag("--inference", o.inference, "leave out dropout on branches, which acts in training alone");
+  command.add_flag("-q,--quiet", o.quiet, "no table");
+  command.footer(
+      "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
+      "70 no memory or threads, 130 interrupted.");
 }
 
 Verb add_convert(CLI::App& app) {
@@ -83,16 +91,8 @@ Verb add_convert(CLI::App& app) {
   command->add_option("--reference", o->reference,
                       "safetensors or .npz file with NAME.input and NAME.output of readers and writers as the "
                       "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
-  command->add_option("--dtype", o->dtype, "of the tensors of OUT (default: as in IN)")
-      ->check(CLI::IsMember({"f32", "f64", "bf16"}));
-  add_shard_size(*command, o->shard);
   command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);
-  command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
-  command->add_flag("--inference", o->inference, "leave out dropout on branches, which acts in training alone");
-  command->add_flag("-q,--quiet", o->quiet, "no table");
-  command->footer(
-      "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
-      "70 no memory or threads, 130 interrupted.");
+  add_result_options(*command, *o);
   return {command, [o] { return run_convert(*o); }};
 }
 

@@ -73,15 +73,7 @@ Verb add_rotate(CLI::App& app) {
       ->check(CLI::Validator(one_of(kRotated), "FORM"));
   command->add_option("--spec", o->spec,
                       "JSON file that says which tensors read and write the stream, as for isonorm convert");
-  command->add_option("--dtype", o->dtype, "of the tensors of OUT (default: as in IN)")
-      ->check(CLI::IsMember({"f32", "f64", "bf16"}));
-  add_shard_size(*command, o->shard);
-  command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
-  command->add_flag("--inference", o->inference, "leave out dropout on branches, which acts in training alone");
-  command->add_flag("-q,--quiet", o->quiet, "no table");
-  command->footer(
-      "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
-      "70 no memory or threads, 130 interrupted.");
+  add_result_options(*command, *o);
   return {command, [o] {
             if (o->basis.empty()) throw UsageError("--basis: expected hadamard:SEED, haar:SEED or a file");
             return run_convert(*o);
