@@ -29,8 +29,8 @@ struct Evidence {
 
 // What a hypothesis makes of the evidence.
 struct Tried {
-  double off =
-      0;  // what differs: relative, of B from A, or of what B computed from what A would have computed of the same
+  // What differs: relative, of B from A, or of what B computed from what A would have computed of the same.
+  double off = 0;
   double left = 0;    // of it where the hypothesis holds
   std::string found;  // one sentence with its number
 
