@@ -140,10 +140,9 @@ def adapt(model, says, shapes):
         put(modules, path, torch.nn.Identity())
     for scale in scales:
         path, _, leaf = names[scale].rpartition(".")
-        if leaf not in getattr(modules.get(path), "_parameters", {}):
-            raise ValueError(f"{kind} has no layer scale '{names[scale]}'")
-        delattr(modules[path], leaf)
-        setattr(modules[path], leaf, 1.0)
+        if path not in modules or [name for name, _ in modules[path].named_parameters()] != [leaf]:
+            raise ValueError(f"{kind} has no module '{path}' that is a layer scale")
+        put(modules, path, torch.nn.Identity())
     for module in recentred:
         path = names[f"{module}.weight"].removesuffix(".weight")
         if path not in modules:
