@@ -62,11 +62,12 @@ std::vector<std::string> names_in(const std::string& list) {
 }
 
 // The order of --order, of A's metadata, of --spec, of A's header or of names.
-ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a, const streams::Layout& layout) {
+ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a,
+                        const std::vector<streams::Layout>& layouts) {
   const TensorMap& tensors = a.state.outline;
   const auto metadata = a.other.find(kOrder);
   const bool said = metadata != a.other.end() && metadata->second.starts_with('[');
-  if (o.order.empty() && !said) return execution_order(tensors, o.options.gradients, {}, &layout);
+  if (o.order.empty() && !said) return execution_order(tensors, o.options.gradients, {}, layouts);
   const bool file = is_file(o.order);
   const std::string where = o.order.empty() ? text(o.a, ": its metadata") : "--order";
   const Scope scope(where);
@@ -116,10 +117,10 @@ int run(const CompareVerb& o) {
   if (!o.spec.empty()) {
     const std::string json = spec_text(o.spec);
     const Scope scope(o.spec);
-    options.layout = streams::Layout::from_json(json);
+    for (auto& [_, layout] : streams::Layout::streams_from_json(json)) options.layouts.push_back(std::move(layout));
   }
   const training::OpenModelFile a = open_tensors(o.a), b = open_tensors(o.b);
-  options.order = order_of(o, a, options.layout);
+  options.order = order_of(o, a, options.layouts);
   const TensorsComparison r = compare_tensors(a.state, b.state, map, options);
   write(document_of(r), "", o.json);
   if (!o.quiet) std::fputs(list(r).c_str(), stdout);

@@ -57,7 +57,7 @@ def matched(entries, names):
 def save(path, rows):
     from safetensors.torch import save_file
 
-    save_file(rows, path)
+    save_file(rows, path, {"order": json.dumps(list(rows))})  # of execution, which the library does not keep
 
 
 def results(y):
@@ -73,15 +73,17 @@ def results(y):
 
 def record(model, run, prefix=None):
     """NAME.input and NAME.output of readers and writers, and what shows that nothing else reads the stream; of several
-    streams STREAM/NAME. `prefix` is what the model's names have before the file's; without it the shortest that fits is taken.
+    streams STREAM/NAME. They are in the order in which they were computed. `prefix` is what the model's names have before the
+    file's; without it the shortest that fits is taken.
     """
-    if "streams" not in SPEC:
-        return recorded(SPEC, model, run, prefix)
-    return {f"{stream}/{name}": rows for stream, spec in SPEC["streams"].items()
-            for name, rows in recorded(spec, model, run, prefix).items()}
+    streams = SPEC.get("streams", {"": SPEC})
+    found = [(when, f"{stream}/{name}" if stream else name, x) for stream, spec in streams.items()
+             for name, (when, x) in recorded(spec, model, run, prefix).items()]
+    return {name: x for _, name, x in sorted(found, key=lambda entry: entry[0])}
 
 
 def recorded(spec, model, run, prefix):
+    """Of each name how many modules had run, and the rows."""
     import torch
 
     modules = dict(model.named_modules(remove_duplicate=False))
@@ -97,13 +99,14 @@ def recorded(spec, model, run, prefix):
         prefix = min(found, key=len, default="")
     layers = [name.removeprefix(prefix) for name in modules]
     stored = [name.removeprefix(prefix) for name in tensors]
-    width, rows, tables, normed, known, handles = spec["width"], {}, {}, {}, set(), []
+    width, rows, tables, normed, known, ran = spec["width"], {}, {}, {}, set(), []
+    handles = [layer.register_forward_hook(lambda *_: ran.append(None)) for layer in modules.values()]
 
     def keep(name, x, once=True):
         if once and name in rows:
             raise RuntimeError(f"{name} is there twice: record one forward pass; what shares its layers cannot be recorded")
         x = x.detach().cpu()
-        rows[name] = (x if x.is_floating_point() else x.long()).clone(memory_format=torch.contiguous_format)
+        rows[name] = len(ran), (x if x.is_floating_point() else x.long()).clone(memory_format=torch.contiguous_format)
 
     def named(entries, ends):
         """The tensors that entries of the description name, its own name before a pattern; a layer stands for some."""

@@ -193,11 +193,12 @@ class Comparer {
     const Compared& c = compared_[i];
     if (!c.measured) return "";
     Evidence e{.pair = reread(i), .what = c.what, .tolerance = row.tolerance, .eps = epsilon(c.coarser)};
-    for (const auto& [pattern, entry] : o_.layout.entries())
-      if (entry.role != streams::Role::neutral && streams::names_tensor(pattern, c.what.of)) {
-        const bool beside = pattern != c.what.of && e.pair.reference.rank() == 1;  // the bias of a layer
-        e.role = entry.role, e.dim = beside ? 0 : entry.dim;
-      }
+    for (const streams::Layout& layout : o_.layouts)
+      for (const auto& [pattern, entry] : layout.entries())
+        if (entry.role != streams::Role::neutral && streams::names_tensor(pattern, c.what.of)) {
+          const bool beside = pattern != c.what.of && e.pair.reference.rank() == 1;  // the bias of a layer
+          e.role = entry.role, e.dim = beside ? 0 : entry.dim;
+        }
     e.find = [this](const Recorded& what) -> std::optional<Pair> {
       const auto at = at_.find(what);
       return at != at_.end() && compared_[at->second].measured ? std::optional(reread(at->second)) : std::nullopt;

@@ -42,8 +42,8 @@ struct CompareTensorsOptions {
   std::vector<std::string> noise = {};
   // In which A's tensors are compared; where it has no names, A's own order.
   ExecutionOrder order = {};
-  // What writes to the stream, for the hypotheses about a difference; may say nothing.
-  streams::Layout layout = {};
+  // What writes to each stream, for the hypotheses about a difference.
+  std::vector<streams::Layout> layouts = {};
 };
 
 struct TensorsComparison {

@@ -143,9 +143,9 @@ std::vector<std::string> layers_of(const streams::Layout& layout) {
     const bool reader = entry.role == streams::Role::reader;
     if (entry.role == streams::Role::neutral) continue;
     const size_t star = name.find('*');
-    if (star == name.npos) {
+    if (star == name.npos || (reader && entry.norm.find('*') == entry.norm.npos)) {
       if (reader) once(last, entry.norm);
-      once(reader ? last : all, name);
+      if (star == name.npos) once(reader ? last : all, name);  // else it stands with its block, of another stream
       continue;
     }
     const std::string begin = name.substr(0, star);
@@ -173,6 +173,28 @@ std::vector<std::string> layers_of(const streams::Layout& layout) {
   }
   for (const std::string& name : last) once(all, name);
   for (const streams::Layout::Tied& t : layout.tied()) once(all, t.norm), once(all, layer(t.weight));
+  return all;
+}
+
+// Whether a block of `other` reads from the stream of `layout`: has what reads through a norm that is of no block.
+bool feeds(const streams::Layout& layout, const streams::Layout& other) {
+  const auto block = [](const std::string& name) { return name.substr(0, name.find('*') + 1); };
+  return std::ranges::any_of(layout.entries(), [&](const auto& read) {
+    const auto& [name, entry] = read;
+    return !block(name).empty() && entry.role == streams::Role::reader && block(entry.norm).empty() &&
+           std::ranges::any_of(other.entries(), [&](const auto& write) {
+             return write.second.role == streams::Role::writer && block(write.first) == block(name);
+           });
+  });
+}
+
+std::vector<std::string> layers_of(std::span<const streams::Layout> layouts) {
+  std::vector<const streams::Layout*> order;
+  for (const streams::Layout& layout : layouts)
+    order.insert(std::ranges::find_if(order, [&](const auto* other) { return feeds(layout, *other); }), &layout);
+  std::vector<std::string> all;
+  for (const streams::Layout* layout : order)
+    for (std::string& name : layers_of(*layout)) all.push_back(std::move(name));
   return all;
 }
 
@@ -255,7 +277,7 @@ bool naturally_before(std::string_view a, std::string_view b) {
 }
 
 ExecutionOrder execution_order(const TensorMap& file, bool gradients, std::span<const std::string> given,
-                               const streams::Layout* layout) {
+                               std::span<const streams::Layout> layouts) {
   ExecutionOrder order;
   std::set<std::string> of_given(given.begin(), given.end());
   const bool exact = std::ranges::all_of(file, [&](const auto& entry) { return of_given.contains(entry.first); });
@@ -267,7 +289,7 @@ ExecutionOrder execution_order(const TensorMap& file, bool gradients, std::span<
   }
   check(given.size() <= kMostGiven, "order: it has ", given.size(), " layers, at most ", kMostGiven, " are read");
   const std::vector<std::string> named =
-      layout && given.empty() ? layers_of(*layout) : std::vector<std::string>(given.begin(), given.end());
+      given.empty() ? layers_of(layouts) : std::vector<std::string>(given.begin(), given.end());
   const Layers layers(named);
   const bool by_file = named.empty() && !sorted_by_library(file);
   std::vector<Placed> all;

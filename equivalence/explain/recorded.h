@@ -47,12 +47,13 @@ struct ExecutionOrder {
 // the layers is, of these, the first that is there:
 //   given    names of layers, or of all tensors: then just that order. A * stands for a number: neighbours that are alike before their
 //            first one are repeated together, "h.*.ln_1" and "h.*.attn" for h.0, then for h.1, ...
-//   layout   what writes first, then per block norm, readers and writers, then the other readers
+//   layouts  stream by stream what writes first, then per block norm, readers and writers, then the other readers. A stream from
+//            which blocks of another one read (an encoder's) stands before that
 //   file     the order of its header, where the safetensors library, which sorts by dtype and name, did not make it
 //   names    as naturally_before() has them
-// A name that is not in `given` or the layout stands at the layer with which it shares the most parts, or last where it shares none.
+// A name that is not in `given` or the layouts stands at the layer with which it shares the most parts, or last where it shares none.
 // gradients: all parameters are gradients. Throws where `given` has more than 1024 layers, or none that fits.
 ExecutionOrder execution_order(const TensorMap& file, bool gradients, std::span<const std::string> given = {},
-                               const streams::Layout* layout = nullptr);
+                               std::span<const streams::Layout> layouts = {});
 
 }  // namespace isonorm::equivalence

@@ -197,8 +197,8 @@ streams::Layout layout() {
 }
 
 TensorsComparison compared(const TensorMap& a, const TensorMap& b) {
-  CompareTensorsOptions o{.layout = layout()};
-  o.order = execution_order(a, false, {}, &o.layout);
+  CompareTensorsOptions o{.layouts = {layout()}};
+  o.order = execution_order(a, false, {}, o.layouts);
   return compare_tensors(a, b, {}, o);
 }
 
@@ -332,10 +332,10 @@ TEST_CASE("recorded tensors: what a name says") {
 
 TEST_CASE("the order of execution is given, the layout's, the file's or that of numbers in names") {
   const auto order = [](std::vector<std::string> names, std::vector<std::string> given = {},
-                        const streams::Layout* l = nullptr) {
+                        std::span<const streams::Layout> layouts = {}) {
     TensorMap m;
     for (const std::string& name : names) m.add(name, zeros({1}));
-    return execution_order(m, false, given, l);
+    return execution_order(m, false, given, layouts);
   };
   using Names = std::vector<std::string>;
   const auto sorted = order({"h.10.w", "h.10.w.grad", "h.2.w", "h.2.w.after", "h.2.w.grad"});
@@ -358,12 +358,21 @@ TEST_CASE("the order of execution is given, the layout's, the file's or that of 
                      "h.10.n1.output",      "last.output",
                      "head.output",         "loss"};
   const Names shuffled(run.rbegin(), run.rend());
-  CHECK(order(shuffled, {}, &l).names == run);
+  CHECK(order(shuffled, {}, {&l, 1}).names == run);
   const auto given = order(shuffled, {"wte", "h.*.n1", "h.*.attn", "h.*.n2", "h.*.fc1", "h.*.fc2", "last", "head"});
   CHECK(given.names.front() == "wte.output");
   CHECK(given.names.back() == "loss");
   CHECK(order(run, shuffled).names == shuffled);  // all of them: just so
   CHECK_THROWS_WITH(order(run, {"nothing"}), Contains("no tensor is of 'nothing'"));
+  // An encoder runs before the decoder whose blocks read from it, and what reads it stands with these.
+  const auto tower = [](const std::string& of) {
+    return streams::Layout().writes(of + ".*.attn.out", 0).reads(of + ".*.attn.q", of + ".*.norm", 1);
+  };
+  const std::vector<streams::Layout> both = {tower("dec").writes("table.weight", 1).reads("head.weight", "last", 1),
+                                             tower("enc").reads("dec.*.attn.kv", "enc_last", 1)};
+  const Names two = {"enc.0.norm.output", "enc.0.attn.q.output",  "enc_last.output",       "table.output",
+                     "dec.0.norm.output", "dec.0.attn.kv.output", "dec.0.attn.out.output", "last.output"};
+  CHECK(order(Names(two.rbegin(), two.rend()), {}, both).names == two);
   CHECK(naturally_before("h.2.x", "h.10.x"));
   CHECK(naturally_before("h.02", "h.2") != naturally_before("h.2", "h.02"));
 }
