@@ -86,6 +86,27 @@ TEST_CASE("compare: the first tensor that differs in the order of execution, and
   f.refuses("compare @a @b --spec @order.json", 4, "order.json");
 }
 
+TEST_CASE("compare: of several streams an encoder's comes before that of the decoder whose blocks read from it") {
+  const Folder f;
+  const std::string whisper = "tests/fixtures/families/whisper";
+  const auto differs = [&](const std::string& file, const std::vector<std::string>& doubled, const std::string& more) {
+    TensorMap tensors;
+    for (const auto& [name, tensor] : load_safetensors(file))
+      tensors.add(name, std::ranges::count(doubled, name) ? tensor * 2.0 : tensor);
+    save_safetensors(f / "b", tensors);
+    return f.gives(1, "compare " + file + " @b" + more).out;
+  };
+  const std::vector<std::string> weights = {"model.decoder.layers.0.fc1.weight", "model.encoder.layers.0.fc2.weight"};
+  CHECK_THAT(differs(whisper + "/model.safetensors", weights, ""), Contains("different: " + weights[0]));
+  CHECK_THAT(differs(whisper + "/model.safetensors", weights, " --spec " + whisper),
+             Contains("different: " + weights[1]) && Contains("in the order of the layout"));
+  // What `isonorm hooks` prints says in which order it recorded.
+  const std::vector<std::string> rows = {"decoder/model.decoder.layers.0.fc1.weight.output",
+                                         "encoder/model.encoder.layers.0.fc2.weight.output"};
+  CHECK_THAT(differs(whisper + ".rows", rows, ""),
+             Contains("different: " + rows[1]) && Contains("in the order of its metadata"));
+}
+
 TEST_CASE("compare: 5 where a small gradient differs, 0 where --noise names it") {
   const Folder f;
   for (const auto& [name, bias] : {std::pair{"a", 1e-15}, {"b", -1e-16}})
