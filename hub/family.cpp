@@ -33,14 +33,16 @@ std::string listed(const std::vector<std::string_view>& names) {
 
 // A row for each stream.
 std::vector<const Family*> families_of(const Config& config) {
-  const std::string type = config.word("model_type");
+  std::string type = config.word("model_type");
+  if (const std::string name = config.word("architecture"); type.empty() && !name.empty()) type = "timm/" + name;
   for (const Known& k : kNotConvertible)
     check(k.type != type, "config.json: a model of type '", type, "' is not converted: ", k.why);
   std::vector<const Family*> found;
   std::vector<std::string_view> all;
   for (std::span<const Family> rows : {text_families(), other_families()})
     for (const Family& f : rows) {
-      if (f.type == type) found.push_back(&f);
+      if (found.empty() ? streams::names_tensor(std::string(f.type), type) : found.front()->type == f.type)
+        found.push_back(&f);
       if (all.empty() || all.back() != f.type) all.push_back(f.type);
     }
   check(!found.empty(), "config.json: \"model_type\" is ", Shown{type}, ", known are ", listed(all),
@@ -48,26 +50,37 @@ std::vector<const Family*> families_of(const Config& config) {
   return found;
 }
 
+// What config.json says of the stream; of timm's the arguments of the model stand above what is beside them.
+Config config_of(const Family& family, const Config& config) {
+  if (!family.config.empty()) return config.part(family.config);
+  if (!family.type.starts_with("timm/") || !config.values().contains("model_args")) return config;
+  json values = config.values();
+  values.update(config.part("model_args").values());
+  return Config(dump(values));
+}
+
 class Describer {
  public:
   Describer(const Family& family, const Folder& folder)
       : family_(family),
         folder_(folder),
-        config_(family.config.empty() ? folder.config : folder.config.part(family.config)),
+        config_(config_of(family, folder.config)),
         tensors_(folder.names()),
         said_(converted(folder.config)) {
     for (const Family::Refused& r : family.refused) {
       if (r.value == "true" || r.value == "false") config_.flag(r.key, false);  // throws where it is neither
-      check(config_.text_of(r.key) != r.value, "config.json: \"", r.key, "\" is ",
-            r.value.empty() ? "not there" : r.value, ": ", r.why);
+      const std::string said = config_.text_of(r.key);
+      check(said.empty() != r.value.empty() || !streams::names_tensor(std::string(r.value), said), "config.json: \"",
+            r.key, "\" is ", said.empty() ? "not there" : said, ": ", r.why);
     }
     for (const char* key : {"quantization_config", "transformers_weights"})
       check(folder.config.text_of(key).empty(), "config.json: \"", key,
             "\" is there: the weights are not those of model.safetensors as they are");
     const auto fits = [&](std::string_view stem) { return has(text(stem, family.writers.front().pattern)); };
     const auto stem = std::ranges::find_if(family.stems, fits);
+    const bool flax = std::ranges::any_of(tensors_, [](const std::string& t) { return t.ends_with("kernel"); });
     check(stem != family.stems.end(), "a model of type '", family.type, "' has a tensor '", family.stems.front(),
-          family.writers.front().pattern, "', and here is none");
+          family.writers.front().pattern, "', and here is none", flax ? kFromFlax : "");
     stem_ = *stem;
   }
 
@@ -88,6 +101,7 @@ class Describer {
         for (std::string_view layer : r.layers) read(in(layer), r.norm, r.dim);
     read_last();
     for (std::string_view name : family_.off_stream) spec_["not_on_stream"].push_back(in(name));
+    for (std::string_view name : family_.needed) needed(in(name));
     for (std::string_view name : family_.beside) spec_["not_on_stream"].push_back(name);
     if (!family_.entry.empty()) spec_["recentre"] = in(family_.entry);
     return spec_;
@@ -110,7 +124,6 @@ class Describer {
 
   // What one layer has, all have, and there are as many as config.json says.
   void check_layers() const {
-    const int64_t depth = config_.integer(family_.depth);
     std::map<std::string, std::set<std::string>> layers;  // of names with a * in place of their number
     const std::string_view first = family_.readers.front().norm;
     const std::string before = in(first.substr(0, first.find('*')));
@@ -119,9 +132,13 @@ class Describer {
       const size_t dot = std::min(t.find('.', before.size()), t.size());
       layers[before + '*' + t.substr(dot)].insert(t.substr(before.size(), dot - before.size()));
     }
+    int64_t depth = 0;
+    for (const auto& [_, numbers] : layers) depth = std::max(depth, static_cast<int64_t>(numbers.size()));
+    if (!family_.depth.empty()) depth = config_.integer(family_.depth);
     for (const auto& [name, numbers] : layers) {
-      check(static_cast<int64_t>(numbers.size()) == depth, "config.json: \"", family_.depth, "\" is ", depth, ", and '",
-            name, "' is there ", numbers.size(), " times");
+      check(static_cast<int64_t>(numbers.size()) == depth,
+            family_.depth.empty() ? "the most layers" : text("config.json: \"", family_.depth, "\""), " is ", depth,
+            ", and '", name, "' is there ", numbers.size(), " times");
       for (int64_t i = 0; i < depth; ++i)
         check(numbers.contains(std::to_string(i)), "of '", name, "' number ", i, " is missing");
     }
@@ -147,8 +164,9 @@ class Describer {
   void write(const std::string& pattern, const Family::Writer& w) {
     json& said = spec_["writers"][needed(pattern)] = w.dim;
     if (!w.norm.empty()) norm(w.norm, true), said = {{"dim", w.dim}, {"norm", in(w.norm)}};
-    if (w.scale.empty()) return;
     const std::string scale = in(w.scale);
+    const bool scaled = said_.form.empty() ? has(scale) : !said_.list("scales").empty();
+    if (w.scale.empty() || (w.bare && !scaled)) return;
     spec_["scales"][pattern] = said_.form.empty() ? needed(scale) : scale;  // a conversion folds it
   }
 
@@ -160,26 +178,28 @@ class Describer {
 
   // The last norm's rows go to heads; or to the table, as one; or, of a model without a head, out.
   void read_last() {
-    const std::string architecture = folder_.config.architecture();
+    const std::string architecture = folder_.config.architecture(), pooled = in(family_.pooled);
     const auto in_row = [&](const auto& names) { return std::ranges::find(names, architecture) != names.end(); };
-    if (in_row(family_.bodies)) {
+    const bool pools = !family_.pooled.empty() && (has(pooled + ".weight") || said_.gains.contains(pooled));
+    const std::string_view last = pools ? family_.pooled : family_.last;
+    const bool head = std::ranges::any_of(family_.heads, [&](std::string_view name) { return has(std::string(name)); });
+    if (in_row(family_.bodies) && !(head && in_row(family_.models))) {
       if (family_.plain) return;
-      return norm(family_.last), spec_["kept"].push_back(in(family_.last));
+      return norm(last), spec_["kept"].push_back(in(last));
     }
-    norm(family_.last);
+    norm(last);
     check(in_row(family_.models), "config.json: the architecture is ", Shown{architecture}, ", of type '", family_.type,
           "' those with a head that is known are ", listed(family_.models), ", without one ", listed(family_.bodies),
           "; describe another one by --spec");
-    bool apart = false;
-    for (std::string_view head : family_.heads)
-      if (const std::string name(head); has(name)) read(name, family_.last, 1, family_.parts), apart = true;
-    const std::string table = in(family_.writers.front().pattern), head = text(family_.heads.front(), ".weight");
+    for (std::string_view one : family_.heads)
+      if (const std::string name(one); has(name)) read(name, last, 1, family_.parts);
+    const std::string table = in(family_.writers.front().pattern), weight = text(family_.heads.front(), ".weight");
     const bool tied = !family_.apart && config_.flag("tie_word_embeddings", family_.tied) && table.ends_with(".weight");
-    if (apart)
-      return check(!tied || same(table, head), "config.json: by \"tie_word_embeddings\" '", head, "' is '", table,
+    if (head)
+      return check(!tied || same(table, weight), "config.json: by \"tie_word_embeddings\" '", weight, "' is '", table,
                    "', and the numbers of the two are not the same");
-    check(tied, "config.json: \"tie_word_embeddings\" is false, and there is no '", head, "'");
-    spec_["tied"][table] = {{"head", head}, {"norm", in(family_.last)}};
+    check(tied, "config.json: \"tie_word_embeddings\" is false, and there is no '", weight, "'");
+    spec_["tied"][table] = {{"head", weight}, {"norm", in(last)}};
   }
 
   bool same(const std::string& a, const std::string& b) const {

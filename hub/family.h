@@ -26,6 +26,7 @@ struct Family {
     std::string_view scale = {};  // the layer scale on its output
     std::string_view norm = {};   // of a table: what its rows go through to the stream
     std::vector<When> when = {};
+    bool bare = false;  // not every model of the family has the scale
   };
   struct Reader {
     std::string_view norm;
@@ -34,7 +35,7 @@ struct Family {
     std::vector<When> when = {};
   };
   struct Refused {
-    std::string_view key, value;  // as JSON has it; empty: it is not there
+    std::string_view key, value;  // a pattern of what JSON has; empty: it is not there
     std::string_view why;
   };
   struct Absent {
@@ -42,25 +43,28 @@ struct Family {
     std::vector<When> when = {};
   };
 
-  std::string_view type;               // "model_type" of config.json
+  // "model_type" of config.json; of timm's, which has none, a pattern of "timm/" and its "architecture". The first that fits counts.
+  std::string_view type;
   std::string_view stream = {};        // its name, of one of several
   std::string_view config = {};        // the object of config.json that is about it; empty: the whole
-  std::string_view width, eps, depth;  // keys of config.json; eps: empty where it is no option
+  std::string_view width, eps, depth;  // keys of config.json; eps, depth: empty where it says nothing
   double eps_otherwise = 1e-5;
   std::vector<std::string_view> stems;  // what files have before the names: the first that fits counts
   std::vector<Writer> writers;          // the first is what tells the stem, and of a tied head the table
   std::vector<Reader> readers;
   std::string_view last;                      // norm, which the heads read through
   std::vector<std::string_view> bodies;       // architectures that give the rows of the last norm, which stays as it is
-  std::vector<std::string_view> models = {};  // architectures with one of the heads
+  std::vector<std::string_view> models = {};  // architectures with one of the heads; what is both may have one
   std::vector<std::string_view> heads = {};
-  int64_t parts = 1;            // rows that a head reads side by side
-  std::string_view entry = {};  // the module that the stream enters with a mean (Layout::recentre)
-  bool tied = false;            // without "tie_word_embeddings": the head is the first writer's table
-  bool apart = false;           // the head is never the table, whatever "tie_word_embeddings" says
-  bool plus_one = false;        // gains are stored as 1+w
-  bool plain = false;           // norms have no gains; else each has one
+  std::string_view pooled = {};  // the last norm of models that have this one: it reads a mean of rows
+  int64_t parts = 1;             // rows that a head reads side by side
+  std::string_view entry = {};   // the module that the stream enters with a mean (Layout::recentre)
+  bool tied = false;             // without "tie_word_embeddings": the head is the first writer's table
+  bool apart = false;            // the head is never the table, whatever "tie_word_embeddings" says
+  bool plus_one = false;         // gains are stored as 1+w
+  bool plain = false;            // norms have no gains; else each has one
   std::vector<std::string_view> off_stream = {};
+  std::vector<std::string_view> needed = {};  // of these, what each model has
   std::vector<std::string_view> beside = {};  // the same, without the stem
   std::vector<Refused> refused = {};
   std::vector<Absent> absent = {};  // tensors that the program has no place for and would pass over

@@ -74,7 +74,8 @@ Weights weights_of(const std::string& folder) {
     if (file_exists(index)) return listed_weights(format, index);
     names += text(names.empty() ? "" : ", ", format.whole, ", ", format.whole, ".index.json");
   }
-  check(false, folder, ": there are no weights, expected one of ", names);
+  const bool flax = file_exists(folder + "/flax_model.msgpack");
+  check(false, folder, ": there are no weights, expected one of ", names, flax ? kFromFlax : "");
   return {kFormats[0], {}};
 }
 

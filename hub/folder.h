@@ -23,6 +23,10 @@ struct Folder {
   std::vector<std::string> names() const;
 };
 
+// What becomes of Flax's weights, whose names and axes are others, and which no class of transformers 5 runs.
+inline constexpr const char* kFromFlax =
+    "; Flax's weights become PyTorch's by transformers 4: from_pretrained(FOLDER, from_flax=True).save_pretrained(OUT)";
+
 // Throws, naming the file, where config.json, the weights or the index are missing or not of their form, where a shard is
 // missing, lies elsewhere, or holds other tensors than the index says, and where a tensor is in two of them.
 Folder open_folder(const std::string& path);

@@ -1,8 +1,9 @@
-"""Loads a folder that `isonorm convert IN OUT`, or `isonorm rotate`, wrote, as the class of transformers (5 or newer) that its
-config.json names.
+"""Loads a folder that `isonorm convert IN OUT`, or `isonorm rotate`, wrote, as the class of transformers (5 or newer) or the
+architecture of timm that its config.json names.
 
     import isonorm_torch
     model = isonorm_torch.load("OUT")  # dtype=torch.float64, device_map="auto": whatever from_pretrained takes
+    model = isonorm_torch.load("OUT", model=mine)  # a module with the names of the file, such as nn.TransformerEncoder
 
 The class is built as config.json says. Then each norm on a residual stream gives way to that of the form, readers get the biases that
 the file has for them, and what reads or writes a narrower stream becomes narrower. A norm behind a table and layer scales are left out,
@@ -14,10 +15,8 @@ import sys
 from pathlib import Path
 
 import torch
-import transformers
 from safetensors import SafetensorError, safe_open
-from transformers.conversion_mapping import get_model_conversion_mapping
-from transformers.core_model_loading import WeightRenaming, rename_source_key
+from safetensors.torch import load_file
 
 VERSION = 1  # of the entry "isonorm" in config.json
 # Of each form that of its norms: an RMSNorm takes the length of a row, in whatever basis the row is.
@@ -62,21 +61,30 @@ def entered(x, form):
     return y.to(x.dtype)
 
 
-def shapes_of(folder, form):
-    """Of each tensor of the folder, by name."""
+def files_of(folder):
     index = folder / "model.safetensors.index.json"
     files = sorted(set(json.loads(index.read_text())["weight_map"].values())) if index.exists() else ["model.safetensors"]
+    return [folder / file for file in files]
+
+
+def shapes_of(folder, form):
+    """Of each tensor of the folder, by name."""
     shapes = {}
-    for file in files:
-        with safe_open(folder / file, "pt") as tensors:
+    for file in files_of(folder):
+        with safe_open(file, "pt") as tensors:
             if (written := (tensors.metadata() or {}).get("stream.form", form)) != form:
-                raise ValueError(f"the form of {file} is {written}, by config.json it is {form}")
+                raise ValueError(f"the form of {file.name} is {written}, by config.json it is {form}")
             shapes |= {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}
     return shapes
 
 
 def renamed(model, names):
     """What each name of a file is in the model, as from_pretrained reads it; a norm's name is that of its module."""
+    if not hasattr(model, "base_model_prefix"):  # it is none of transformers
+        return dict(zip(names, names))
+    from transformers.conversion_mapping import get_model_conversion_mapping
+    from transformers.core_model_loading import WeightRenaming, rename_source_key
+
     known = {f"{module}.{leaf}": True for module, _ in model.named_modules() for leaf in ("weight", "bias")}
     known |= dict.fromkeys(model.state_dict(), True)
     renamings = [r for r in get_model_conversion_mapping(model) if isinstance(r, WeightRenaming)]
@@ -86,6 +94,23 @@ def renamed(model, names):
         return new if new in known or name not in known else name
 
     return {name: one(name) for name in names}
+
+
+def split(model, shapes):
+    """The shapes, of a tensor that from_pretrained splits along its first axis those of the parts."""
+    if not hasattr(model, "base_model_prefix"):
+        return shapes
+    from transformers.conversion_mapping import get_model_conversion_mapping
+    from transformers.core_model_loading import Chunk, WeightConverter
+
+    for split in get_model_conversion_mapping(model):
+        if not isinstance(split, WeightConverter) or not all(isinstance(op, Chunk) and op.dim == 0 for op in split.operations):
+            continue
+        whole, parts = split.source_patterns[0], split.target_patterns
+        for name in [name for name in shapes if name.endswith(whole)]:
+            rows, *rest = shapes.pop(name)
+            shapes |= {name.removesuffix(whole) + part: (rows // len(parts), *rest) for part in parts}
+    return shapes
 
 
 def put(modules, name, tensor_or_module):
@@ -120,7 +145,7 @@ def adapt(model, says, shapes):
     less = int(form != "rms_norm")
     left_out, recentred, scales = (says.get(key, []) for key in LISTS)
     names = renamed(model, [*shapes, *says["biases"], *scales, *(f"{m}.weight" for m in (*says["norms"], *left_out, *recentred))])
-    there = {names[name]: shape for name, shape in shapes.items()}
+    there = split(model, {names[name]: shape for name, shape in shapes.items()})
     modules = dict(model.named_modules())
 
     def empty(shape, like=next(model.parameters())):
@@ -154,6 +179,9 @@ def adapt(model, says, shapes):
         if size is None or layer.bias is not None:
             raise ValueError(f"{kind} has no reader without a bias for '{name}'")
         layer.register_parameter("bias", empty(size, layer.weight))
+    for layer in modules.values():
+        if hasattr(layer, "activation_relu_or_gelu"):  # torch's encoder layer, which computes LayerNorm itself where it is fused
+            layer.activation_relu_or_gelu = 0
     narrower, widths = 0, {says["width"], *(of["width"] for of in says["norms"].values() if "width" in of)}
     for name, tensor in model.state_dict().items():
         shape = there.get(name)
@@ -199,9 +227,26 @@ def said_by(folder):
     return says
 
 
+def filled(model, folder, dtype):
+    """A module of no class of transformers, made that of the folder, and what was done to it."""
+    says = said_by(folder)
+    shapes = shapes_of(folder, says["form"])
+    report = adapt(model, says, shapes)
+    if more := sorted(set(shapes) - set(model.state_dict())):
+        raise ValueError(f"unexpected keys: {', '.join(more)}")
+    model.load_state_dict({name: t for file in files_of(folder) for name, t in load_file(file).items()}, assign=True)
+    return (model.to(dtype) if dtype else model).eval(), report
+
+
 def built(folder, dtype, more):
     """The model, and what was done to its class."""
     says, report = said_by(folder), []
+    if "model_type" not in (of := json.loads((folder / "config.json").read_text())) and "architecture" in of:
+        import timm
+
+        return filled(timm.create_model(f"local-dir:{folder}", **more), folder, dtype)
+    import transformers
+
     shapes = shapes_of(folder, says["form"])
     config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
     name = next(iter(config.architectures or []), "")
@@ -222,12 +267,13 @@ def built(folder, dtype, more):
     return model, report[-1]
 
 
-def load(folder, dtype=None, **more):
-    """The model, in evaluation mode; `dtype`: that of the file where none is given; `more`: as from_pretrained takes it. Throws
+def load(folder, dtype=None, model=None, **more):
+    """The model, in evaluation mode; `dtype`: that of the file where none is given; `model`: the module to change and to fill, where
+    config.json names none; `more`: as from_pretrained, or timm.create_model, takes it. Throws
     ValueError, of one line, where the folder is not of isonorm convert, or of another version of it, and where a tensor is missing, is
     of another shape or has no place."""
     try:
-        model, report = built(Path(folder), dtype, more)
+        model, report = filled(model, Path(folder), dtype) if model is not None else built(Path(folder), dtype, more)
     except (ValueError, OSError, SafetensorError) as error:
         raise ValueError(f"{folder}: " + str(error).partition("\n")[0]) from error
     print(f"{folder}: {report}", file=sys.stderr)

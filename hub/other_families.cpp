@@ -103,6 +103,49 @@ Family speech(std::string_view type, std::string_view stem, Names bodies, Names 
       .refused = {{"do_stable_layer_norm", "false", kPostLn}, {"do_stable_layer_norm", "", kPostLn}}};
 }
 
+// timm's VisionTransformer. config.json names the architecture, from which norm and eps follow, and may say more of it.
+Family timm(std::string_view type) {
+  constexpr std::string_view kOwnBlocks = "norm and block are those of the architecture in this row";
+  constexpr std::string_view kPools = "the largest of rows, or attention, is no mean of what the norm gives";
+  return {.type = type,
+          .width = "num_features",
+          .eps = "",
+          .depth = "",
+          .eps_otherwise = 1e-6,
+          .stems = {""},
+          .writers = {{"patch_embed.proj", 0},
+                      {"cls_token", 2, true},
+                      {"dist_token", 2, true},
+                      {"reg_token", 2, true},
+                      {"pos_embed", 2, true},
+                      {.pattern = "blocks.*.attn.proj", .dim = 0, .scale = "blocks.*.ls1.gamma", .bare = true},
+                      {.pattern = "blocks.*.mlp.fc2", .dim = 0, .scale = "blocks.*.ls2.gamma", .bare = true}},
+          .readers = {{"blocks.*.norm1", 1, {"blocks.*.attn.qkv"}}, {"blocks.*.norm2", 1, {"blocks.*.mlp.fc1"}}},
+          .last = "norm",
+          .bodies = {""},
+          .models = {""},
+          .heads = {"head", "head_dist"},
+          .pooled = "fc_norm",
+          .refused = {{"architecture", "**_rpn_**", "its norms stand on what the branches give (res-post-norm)"},
+                      {"norm_layer", "**", kOwnBlocks},
+                      {"block_fn", "**", kOwnBlocks},
+                      {"global_pool", "\"{max,avgmax,map}\"", kPools}}};
+}
+
+// Behind a norm of its embeddings the stream has a mean.
+Family timm_clip() {
+  Family f = timm("timm/vit_*_clip_*");
+  f.eps_otherwise = 1e-5, f.entry = "blocks.0";
+  std::erase_if(f.writers, [&](const Family::Writer& w) {
+    const bool before = w.pattern.find("blocks.") != 0;
+    if (before) f.off_stream.push_back(w.pattern);
+    return before;
+  });
+  f.off_stream.push_back("norm_pre");
+  f.needed = {"norm_pre"};
+  return f;
+}
+
 }  // namespace
 
 std::span<const Family> other_families() {
@@ -194,6 +237,21 @@ std::span<const Family> other_families() {
        .absent = {{"layers.*.self_attn.k_proj.bias"}}},
       speech("wav2vec2", "wav2vec2.", {"Wav2Vec2Model"}, {"Wav2Vec2ForCTC"}),
       speech("hubert", "hubert.", {"HubertModel"}, {"HubertForCTC"}),
+      timm_clip(),
+      timm("timm/{vit,deit,deit3,flexivit}_*"),
+      {.type = "torch_encoder",
+       .width = "d_model",
+       .eps = "layer_norm_eps",
+       .depth = "",
+       .stems = {""},
+       .writers = {{"layers.*.self_attn.out_proj", 0}, {"layers.*.linear2", 0}},
+       .readers = {{"layers.*.norm1", 1, {"layers.*.self_attn.in_proj_weight"}},
+                   {"layers.*.norm2", 1, {"layers.*.linear1"}}},
+       .last = "norm",
+       .bodies = {""},
+       .entry = "layers.0",
+       .refused = {{"norm_first", "false", "its norms stand on the residual stream (Post-LN)"},
+                   {"norm_first", "", "its norms stand on the residual stream (Post-LN) where it is not true"}}},
   };
   return all;
 }
