@@ -182,6 +182,8 @@ void check_ids(const TokenizerFile& file) {
     const auto at = file.vocabulary.find(token.content);
     check(at == file.vocabulary.end() || at->second == token.id, "added token ", Shown{token.content}, " has the id ",
           token.id, ", in the vocabulary ", at == file.vocabulary.end() ? 0 : at->second);
+    check(at == file.vocabulary.end() || bytes_of_token(token.content) == token.content, "added token ",
+          Shown{token.content}, " is in the vocabulary, where it stands for other bytes");
     take(token.content, token.id);
     check(added.insert(token.content).second, "added token ", Shown{token.content}, " is there twice");
   }
