@@ -21,7 +21,7 @@ struct TokenizerFile {
 
 // Reads tokenizer.json of the package `tokenizers`: model BPE without dropout; normalizer NFC; pre-tokenizer ByteLevel, Split by
 // an isolated Regex, Digits, or a Sequence of them with one ByteLevel; decoder ByteLevel. Throws, naming file and entry, where
-// it has something else, ids collide, or a merge is of no tokens.
+// it has something else, or ids collide.
 TokenizerFile read_tokenizer_json(const std::string& path);
 
 // Reads GPT-2's pair of files: its pattern, and <|endoftext|> as an added token where the vocabulary has it.

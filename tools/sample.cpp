@@ -1,4 +1,6 @@
 // isonorm sample MODEL PROMPT: a text that a language model continues.
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "autograd/grad_mode.h"
@@ -9,7 +11,6 @@
 #include "tokenizers/tokenizer.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
 
@@ -52,7 +53,7 @@ Vocabulary tokens(const std::string& path) {
 
 // On a terminal nothing but text and line breaks is written.
 void print(const std::string& s) {
-  if (!is_terminal(stdout)) {
+  if (isatty(STDOUT_FILENO) == 0) {
     std::fwrite(s.data(), 1, s.size(), stdout);
   } else {
     for (size_t at = 0; at < s.size();) {
