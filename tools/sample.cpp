@@ -70,6 +70,10 @@ int run(const SampleOptions& o) {
   if (o.tokenizer.empty() == o.data.empty())
     throw UsageError("one of --tokenizer and --data is needed: what the model's ids stand for");
   if (o.prompt.empty()) throw UsageError("PROMPT is empty");
+  const nn::GenerateOptions& g = o.generate;
+  if (g.length < 1) throw UsageError(text("--length: ", g.length, " is not a whole number from 1 on"));
+  if (g.top_k < 0) throw UsageError(text("--top-k: ", g.top_k, " is not a whole number from 0 on"));
+  if (!(g.temperature >= 0)) throw UsageError(text("--temperature: ", g.temperature, " is not a number from 0 on"));
   check_device(o.device);
   const std::unique_ptr<nn::Module> module = training::load_model(o.model);
   auto* model = dynamic_cast<nn::Gpt*>(module.get());
@@ -82,8 +86,7 @@ int run(const SampleOptions& o) {
   model->to(o.device);
   Generator generator(o.seed);
   const NoGrad no_grad;
-  print(vocabulary.decode(
-      nn::generate(*model, vocabulary.encode(o.prompt).to(o.device), o.generate, generator).to(kCpu)));
+  print(vocabulary.decode(nn::generate(*model, vocabulary.encode(o.prompt).to(o.device), g, generator).to(kCpu)));
   return kOk;
 }
 
@@ -97,15 +100,11 @@ Verb add_sample(CLI::App& app) {
   command->add_option("--tokenizer", o->tokenizer, "of a model of tokens: as isonorm tokenize takes it")
       ->check(CLI::ExistingPath);
   command->add_option("--data", o->data, "of a model of characters: the text that it was trained on");
-  command->add_option("--length", o->generate.length, "tokens to add")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  command->add_option("--length", o->generate.length, "tokens to add")->capture_default_str();
   command->add_option("--temperature", o->generate.temperature, "0: always the most likely token")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->capture_default_str();
   command->add_option("--top-k", o->generate.top_k, "of the most likely tokens to choose among; 0: all")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->capture_default_str();
   add_seed(*command, o->seed, "of the choices");
   add_device(*command, o->device);
   command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");

@@ -84,6 +84,15 @@ TEST_CASE("tokenizer: the ids of 10,000 lines are those of the package tokenizer
   }
 }
 
+TEST_CASE("tokenizer: a pair whose right half became part of another token waits for its own merge") {
+  const TempFolder f;
+  write_text(f / "vocab.json", R"({"t":0,"h":1,"e":2,"th":3,"he":4,"the":5})");
+  write_text(f / "merges.txt", "h e\nt h\nt he\n");
+  Tokenizer tokenizer(f / "vocab.json");
+  CHECK(tokenizer.encode("the") == Ids{5});  // by "h e", then "t he"; "t h" comes between, and finds no h
+  CHECK(tokenizer.encode("thh") == Ids{3, 1});
+}
+
 TEST_CASE("tokenizer: bytes that are no UTF-8 are a word by themselves, and come back") {
   for (const char* kind : {"gpt2", "llama3"}) {
     Tokenizer tokenizer(kFolder + kind);

@@ -78,8 +78,11 @@ TEST_CASE("sample: a model of tokens and one of characters continue a text") {
   CHECK(line.size() == 3 + 30 + 1);
   CHECK(line.find_first_not_of("abcdefgxyz \n") == line.npos);
 
+  f.refuses(of_tokens + " --length 0", 2, "--length: 0 is not a whole number from 1 on");
+  f.refuses(of_tokens + " --top-k -1", 2, "--top-k: -1 is not a whole number from 0 on");
+  f.refuses(of_tokens + " --temperature -1", 2, "--temperature: -1 is not a number from 0 on");
   f.refuses("sample @tokens abc", 2, "one of --tokenizer and --data is needed");
   f.refuses(of_tokens + " --data @text.txt", 2, "one of --tokenizer and --data is needed");
-  f.refuses("sample @characters abc --tokenizer " + tokenizer, 3, "its vocabulary is of 11, that of");
+  f.refuses("sample @characters abc --tokenizer " + tokenizer, 3, "its vocabulary is of 7, that of");
   f.refuses("sample @tokens abc --data @text.txt", 3, "its vocabulary is of 701, that of");
 }
