@@ -106,5 +106,6 @@
 #include "optim/sign.h"
 #include "streams/map.h"
 #include "streams/transformer.h"
+#include "tokenizers/tokenizer.h"
 #include "training/loop.h"
 #include "training/model_file.h"

@@ -2,7 +2,7 @@
 # the base set comes first, so that of inline functions which the compiler did not inline the linker keeps the version every machine runs.
 
 set(folders
-    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim streams io data hub reports training training/models training/options training/records
+    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim streams io data hub tokenizers reports training training/models training/options training/records
     equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/reference equivalence/explain equivalence/compare equivalence/probes
     equivalence/text equivalence/certificate)
 set(sources)
@@ -26,6 +26,7 @@ file(READ hub/isonorm_torch.py loader)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/isonorm_torch.cpp @ONLY CONTENT
      "namespace isonorm::hub {\nextern const char* const kIsonormTorch;\nconst char* const kIsonormTorch = R\"py(@loader@)py\";\n}\n")
 list(APPEND sources ${PROJECT_BINARY_DIR}/isonorm_torch.cpp)
+set_property(SOURCE tokenizers/pattern.cpp APPEND PROPERTY COMPILE_DEFINITIONS PCRE2_CODE_UNIT_WIDTH=8)  # texts are UTF-8
 
 set(objects)
 foreach(target IN LISTS ISONORM_TARGETS)
@@ -51,12 +52,12 @@ endif()
 
 add_library(isonorm ${objects} ${sources})
 add_library(isonorm::isonorm ALIAS isonorm)
-target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
+target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas Threads::Threads ZLIB::ZLIB isonorm_unicode ${CMAKE_DL_LIBS})
 target_compile_features(isonorm PUBLIC cxx_std_20)
 # What calls kernels spends its time in them; -O3 would only take longer to compile.
 target_compile_options(isonorm PRIVATE $<$<CONFIG:Release>:-O1>)
 set(fast ${sources})
-list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|io/sha256.cpp|equivalence/convert/canonical.cpp|equivalence/verify/compare_rows.cpp)")
+list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|io/sha256.cpp|tokenizers/.*|equivalence/convert/canonical.cpp|equivalence/verify/compare_rows.cpp)")
 set_source_files_properties(${fast} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
 if(PROJECT_IS_TOP_LEVEL)  # as a part of another project, which the tests build too, every file compiles by its own includes
   target_precompile_headers(isonorm PRIVATE ${ISONORM_PRECOMPILED})
@@ -74,7 +75,7 @@ endif()
 
 # The public headers as users get them: see public_headers.cmake.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/*.h autograd/*.h nn/*.h optim/*.h streams/*.h
-     io/*.h data/*.h reports/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
+     io/*.h data/*.h tokenizers/*.h reports/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
 list(FILTER headers EXCLUDE REGEX "^core/cpu/")
 foreach(header IN LISTS headers)  # one that begins with "// Internal: " is included by sources alone
   file(STRINGS ${header} mark REGEX "^// Internal: " LIMIT_COUNT 1)

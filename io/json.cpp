@@ -37,8 +37,8 @@ class Events : public nlohmann::json_sax<json> {
     json::sax_parse(Place{reached_, &reached_}, Place{text_.data() + text_.size(), nullptr}, this);
   }
 
-  bool null() override { return refuse("null"); }
-  bool boolean(bool) override { return refuse("a truth value"); }
+  bool null() override { return take(&JsonValue::null, "null")(), true; }
+  bool boolean(bool value) override { return take(&JsonValue::flag, "a truth value")(value), true; }
   bool number_integer(int64_t n) override { return number(static_cast<double>(n), "a negative number"); }
   bool number_float(double x, const std::string&) override {
     return number(x, "a number with a fraction or beyond 2^63");
@@ -83,11 +83,11 @@ class Events : public nlohmann::json_sax<json> {
   template <class F> F& expect(F JsonValue::*kind, std::string_view found) {
     if (kind == nullptr || !(next_.*kind)) {
       std::string expected;
-      const std::pair<bool, std::string_view> kinds[] = {{!!next_.string, "a string"},
-                                                         {!!next_.integer, "a whole number"},
-                                                         {!!next_.number, "a number"},
-                                                         {!!next_.member, "'{'"},
-                                                         {!!next_.element, "'['"}};
+      const std::pair<bool, std::string_view> kinds[] = {
+          {!!next_.string, "a string"}, {!!next_.integer, "a whole number"},
+          {!!next_.number, "a number"}, {!!next_.flag, "a truth value"},
+          {!!next_.null, "null"},       {!!next_.member, "'{'"},
+          {!!next_.element, "'['"}};
       for (const auto& [possible, name] : kinds)
         if (possible) expected += text(expected.empty() ? "" : " or ", name);
       fail(static_cast<size_t>(reached_ - text_.data()), text("expected ", expected, ", found ", found));

@@ -14,9 +14,11 @@ struct JsonValue {
   std::function<void(const std::string&)> string = {};           // as UTF-8, escapes resolved
   std::function<void(int64_t)> integer = {};                     // a whole number in [0, 2^63)
   std::function<void(double)> number = {};                       // any number; an integer where that is not set
+  std::function<void(bool)> flag = {};                           // true or false
   std::function<JsonValue(const std::string& key)> member = {};  // of an object: what this member may be
   std::function<JsonValue()> element = {};                       // of a list: what the next one may be
   std::function<void()> end = {};                                // of an object or list
+  std::function<void()> null = {};
 };
 
 // Reads a text that holds `value`. Throws "json: byte 17: expected '{', found a string" where it holds something else;

@@ -53,6 +53,7 @@ std::map<std::string, Set> allowed_includes() {
       {"io", {"core"}},
       {"hub", {"core", "io", "streams"}},
       {"data", {"core"}},
+      {"tokenizers", {"core", "io"}},
       {"reports", {"core"}},
       {"training/options", {"core"}},
       {"training", kBelowTraining + Set{"training/options"}},
@@ -123,8 +124,9 @@ std::vector<Source> sources() {
     }
     all.push_back(std::move(s));
   };
-  for (const char* folder : {"core", "autograd", "nn", "streams", "optim", "io", "data", "reports", "training",
-                             "equivalence", "gpu", "tools", "examples", "benchmarks", "tests", "scripts", "cmake"})
+  for (const char* folder :
+       {"core", "autograd", "nn", "streams", "optim", "io", "data", "tokenizers", "reports", "training", "equivalence",
+        "gpu", "tools", "examples", "benchmarks", "tests", "scripts", "cmake"})
     if (fs::exists(folder))
       for (const auto& entry : fs::recursive_directory_iterator(folder))
         if (entry.is_regular_file()) add(entry.path());

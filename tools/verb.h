@@ -49,5 +49,7 @@ Verb add_perturb(CLI::App& app);
 Verb add_audit(CLI::App& app);
 Verb add_import(CLI::App& app);
 Verb add_export(CLI::App& app);
+Verb add_tokenize(CLI::App& app);
+Verb add_sample(CLI::App& app);
 
 }  // namespace isonorm::tools

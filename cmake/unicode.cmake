@@ -1,0 +1,20 @@
+# PCRE2 and utf8proc, of which the tokenizers are made, as the target isonorm_unicode, or ISONORM_UNICODE_MISSING with the names of Debian's
+# packages. Used by the build, and by the installed package file of a static library.
+
+find_path(PCRE2_INCLUDE pcre2.h)
+find_library(PCRE2_LIBRARY pcre2-8)
+find_path(UTF8PROC_INCLUDE utf8proc.h)
+find_library(UTF8PROC_LIBRARY utf8proc)
+mark_as_advanced(PCRE2_INCLUDE PCRE2_LIBRARY UTF8PROC_INCLUDE UTF8PROC_LIBRARY)
+set(ISONORM_UNICODE_MISSING)
+if(NOT PCRE2_INCLUDE OR NOT PCRE2_LIBRARY)
+  list(APPEND ISONORM_UNICODE_MISSING libpcre2-dev)
+endif()
+if(NOT UTF8PROC_INCLUDE OR NOT UTF8PROC_LIBRARY)
+  list(APPEND ISONORM_UNICODE_MISSING libutf8proc-dev)
+endif()
+if(NOT ISONORM_UNICODE_MISSING AND NOT TARGET isonorm_unicode)
+  add_library(isonorm_unicode INTERFACE IMPORTED GLOBAL)
+  target_include_directories(isonorm_unicode SYSTEM INTERFACE ${PCRE2_INCLUDE} ${UTF8PROC_INCLUDE})
+  target_link_libraries(isonorm_unicode INTERFACE ${PCRE2_LIBRARY} ${UTF8PROC_LIBRARY})
+endif()

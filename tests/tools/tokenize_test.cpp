@@ -1,0 +1,88 @@
+// Text to token ids and back by the program, and a model that was trained on them and continues a text.
+#include "tests/support/read_text.h"
+#include "tests/tools/small_run.h"
+#include "tokenizers/tokenizer.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+const std::string kFolder = "tests/fixtures/tokenizers/";
+
+std::string little_endian(const std::vector<uint32_t>& ids, int bytes) {
+  std::string all;
+  for (uint32_t id : ids)
+    for (int i = 0; i < bytes; ++i) all += static_cast<char>(id >> 8 * i);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("tokenize: a file of ids as train reads it, and the text again") {
+  const Folder f;
+  const std::string words = test::read_text("docs/training.md") + "caf\u00e9 \xff\xfe <|endoftext|>\n";
+  write_text(f / "words", words);
+  // The same tokenizer with an id for which u16 is too small.
+  std::string json = test::read_text(kFolder + "gpt2/tokenizer.json");
+  json.replace(json.find("\"id\":700,"), 9, "\"id\":70000,");
+  write_text(f / "wide.json", json);
+  for (const auto& [tokenizer, bytes, vocab] : {std::tuple{kFolder + "llama3", 2, 702},
+                                                {kFolder + "gpt2_pair/vocab.json", 2, 701},
+                                                {f / "wide.json", 4, 70001}}) {
+    INFO(tokenizer);
+    const std::vector<uint32_t> ids = tokenizers::Tokenizer(tokenizer).encode(words);
+    const std::string out = f.succeeds(text("tokenize ", tokenizer, " @words @ids")).out;
+    CHECK(out == text(f / "ids", ": ", ids.size(), " tokens, u", 8 * bytes, ", for --token-vocab ", vocab, ".\n"));
+    CHECK(read(f / "ids") == little_endian(ids, bytes));
+    f.succeeds(text("tokenize --decode ", tokenizer, " @ids @again"));
+    CHECK(read(f / "again") == words);
+  }
+  write_text(f / "words", "");
+  f.succeeds("tokenize " + kFolder + "gpt2 @words @ids");
+  CHECK(read(f / "ids").empty());
+}
+
+TEST_CASE("tokenize: what is refused leaves what was there") {
+  const Folder f;
+  write_text(f / "kept", "kept");
+  write_text(f / "odd", "abc");
+  write_text(f / "high", little_endian({1, 701}, 2));
+  const std::string decode = "tokenize --decode " + kFolder + "gpt2 ";
+  f.refuses(decode + "@odd @kept", 3, "odd: the file has 3 bytes, ids of 701 tokens have 2 each");
+  f.refuses(decode + "@high @kept", 3, "no token has the id 701");
+  f.refuses("tokenize " + kFolder + "gpt2 @none @kept", 4, "none: cannot open");
+  f.refuses("tokenize @none @odd @kept", 2, "none");
+  f.refuses("tokenize @odd @odd @kept", 3, "json: ");
+  f.refuses(decode + "@odd @odd", 2, "odd");
+  CHECK(read(f / "kept") == "kept");
+  CHECK(f.files() == 4);  // text.txt and these
+}
+
+TEST_CASE("sample: a model of tokens and one of characters continue a text") {
+  const Folder f;
+  const std::string tokenizer = kFolder + "gpt2";
+  f.succeeds("tokenize " + tokenizer + " docs/training.md @ids");
+  f.succeeds("train +small --data @ids --token-vocab 701 --steps 2 -q --checkpoint @tokens");
+  f.succeeds("train +small --steps 2 -q --checkpoint @characters");
+  const std::string of_tokens = "sample @tokens Checkpoint --tokenizer " + tokenizer,
+                    of_characters = "sample @characters abc --data @text.txt --length 30";
+  const std::string first = f.succeeds(of_tokens).out;
+  CHECK_THAT(first, StartsWith("Checkpoint"));
+  CHECK(f.succeeds(of_tokens).out == first);
+  CHECK(f.succeeds(of_tokens + " --seed 1").out != first);
+  CHECK(f.succeeds(of_tokens + " --temperature 0").out == f.succeeds(of_tokens + " --top-k 1 --seed 1").out);
+  const std::string line = f.succeeds(of_characters).out;
+  CHECK_THAT(line, StartsWith("abc"));
+  CHECK(line.size() == 3 + 30 + 1);
+  CHECK(line.find_first_not_of("abcdefgxyz \n") == line.npos);
+
+  f.refuses(of_tokens + " --length 0", 2, "--length: 0 is not a whole number from 1 on");
+  f.refuses(of_tokens + " --top-k -1", 2, "--top-k: -1 is not a whole number from 0 on");
+  f.refuses(of_tokens + " --temperature -1", 2, "--temperature: -1 is not a number from 0 on");
+  f.refuses("sample @tokens abc", 2, "one of --tokenizer and --data is needed");
+  f.refuses(of_tokens + " --data @text.txt", 2, "one of --tokenizer and --data is needed");
+  f.refuses("sample @characters abc --tokenizer " + tokenizer, 3, "its vocabulary is of 7, that of");
+  f.refuses("sample @tokens abc --data @text.txt", 3, "its vocabulary is of 701, that of");
+}

@@ -1,0 +1,44 @@
+// A tokenizer of the Hugging Face hub whose tokens are pieces of bytes (byte-level BPE): those of GPT-2, GPT-NeoX, OLMo,
+// LLaMA 3 and their like.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isonorm::tokenizers {
+
+class Tokenizer {
+ public:
+  // `path`: tokenizer.json; vocab.json with merges.txt beside it; or a folder with one of these, the first where it has both.
+  // Throws, naming the file and the entry, where one is missing or has what is not supported, ids collide or are 2^32 or more,
+  // or a merge is of no tokens.
+  explicit Tokenizer(const std::string& path);
+  ~Tokenizer();
+  Tokenizer(Tokenizer&&) noexcept;
+
+  // The largest id and 1. There may be ids below it that no token has.
+  int64_t vocab() const;
+
+  // Gives the ids of a text to `take`, in order, a word's at a time: those of encode(text, add_special_tokens=False) of the
+  // package `tokenizers`. Added tokens are found where the text has them; what is between them is normalized where the file
+  // says so and cut into words, whose bytes are merged. Bytes that are no UTF-8 are a word by themselves. Throws where a byte is no token, a
+  // word has over 16 MiB, or a pattern takes too many steps. One thread at a time: it keeps the ids of words that it has seen.
+  void encode(std::string_view text, const std::function<void(std::span<const uint32_t> ids)>& take);
+  std::vector<uint32_t> encode(std::string_view text);
+
+  // The bytes that a token stands for, which live as long as the tokenizer. Throws where no token has the id.
+  std::string_view bytes_of(int64_t id) const;
+  // Those of all, in order: the text, where its ids are encode()'s and its file does not normalize and strips no white space.
+  std::string decode(std::span<const uint32_t> ids) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace isonorm::tokenizers

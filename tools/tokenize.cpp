@@ -1,0 +1,118 @@
+// isonorm tokenize TOKENIZER TEXT OUT: a text as the file of token ids that train --data reads, and back.
+#include <cstdio>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/system/mapped_file.h"
+#include "io/replacement.h"
+#include "tokenizers/tokenizer.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
+#include "tools/verb.h"
+
+namespace isonorm::tools {
+namespace {
+
+using tokenizers::Tokenizer;
+
+struct TokenizeOptions {
+  std::string tokenizer, in, out;
+  bool decode = false;
+};
+
+struct Interrupted {};
+
+// A file that gets its name at the end, written in large pieces.
+class Output {
+ public:
+  explicit Output(const std::string& path) : file_(path) {}
+  void write(std::string_view bytes) {
+    buffer_ += bytes;
+    if (buffer_.size() >= kPiece) flush();
+  }
+  void commit() { flush(), file_.commit(); }
+
+ private:
+  static constexpr size_t kPiece = 1 << 20;
+  void flush() {
+    if (interrupted()) throw Interrupted();
+    file_.write(buffer_);
+    buffer_.clear();
+  }
+
+  io::Replacement file_;
+  std::string buffer_;
+};
+
+// Bytes of an id, as data::TokenFile has them.
+int64_t width_of(const Tokenizer& tokenizer) { return tokenizer.vocab() <= 1 << 16 ? 2 : 4; }
+
+int64_t encode(Tokenizer& tokenizer, std::string_view text, Output& out) {
+  const auto width = static_cast<size_t>(width_of(tokenizer));
+  int64_t count = 0;
+  tokenizer.encode(text, [&](std::span<const uint32_t> ids) {
+    count += std::ssize(ids);
+    for (uint32_t id : ids) {
+      const char bytes[] = {static_cast<char>(id), static_cast<char>(id >> 8), static_cast<char>(id >> 16),
+                            static_cast<char>(id >> 24)};
+      out.write({bytes, width});
+    }
+  });
+  return count;
+}
+
+int64_t decode(const Tokenizer& tokenizer, std::string_view file, Output& out) {
+  const auto width = static_cast<size_t>(width_of(tokenizer));
+  check(file.size() % width == 0, "the file has ", file.size(), " bytes, ids of ", tokenizer.vocab(), " tokens have ",
+        width, " each");
+  for (size_t at = 0; at < file.size(); at += width) {
+    int64_t id = 0;
+    for (size_t i = 0; i < width; ++i) id |= int64_t{static_cast<uint8_t>(file[at + i])} << 8 * i;
+    out.write(tokenizer.bytes_of(id));
+  }
+  return static_cast<int64_t>(file.size() / width);
+}
+
+int run(const TokenizeOptions& o) {
+  check_outputs({{"OUT", o.out}}, {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
+  catch_interrupt();
+  Tokenizer tokenizer(o.tokenizer);
+  const MappedFile in(o.in);
+  const Scope scope(o.in);
+  try {
+    Output out(o.out);
+    const int64_t count = o.decode ? decode(tokenizer, in.bytes(), out) : encode(tokenizer, in.bytes(), out);
+    out.commit();
+    std::printf("%s: %s\n", o.out.c_str(),
+                o.decode
+                    ? text("the text of ", count, " tokens.").c_str()
+                    : text(count, " tokens, u", 8 * width_of(tokenizer), ", for --token-vocab ", tokenizer.vocab(), ".")
+                          .c_str());
+  } catch (const Interrupted&) {
+    std::fprintf(stderr, "isonorm tokenize: interrupted; %s was not written\n", o.out.c_str());
+    return kInterrupted;
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Verb add_tokenize(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("tokenize", "Make a text a file of token ids to train on, or back");
+  auto o = std::make_shared<TokenizeOptions>();
+  command
+      ->add_option("TOKENIZER", o->tokenizer,
+                   "byte-level BPE: tokenizer.json, vocab.json with merges.txt beside it, or a folder that has them")
+      ->required()
+      ->check(CLI::ExistingPath);
+  command->add_option("IN", o->in, "the text; with --decode a file of token ids")->required();
+  command->add_option("OUT", o->out, "the file to write, for train --data; with --decode the text")->required();
+  command->add_flag("--decode", o->decode, "from token ids to the text");
+  command->footer(
+      "Ids are u16 where the vocabulary has at most 65536, else u32, little-endian. No token is added at begin or "
+      "end.\n"
+      "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+  return {command, [o] { return run(*o); }};
+}
+
+}  // namespace isonorm::tools
