@@ -126,6 +126,9 @@ if(ISONORM_CUDA_FOUND)
   # 445: a template parameter of a lambda that only its body uses. Relaxed: constexpr functions of the standard library.
   target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 ${architectures}
                                                   -diag-suppress=445 --expt-relaxed-constexpr>)
+  if(NOT ISONORM_GPU_FORM STREQUAL "cuda")  # nothing runs what is compiled for the check alone
+    target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-O0 -Xcicc=-O0 -Xptxas=-O0>)
+  endif()
   set_target_properties(isonorm_gpu_cuda PROPERTIES CUDA_VISIBILITY_PRESET default)
   # Their values have the bits of the CPU's, whose base instruction set contracts nothing.
   foreach(name create random)

@@ -94,11 +94,12 @@ constexpr Experiment kExperiments[] = {
     {"translator-norms", "An encoder-decoder with RMSNorm gets no more words wrong than one with LayerNorm.",
      "Zhang and Sennrich, 1910.07467, section 6.1", translator_norms, kTakesFull | kOnDevice},
     {"cnn-norms", "A convolutional network whose layers have RMSNorm makes no more errors than one with LayerNorm.",
-     "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms, kReadsData | kTakesFull | kOnDevice},
+     "Zhang and Sennrich, 1910.07467, section 6.4 and table 8", image_norms,
+     kReadsData | kTakesFull | kOnDevice | kUntested},
     {"zoo",
      "On one task, at a rate at which Pre-LN learns at once, Post-LN needs a warm-up; who else does, and what goes on "
      "inside of each connection, is in the tables.",
-     "Xiong et al., 2002.04745, section 3; docs/normalization.md, Other connections", zoo, kTakesFull},
+     "Xiong et al., 2002.04745, section 3; docs/normalization.md, Other connections", zoo, kTakesFull | kUntested},
 };
 
 std::string command_of(const Experiment& e, const ExperimentOptions& o) {
