@@ -48,12 +48,19 @@ std::vector<const Family*> families_of(const Config& config) {
   return found;
 }
 
+// The object that is about a stream. CLIP takes "text_config_dict", where it is there, in place of "text_config"
+// (configuration_clip.py); folders from before 2023 have both.
+Config part_of(const Config& config, std::string_view key) {
+  const std::string before = text(key, "_dict");
+  return config.part(config.text_of(before).empty() ? key : before);
+}
+
 class Describer {
  public:
   Describer(const Family& family, const Folder& folder)
       : family_(family),
         folder_(folder),
-        config_(family.config.empty() ? folder.config : folder.config.part(family.config)),
+        config_(family.config.empty() ? folder.config : part_of(folder.config, family.config)),
         tensors_(folder.names()),
         said_(converted(folder.config)) {
     for (const Family::Refused& r : family.refused) {
