@@ -288,6 +288,9 @@ TEST_CASE("families: pytorch_model.bin is read as the same model in safetensors 
 TEST_CASE("families: what cannot be copied is refused before the work") {
   const Folder f;
   fs::copy(kFamilies / "gpt2", f / "in");
+  fs::create_symlink("../../blobs/none", f / "in/tokenizer.json");  // of a snapshot that was loaded in part
+  f.refuses("convert @in @out --to rms_norm", 4, "in/tokenizer.json: cannot open");
+  fs::remove(f / "in/tokenizer.json");
   write_text(f / "in/vocab.json", "{}");
   fs::permissions(f.path, fs::perms::all), fs::permissions(f / "in/vocab.json", fs::perms::none);
   const uid_t user = geteuid();
