@@ -76,6 +76,8 @@ std::span<const Family> text_families() {
        .refused = {{"do_layer_norm_before", "false", "its norms stand on the residual stream (Post-LN)"},
                    {"_remove_final_layer_norm", "true", "what its head reads is not normalized"}},
        .absent = {{"lm_head.bias"},
+                  {"{layers.*.self_attn_layer_norm,layers.*.final_layer_norm,final_layer_norm}",
+                   {{"layer_norm_elementwise_affine", false, true}}},
                   {"layers.*.{fc1,self_attn.q_proj,self_attn.k_proj,self_attn.v_proj}.bias",
                    {{"enable_bias", false, true}}}}},
       {.type = "gpt_neox",

@@ -50,9 +50,14 @@ std::vector<const Family*> families_of(const Config& config) {
   return found;
 }
 
-// What config.json says of the stream; of timm's the arguments of the model stand above what is beside them.
+// What config.json says of the stream. CLIP takes "text_config_dict", where it is there, in place of "text_config"
+// (configuration_clip.py); folders from before 2023 have both. Of timm's the arguments of the model stand above what is
+// beside them.
 Config config_of(const Family& family, const Config& config) {
-  if (!family.config.empty()) return config.part(family.config);
+  if (!family.config.empty()) {
+    const std::string before = text(family.config, "_dict");
+    return config.part(config.text_of(before).empty() ? family.config : before);
+  }
   if (!family.type.starts_with("timm/") || !config.values().contains("model_args")) return config;
   json values = config.values();
   values.update(config.part("model_args").values());

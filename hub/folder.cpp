@@ -51,8 +51,9 @@ struct Weights {
 };
 
 Weights listed_weights(const Format& format, const std::string& index) {
+  const std::string said = text_of(index, kIndexLimit);
   const Scope scope(index);
-  const json j = parsed(text_of(index, kIndexLimit));
+  const json j = parsed(said);
   const auto map = j.is_object() ? j.find("weight_map") : j.end();
   check(j.is_object() && map != j.end() && map->is_object() && !map->empty(), "no JSON object with a \"weight_map\"");
   Weights weights{format, {}};
@@ -94,8 +95,9 @@ Folder open_folder(const std::string& path) {
         ": adapter_config.json says that an adapter is added to the weights; merge it first");
   Folder folder{path,
                 [&] {
+                  const std::string said = text_of(config, kConfigLimit);
                   const Scope scope(config);
-                  return Config(text_of(config, kConfigLimit));
+                  return Config(said);
                 }(),
                 {},
                 {}};

@@ -63,7 +63,7 @@ struct PortOption {
   std::string option, value, key;
 };
 // Throws, naming the key and its value, where one is missing or has no counterpart, and where architecture or weights are
-// not those of the row.
+// not those of the row; where the folder is one that isonorm rotate made, or names code of its own.
 std::vector<PortOption> port_options(const Port& port, const Config& config);
 
 // The tensors of the folder as those of our model, in its dtypes; read one at a time. options: "model.width" "64", ... of the

@@ -79,6 +79,10 @@ std::vector<PortOption> port_options(const Port& port, const Config& config) {
         port.type, "' expected is ", port.architecture);
   check(config.text_of("quantization_config").empty(),
         "config.json: \"quantization_config\" is there: the weights are not those of model.safetensors as they are");
+  check(!config.own_code(), "config.json names code of its own (auto_map), which may compute something else");
+  const std::string rotation = converted(config).rotation;
+  check(rotation.empty(), "config.json: the stream is rotated (", Shown{rotation}, "), which a model of type '",
+        port.type, "' does not compute; import the folder that isonorm rotate began with");
   std::vector<PortOption> options;
   for (const Port::Fixed& f : port.fixed) options.push_back({std::string(f.option), std::string(f.value), ""});
   for (const Port::Key& key : port.keys) {

@@ -76,7 +76,7 @@ bool is_weights(const fs::path& file) {
                              [&](const char* end) { return name.ends_with(end); });
 }
 
-// What is copied as it is.
+// What is copied as it is; a link to nothing, too, which cannot be.
 std::vector<fs::path> companions(const std::string& folder) {
   std::vector<fs::path> files;
   if (folder.empty()) return files;
@@ -84,7 +84,8 @@ std::vector<fs::path> companions(const std::string& folder) {
   const fs::directory_iterator all(folder, error);
   check_io(!error, folder, ": ", error.message());
   for (const fs::directory_entry& e : all)
-    if (e.is_regular_file() && !is_weights(e.path()) && e.path().filename() != "config.json") files.push_back(e.path());
+    if ((e.is_regular_file() || !e.exists()) && !is_weights(e.path()) && e.path().filename() != "config.json")
+      files.push_back(e.path());
   return files;
 }
 

@@ -114,6 +114,8 @@ int run_export(const PortPaths& o) {
   if (!o.like.empty()) {
     const hub::Folder like = hub::open_folder(o.like);
     base = like.config.values(), family = like.config.word("model_type");
+    for (const char* other : {"isonorm", "auto_map"})
+      base.erase(other);  // what else may load `like`, and not this folder
   } else {
     base["dtype"] = "float32";
   }

@@ -288,6 +288,9 @@ TEST_CASE("families: pytorch_model.bin is read as the same model in safetensors 
 TEST_CASE("families: what cannot be copied is refused before the work") {
   const Folder f;
   fs::copy(kFamilies / "gpt2", f / "in");
+  fs::create_symlink("../../blobs/none", f / "in/tokenizer.json");  // of a snapshot that was loaded in part
+  f.refuses("convert @in @out --to rms_norm", 4, "in/tokenizer.json: cannot open");
+  fs::remove(f / "in/tokenizer.json");
   write_text(f / "in/vocab.json", "{}");
   fs::permissions(f.path, fs::perms::all), fs::permissions(f / "in/vocab.json", fs::perms::none);
   const uid_t user = geteuid();
@@ -322,6 +325,8 @@ TEST_CASE("families: what config.json says is refused where there is no exact fo
       {"gpt2", "tie_word_embeddings", false, "there is no 'lm_head.weight'"},
       {"gptj", "tie_word_embeddings", true, "the numbers of the two are not the same"},
       {"opt", "do_layer_norm_before", false, "Post-LN"},
+      {"opt", "layer_norm_elementwise_affine", false,
+       "'model.decoder.final_layer_norm.bias' by config.json, and would"},
       {"falcon", "parallel_attn", false, "has a gain, and here is none"},
       {"stablelm", "use_parallel_residual", true, "is unexpected: what it is to the stream"}};
   for (const Case& c : cases) {

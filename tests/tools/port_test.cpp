@@ -106,6 +106,26 @@ TEST_CASE("port: OLMo converted to RMSNorm is a stock LLaMA") {
   CHECK(off("olmo", f / "llama") < 1e-13);
 }
 
+TEST_CASE("port: a rotated folder is refused; what is exported like another folder is of the stock class alone") {
+  const Folder f;
+  f.succeeds("convert " + folder_of("olmo") + " @rms --to rms_norm -q");
+  f.succeeds("rotate @rms @turned --basis haar:1 -q");
+  f.refuses("import @turned @out", 3, "the stream is rotated ('haar:1')");
+  f.succeeds("import " + folder_of("olmo") + " @in");
+  f.succeeds("export @in @like --like @turned");
+  CHECK_FALSE(nlohmann::json::parse(read(f / "like/config.json")).contains("isonorm"));
+
+  // transformers takes the name of the attribute_map, where it is there, in place of the family's own.
+  const std::string gpt2 = changed(f, "gpt2", "num_attention_heads", 4);
+  f.succeeds("import " + gpt2 + " @four");
+  CHECK(training::open_model_file(f / "four").description.at("model.heads") == "4");
+  f.succeeds("import " + folder_of("gpt2") + " @three");
+  f.succeeds("export @three @out --like " + gpt2);
+  const nlohmann::json config = nlohmann::json::parse(read(f / "out/config.json"));
+  CHECK(config["n_head"] == 3);
+  CHECK_FALSE(config.contains("num_attention_heads"));
+}
+
 TEST_CASE(
     "port: what was imported is trained on token ids and exported again; options that are not given are the file's") {
   const Folder f;
@@ -153,6 +173,12 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"gpt2", "vocab_size", 21, "the model's has"},
       {"gpt2", "tie_word_embeddings", false, "there is no tensor 'lm_head.weight'"},
       {"gpt2", "quantization_config", {{"bits", 4}}, "quantization_config"},
+      {"gpt2", "auto_map", {{"AutoModelForCausalLM", "code.Model"}}, "code of its own"},
+      {"gpt2", "num_hidden_layers", 3, "there is no tensor 'transformer.h.2.ln_1.weight'"},
+      {"gpt2", "hidden_size", 15, "the model's has"},
+      {"gpt2", "max_position_embeddings", 9, "the model's has"},
+      {"olmo", "rope_parameters", {{"rope_theta", 1e4}, {"type", "linear"}}, "\"rope_parameters.type\" is"},
+      {"gpt_neox", "rope_parameters", {{"rope_theta", 1e4}, {"type", "linear"}}, "\"rope_parameters.type\" is"},
       {"llama", "rope_scaling", {{"type", "linear"}}, "\"rope_scaling\" is"},
       {"llama", "rope_parameters", {{"rope_type", "llama3"}}, "\"rope_parameters.rope_type\" is"},
       {"llama", "num_key_value_heads", 1, "expected [6, 12]"},
