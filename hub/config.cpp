@@ -92,12 +92,18 @@ SaidOfConversion converted(const Config& config) {
   const bool whole = at->is_object() && std::ranges::all_of(kEntries, has), rotated = whole && has("rotation");
   const auto more = whole ? std::ranges::count_if(kLists, has) + rotated : 0;
   check(whole && at->size() == std::size(kEntries) + static_cast<size_t>(more) && (*at)["version"] == kVersion &&
-            is_word("form") && is_word("fold") && (*at)["norms"].is_object() && is_list("biases") &&
-            (!rotated || is_word("rotation")) &&
+            is_word("form") && is_word("fold") && (*at)["width"].is_number_integer() && (*at)["norms"].is_object() &&
+            std::ranges::all_of((*at)["norms"], [](const json& norm) { return norm.is_object(); }) &&
+            is_list("biases") && (!rotated || is_word("rotation")) &&
             std::ranges::all_of(kLists, [&](const char* key) { return !has(key) || is_list(key); }),
         "config.json: \"isonorm\" is ", Shown{dump(*at)}, ", expected version ", kVersion,
         ", form, fold, width, norms and biases, or more than these: identity, recentred, scales, rotation");
-  SaidOfConversion said{(*at)["form"].get<std::string>(), {}, (*at)["biases"].get<std::vector<std::string>>(), {}, {}};
+  SaidOfConversion said{(*at)["form"].get<std::string>(),
+                        (*at)["width"].get<int64_t>(),
+                        (*at)["norms"].get<std::map<std::string, json>>(),
+                        (*at)["biases"].get<std::vector<std::string>>(),
+                        {},
+                        {}};
   for (const char* key : kLists)
     if (has(key)) said.lists[key] = (*at)[key].get<std::vector<std::string>>();
   if (rotated) said.rotation = (*at)["rotation"].get<std::string>();
@@ -108,7 +114,6 @@ SaidOfConversion converted(const Config& config) {
   check(
       !rotated || !has("recentred"),
       "config.json: \"isonorm\" says a rotation, and where rows with a mean enter the stream, which no weight rotates");
-  for (const auto& [name, norm] : (*at)["norms"].items()) said.gains[name] = norm.contains("gain");
   return said;
 }
 

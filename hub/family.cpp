@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "core/error.h"
@@ -149,16 +150,29 @@ class Describer {
     }
   }
 
+  // What config.json says of a converted norm is what isonorm_torch.py runs.
+  void check_said(const std::string& norm, const json& says, double eps) const {
+    const auto there = [&](const char* leaf) { return std::ranges::find(tensors_, norm + leaf) != tensors_.end(); };
+    json is{{"eps", eps}};
+    if (const int64_t width = config_.integer(family_.width); width != said_.width) is["width"] = width;
+    if (there(".weight")) is["gain"] = family_.plus_one ? "1+w" : "w";
+    if (there(".bias")) is["bias"] = "b";
+    bool same = says.size() == is.size();  // in whatever order
+    for (const auto& [key, value] : is.items()) same = same && says.value(key, json()) == value;
+    check(same, "config.json: \"isonorm\" says of the norm '", norm, "' ", Shown{dump(says)}, ", it is ", dump(is));
+  }
+
   // behind_table: a table's rows go through it, and conversion leaves it out.
   void norm(std::string_view name, bool behind_table = false) {
     const double eps = family_.eps.empty() ? family_.eps_otherwise : config_.number(family_.eps, family_.eps_otherwise);
-    const auto gain = std::ranges::find_if(
-        said_.gains, [&](const auto& norm) { return streams::names_tensor(in(name), norm.first + ".weight"); });
-    check(said_.form.empty() || (behind_table ? said_.names("identity", in(name)) : gain != said_.gains.end()),
+    const auto is_it = [&](const auto& norm) { return streams::names_tensor(in(name), norm.first + ".weight"); };
+    const auto norm = std::ranges::find_if(said_.norms, is_it);
+    check(said_.form.empty() || (behind_table ? said_.names("identity", in(name)) : norm != said_.norms.end()),
           "config.json does not say that '", in(name), "' was converted");
-    const bool plain = said_.form.empty() ? family_.plain : behind_table || !gain->second;
+    const bool plain = said_.form.empty() ? family_.plain : behind_table || !norm->second.contains("gain");
     check(plain != has(text(in(name), ".weight")), "a norm '", in(name), "' of a model of type '", family_.type,
           plain ? "' has no gain, and here is one" : "' has a gain, and here is none");
+    for (const auto& [converted, says] : said_.norms | std::views::filter(is_it)) check_said(converted, says, eps);
     json& said = spec_["norms"][in(name)];
     if (family_.plus_one)
       said = {{"eps", shortest(eps)}, {"gain", "1+w"}};

@@ -65,9 +65,11 @@ struct Converted {
 // where a rotated stream is recentred.
 struct SaidOfConversion {
   std::string form;
-  std::map<std::string, bool> gains;  // of each norm of the streams, whether it has one
-  std::vector<std::string> biases;    // of readers that had none
-  std::string rotation;               // empty where there is none
+  int64_t width = 0;  // of the first stream
+  std::map<std::string, json>
+      norms;  // of each of the streams: eps, width where it is another, gain and bias where it has them
+  std::vector<std::string> biases;  // of readers that had none
+  std::string rotation;             // empty where there is none
   // By entry, which a folder has that needs it. "identity": norms behind tables, which the program leaves out; "recentred":
   // modules that a stream enters with a mean, which the program takes off there; "scales": layer scales that were folded.
   std::map<std::string, std::vector<std::string>> lists;

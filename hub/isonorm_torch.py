@@ -23,6 +23,7 @@ VERSION = 1  # of the entry "isonorm" in config.json
 FORMS = {"rms_norm": "rms_norm", "uncentred_rms_norm": "rms_norm", "crms_norm": "crms_norm", "crms_isometric": "crms_isometric"}
 ROTATED = ("uncentred_rms_norm", "crms_isometric")  # forms of a model in a rotated basis
 ENTRIES = ("version", "form", "fold", "width", "norms", "biases")
+MASKS = r"\.attn\.(bias|masked_bias)$"  # which old files have, and no class reads
 LISTS = ("identity", "recentred", "scales")  # which a folder has that needs them
 
 
@@ -259,7 +260,8 @@ def built(folder, dtype, more):
         report.append(adapt(self, says, shapes))
 
     # Of the stock class's name and module, by which transformers knows how to rename tensors.
-    cls = type(stock.__name__, (stock,), {"__init__": init, "__module__": stock.__module__})
+    cls = type(stock.__name__, (stock,), {"__init__": init, "__module__": stock.__module__, "_keys_to_ignore_on_load_unexpected": [
+        *(stock._keys_to_ignore_on_load_unexpected or []), MASKS]})
     model, found = cls.from_pretrained(folder, config=config, dtype=dtype or "auto", output_loading_info=True, **more)
     for what in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
         if found.get(what):

@@ -96,7 +96,7 @@ void check_said(const Input& of, const std::vector<streams::FileStream>& streams
   if (said.form.empty()) return;
   const auto& modules = said.list("recentred");
   check_recentred(modules.empty() ? "" : dump(json(modules)));
-  check(said.gains.size() + said.list("identity").size() == norms,
+  check(said.norms.size() + said.list("identity").size() == norms,
         "config.json says of other norms than the family has that they were converted");
 }
 

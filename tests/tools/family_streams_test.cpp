@@ -108,4 +108,34 @@ TEST_CASE("families: verify holds config.json to what the streams of a folder as
           [](auto& said) { said.erase("identity"); });
   refused("bloom", "identity, recentred, scales", [](auto& said) { said["identity"] = {3}; });
   CHECK(says("dinov2", [](auto& said) { CHECK(said["scales"].size() == 4); }).code == 0);
+  // isonorm_torch.py runs the norms with what is said of them.
+  for (const char* norm : {"transformer.ln_f", "transformer.h.1.ln_1"})
+    refused("gpt2", text("says of the norm '", norm, "' '{\"eps\":1.0}', it is {\"eps\":1e-05}"),
+            [&](auto& said) { said["norms"][norm]["eps"] = 1.0; });
+  refused("gpt2", "it is {\"eps\":1e-05,\"width\":12}", [](auto& said) { said["width"] = 13; });
+  refused("gpt2", "expected version 1, form", [](auto& said) { said["width"] = "12"; });
+  refused("gpt2", "expected version 1, form", [](auto& said) { said["norms"]["transformer.ln_f"] = 1e-5; });
+  f.succeeds("convert " + (kFamilies / "nemotron").string() + " @nemotron --to rms_norm --fold none -q");
+  CHECK(says("nemotron", [](auto&) {}).code == 0);  // of sorted keys, as transformers writes them
+  refused("nemotron", "it is {\"eps\":1e-05,\"gain\":\"1+w\",\"bias\":\"b\"}",
+          [](auto& said) { said["norms"]["model.norm"]["gain"] = "w"; });
+}
+
+TEST_CASE("families: what CLIP says of a tower twice is read as transformers reads it") {
+  const Folder f;
+  fs::copy(kFamilies / "clip", f / "clip");
+  nlohmann::json config = nlohmann::json::parse(read(f / "clip/config.json"));
+  const auto eps_of = [&](const char* stream) {
+    write_text(f / "clip/config.json", config.dump());
+    const auto spec = nlohmann::json::parse(f.succeeds("spec @clip").out);
+    return spec["streams"][stream]["norms"].begin()->get<std::string>();
+  };
+  config["text_config_dict"] = nullptr;
+  CHECK(eps_of("text") == "1e-05");
+  config["text_config_dict"] = config["text_config"];
+  config["text_config_dict"]["layer_norm_eps"] = 0.5;
+  CHECK(eps_of("text") == "0.5");
+  CHECK(eps_of("vision") == "1e-05");
+  config["text_config_dict"].erase("layer_norm_eps"), config["text_config"]["layer_norm_eps"] = 0.5;
+  CHECK(eps_of("text") == "1e-05");  // its default counts, not what the other says
 }
