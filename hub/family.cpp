@@ -199,7 +199,7 @@ class Describer {
   void read_last() {
     const std::string architecture = folder_.config.architecture(), pooled = in(family_.pooled);
     const auto in_row = [&](const auto& names) { return std::ranges::find(names, architecture) != names.end(); };
-    const bool pools = !family_.pooled.empty() && (has(pooled + ".weight") || said_.gains.contains(pooled));
+    const bool pools = !family_.pooled.empty() && (has(pooled + ".weight") || said_.norms.contains(pooled));
     const std::string_view last = pools ? family_.pooled : family_.last;
     const bool head = std::ranges::any_of(family_.heads, [&](std::string_view name) { return has(std::string(name)); });
     if (in_row(family_.bodies) && !(head && in_row(family_.models))) {
