@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <set>
 
 #include "core/error.h"
@@ -172,7 +171,8 @@ class Describer {
     const bool plain = said_.form.empty() ? family_.plain : behind_table || !norm->second.contains("gain");
     check(plain != has(text(in(name), ".weight")), "a norm '", in(name), "' of a model of type '", family_.type,
           plain ? "' has no gain, and here is one" : "' has a gain, and here is none");
-    for (const auto& [converted, says] : said_.norms | std::views::filter(is_it)) check_said(converted, says, eps);
+    for (const auto& said : said_.norms)
+      if (is_it(said)) check_said(said.first, said.second, eps);
     json& said = spec_["norms"][in(name)];
     if (family_.plus_one)
       said = {{"eps", shortest(eps)}, {"gain", "1+w"}};

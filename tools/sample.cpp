@@ -84,7 +84,7 @@ int run(const SampleOptions& o) {
   check(o.tokenizer.empty() ? vocabulary.size == ids : vocabulary.size <= ids, o.model, ": its vocabulary is of ", ids,
         ", that of ", o.tokenizer.empty() ? o.data : o.tokenizer, " of ", vocabulary.size);
   model->to(o.device);
-  Generator generator(o.seed);
+  Generator generator{.seed = o.seed};
   const NoGrad no_grad;
   print(vocabulary.decode(nn::generate(*model, vocabulary.encode(o.prompt).to(o.device), g, generator).to(kCpu)));
   return kOk;
