@@ -180,10 +180,10 @@ std::vector<std::string> layers_of(const streams::Layout& layout) {
 bool feeds(const streams::Layout& layout, const streams::Layout& other) {
   const auto block = [](const std::string& name) { return name.substr(0, name.find('*') + 1); };
   return std::ranges::any_of(layout.entries(), [&](const auto& read) {
-    const auto& [name, entry] = read;
-    return !block(name).empty() && entry.role == streams::Role::reader && block(entry.norm).empty() &&
+    const std::string here = block(read.first);
+    return !here.empty() && read.second.role == streams::Role::reader && block(read.second.norm).empty() &&
            std::ranges::any_of(other.entries(), [&](const auto& write) {
-             return write.second.role == streams::Role::writer && block(write.first) == block(name);
+             return write.second.role == streams::Role::writer && block(write.first) == here;
            });
   });
 }
