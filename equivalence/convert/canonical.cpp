@@ -68,10 +68,13 @@ void put_through_norm(Carried& x, double eps) {
   }
 }
 
-// D v = (v, -sum v).
+// D v = (v, -sum v). Each entry of v is one of the two numbers beside it, a whole ulp off at most, and the sum by no more than
+// if each was the nearer one (sum_rounding.h).
 void expand_writer(Carried& x) {
-  x.value.push_back(-total(x.value));
-  for (auto* of : {&x.rounding, &x.size}) of->push_back(total(*of));
+  x.value.push_back(-total(x.value)), x.size.push_back(total(x.size));
+  const double of_sum = total(x.rounding);
+  for (double& v : x.rounding) v *= 2;
+  x.rounding.push_back(of_sum);
 }
 
 // D+^T b = (b - sum(b)/d, -sum(b)/d).

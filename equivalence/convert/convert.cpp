@@ -10,6 +10,7 @@
 #include "equivalence/convert/canonical.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/convert/convertible.h"
+#include "equivalence/convert/sum_rounding.h"
 #include "equivalence/coordinates/pairs.h"
 #include "streams/map.h"
 #include "streams/rotation.h"
@@ -108,8 +109,10 @@ class Converter {
   void put(streams::Place place, const Tensor& value, NumberFormat format, const std::string& what,
            std::optional<Dims> before) {
     const NumberFormat stored = format_.value_or(format);
+    const bool sums = to_ == Form::crms_norm && place.role == Role::writer;
     result_.exact.add(place.name, value);
-    result_.state.add(place.name, rounded(value, stored, place.name));
+    result_.state.add(
+        place.name, sums ? rounded_with_sum(value, place.dim, stored, place.name) : rounded(value, stored, place.name));
     if (stored.half) result_.half.insert(place.name);
     result_.changes.push_back({place.name, what.empty() ? "unchanged" : what, before, value.shape()});
     result_.layout.places.push_back(std::move(place));
