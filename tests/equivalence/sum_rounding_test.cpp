@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "core/system/parallel.h"
+#include "equivalence/convert/convert.h"
+#include "equivalence/coordinates/pairs.h"
+#include "tests/equivalence/gpt2.h"
 #include "tests/equivalence/room.h"
 #include "tests/support/same_bytes.h"
 
@@ -63,4 +66,16 @@ TEST_CASE("rounding with a sum: f64 stays, nothing goes beyond the largest numbe
   CHECK(same_bytes(rounded_with_sum(x, 1, DType::f64, "x"), x));
   CHECK(rounded_with_sum(x, 1, f16, "x").to_vector<float>() == std::vector<float>(9, 65504));
   CHECK_THROWS_WITH(rounded_with_sum(x * 2, 1, f16, "x"), Contains("'x' holds 131020, which does not fit f16"));
+}
+
+TEST_CASE("rounding with a sum: in crms_norm every writer has it") {
+  NoGrad no_grad;
+  const TensorMap state = gpt2(300, 20);
+  const Conversion c = convert(state, gpt2_layout(state, 300), Form::crms_norm, DType::bf16);
+  for (const auto& [name, dim] :
+       {std::pair("wte.weight", 1), {"h.0.mlp.c_proj.weight", 1}, {"h.0.mlp.c_proj.bias", 0}}) {
+    INFO(name);
+    const Tensor &exact = c.exact.at(name), off = c.state.at(name).to(DType::f64) - exact;
+    CHECK(largest_entry(sum(off, {dim})) <= Steps(DType::bf16).at(largest_entry(exact)) / 2 * (1 + 1e-6));
+  }
 }
