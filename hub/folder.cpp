@@ -22,8 +22,6 @@ std::string text_of(const std::string& path, int64_t limit) {
   return {bytes.begin(), bytes.end()};
 }
 
-Dims without_last(Dims shape) { return --shape.rank, shape; }
-
 // A file of weights of either format.
 struct Shard {
   std::vector<io::TensorEntry> entries;
@@ -114,17 +112,14 @@ Folder open_folder(const std::string& path) {
       check(listed.empty() || listed.contains(e.name), "the index does not say that ", Shown{e.name},
             " is in this file");
       check(places->emplace(e.name, Place{shard, e}).second, Shown{e.name}, " is in another file, too");
-      const bool half = e.foreign == io::kHalf;
-      folder.state.outline.add(e.name, half ? outline(without_last(e.shape), DType::f32) : outline(e.shape, e.dtype));
-      if (!half && !e.foreign.empty()) folder.foreign[e.name] = e.foreign;
+      io::add_entry(folder.state, folder.foreign, e.name, e);
     }
     check(found == listed.size(), "the index says that ", listed.size(), " tensors are in this file, ", found,
           " of them are");
   }
   folder.state.read = [places](const std::string& name) {
     const auto& [shard, entry] = places->at(name);
-    const Tensor t = shard->read(entry);
-    return entry.foreign == io::kHalf ? io::from_half(t) : t;
+    return io::held(entry, shard->read(entry));
   };
   return folder;
 }

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "hub/config.h"
-#include "io/lazy_state.h"
-#include "io/safetensors.h"
+#include "io/half.h"
 #include "streams/placement.h"
 
 namespace isonorm::hub {
@@ -17,8 +16,8 @@ namespace isonorm::hub {
 struct Folder {
   std::string path;
   Config config;
-  LazyState state;                             // F16 is read as f32, which holds it exactly (io/half.h)
-  std::map<std::string, std::string> foreign;  // dtypes of tensors that are held as bytes (io::TensorEntry)
+  LazyState state;
+  io::ForeignTypes foreign;
 
   std::vector<std::string> names() const;
 };
@@ -32,9 +31,7 @@ inline constexpr const char* kFromFlax =
 Folder open_folder(const std::string& path);
 
 // What a folder is to hold.
-struct FolderContent {
-  std::vector<io::TensorEntry> entries;  // in order
-  std::function<Tensor(const std::string& name)> read;
+struct FolderContent : io::FileContent {
   json config;         // but for the dtype, which is that of the entries
   Metadata metadata;   // of the weights' files
   std::string beside;  // a folder: all of its files but weights and config.json are copied; empty: none
@@ -48,9 +45,7 @@ void write_folder(const std::string& path, const FolderContent& content, int64_t
 void check_new_folder(const std::string& path, const std::string& beside = {});
 
 // What became of the model.
-struct Converted {
-  std::vector<io::TensorEntry> entries;  // in order
-  std::function<Tensor(const std::string& name)> read;
+struct Converted : io::FileContent {
   json config;                              // of the class that it is now
   std::string form, fold;                   // of --to and --fold
   std::vector<streams::Placement> layouts;  // of its streams, as they were

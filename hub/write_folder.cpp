@@ -54,6 +54,7 @@ void write_weights(const std::string& folder, const FolderContent& c, int64_t mo
 
 // As config.json has it; null of a tensor of other numbers.
 const char* type_of(const io::TensorEntry& e) {
+  if (e.foreign == io::kHalf) return "float16";
   if (!e.foreign.empty() || !is_floating(e.dtype)) return nullptr;
   return e.dtype == DType::f32 ? "float32" : e.dtype == DType::f64 ? "float64" : "bfloat16";
 }
@@ -172,8 +173,7 @@ void write_folder(const std::string& path, const Folder& source, const Converted
     says["form"] = c.form, says["rotation"] = c.rotation;
   Metadata metadata = {{"format", "pt"}, {streams::kStreamForm, c.form}};
   if (const auto at = says.find("recentred"); at != says.end()) metadata[streams::kStreamRecentred] = dump(*at);
-  const FolderContent content{c.entries, c.read,      std::move(config),
-                              metadata,  source.path, {{"isonorm_torch.py", kIsonormTorch}}};
+  const FolderContent content{c, std::move(config), metadata, source.path, {{"isonorm_torch.py", kIsonormTorch}}};
   write_folder(path, content, shard);
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "core/tensor_map.h"
+#include "io/number_format.h"
 
 namespace isonorm {
 
@@ -17,6 +19,9 @@ struct LazyState {
 
   TensorMap outline;  // every tensor's name, dtype and shape in order; its elements mean nothing
   std::function<Tensor(const std::string& name)> read;
+  std::set<std::string> half = {};  // tensors of f32 whose numbers are F16's (number_format.h)
+
+  NumberFormat format(const std::string& name) const { return {outline.at(name).dtype(), half.contains(name)}; }
 };
 
 // A tensor that takes no memory: its elements are one zero.

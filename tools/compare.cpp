@@ -83,7 +83,9 @@ ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a,
 // The tensors of a safetensors file, or the weights of a checkpoint under the names that the model has for them.
 training::OpenModelFile open_tensors(const std::string& path) {
   training::OpenModelFile file = training::open_model_file(path);
-  for (const auto& [name, dtype] : file.foreign)
+  io::ForeignTypes others = file.foreign;
+  for (const std::string& name : file.state.half) others.emplace(name, io::kHalf);
+  for (const auto& [name, dtype] : others)
     check(false, path, ": tensor '", name, "' has dtype ", dtype, ", which is not compared");
   return file;
 }

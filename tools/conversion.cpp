@@ -41,7 +41,7 @@ void check_eps(const streams::Placement& layout, double eps) {
 
 class Run {
  public:
-  explicit Run(const ConvertOptions& o) : o_(o), form_(o.to) {
+  explicit Run(const ConvertOptions& o) : o_(o), form_(o.to), format_(format_named(o.dtype)) {
     if (!std::filesystem::is_directory(o.in)) {
       file_ = training::open_model_file(o.in);
       return;
@@ -64,7 +64,7 @@ class Run {
     if (!o_.reference.empty() && !held_to_reference()) return kNotEquivalent;
     for (Stream& s : streams_) {
       if (!s.conversion.check([] { return !interrupted(); })) return stop();
-      if (plan_) s.conversion.complete(plan_->outline, dtype().value_or(coarsest(file_.state.outline)));
+      if (plan_) s.conversion.complete(plan_->outline, made_in());
       judge(s);
       if (interrupted()) return stop();
       if (!o_.quiet) print_changes(s.conversion);
@@ -96,6 +96,7 @@ class Run {
       each.push_back(s.conversion.result());
       for (const auto& [name, tensor] : each.back().outline)
         all.outline.add(name, tensor), stream_of[name] = each.size() - 1;
+      all.half.insert(each.back().half.begin(), each.back().half.end());
     }
     all.read = [each, stream_of](const std::string& name) { return each[stream_of.at(name)].read(name); };
     return all;
@@ -103,11 +104,7 @@ class Run {
 
   bool rotates() const { return !o_.basis.empty(); }
   Form to() const { return streams::form_named(form_); }
-  std::optional<DType> dtype() const {
-    for (DType d : {DType::f32, DType::f64, DType::bf16})
-      if (o_.dtype == name_of(d)) return d;
-    return {};
-  }
+  NumberFormat made_in() const { return format_.value_or(coarsest(file_.state.outline, file_.state.half)); }
 
   int stop() const {
     std::fprintf(stderr, "isonorm %s: interrupted; %s was not written\n", rotates() ? "rotate" : "convert",
@@ -116,23 +113,17 @@ class Run {
   }
 
   void write(const LazyState& result) const {
-    std::vector<io::TensorEntry> entries;
-    for (const auto& [name, tensor] : result.outline) {
-      const auto foreign = file_.foreign.find(name);
-      entries.push_back(
-          {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file_.foreign.end() ? "" : foreign->second});
-    }
+    const io::FileContent content = io::content_of(result, file_.foreign);
     if (folder_) {
       // A rotation makes no bias: the class lacks those that the conversion made.
       const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
       std::vector<streams::Placement> layouts;
       for (const Stream& s : streams_) layouts.push_back(s.conversion.layout());
       const std::string rotation = said_.rotation + (said_.rotation.empty() ? "" : ", ") + o_.basis;
-      hub::write_folder(o_.out, *folder_, {entries, result.read, config_, form_, o_.fold, layouts, biases, rotation},
-                        o_.shard);
+      hub::write_folder(o_.out, *folder_, {content, config_, form_, o_.fold, layouts, biases, rotation}, o_.shard);
       say_loader(biases);
     } else {
-      save_safetensors(o_.out, entries, metadata_, result.read);
+      save_safetensors(o_.out, content.entries, metadata_, content.read);
     }
     for (const std::string& norm : identity_)
       std::printf("'%s' is in the rows of its table now: the program that runs the result must leave it out.\n",
@@ -149,7 +140,8 @@ class Run {
         : rotates() ? "rotated as the description says; the description itself is unchecked."
         : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
                     : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
-    std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), form_.c_str(), entries.size(), printable(verdict).c_str());
+    std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), form_.c_str(), content.entries.size(),
+                printable(verdict).c_str());
   }
 
   // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
@@ -168,11 +160,14 @@ class Run {
         if (!n.bias.empty()) unit[n.bias] = {0, layout.width};
       }
     }
-    const DType stored = dtype().value_or(coarsest(file_.state.outline));
-    for (const auto& [name, u] : unit) result.outline.add(name, outline({u.width}, stored));
-    result.read = [unit, stored, read = result.read](const std::string& name) {
+    const NumberFormat stored = made_in();
+    for (const auto& [name, u] : unit) {
+      result.outline.add(name, outline({u.width}, stored.dtype));
+      if (stored.half) result.half.insert(name);
+    }
+    result.read = [unit, dtype = stored.dtype, read = result.read](const std::string& name) {
       const auto at = unit.find(name);
-      return at == unit.end() ? read(name) : full({at->second.width}, at->second.value, {stored});
+      return at == unit.end() ? read(name) : full({at->second.width}, at->second.value, {dtype});
     };
     return result;
   }
@@ -223,12 +218,7 @@ class Run {
     options.check_size(file_.state.outline);
     options.stream().form = Form::layer_norm, options.stream().centre_readers = false;
     metadata_ = options.description();
-    LazyState result = file_.state;
-    if (const auto dtype = this->dtype()) {
-      result.outline = {};
-      for (const auto& [name, tensor] : file_.state.outline) result.outline.add(name, outline(tensor.shape(), *dtype));
-      result.read = [this, dtype](const std::string& name) { return file_.state.read(name).to(*dtype); };
-    }
+    const LazyState result = io::in_format(file_.state, format_);
     const Tensor inputs = options.inputs(kRandomRows, 1);
     const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
     std::printf("%s holds raw weights: those of the Pre-LN model, which its %s form maps as it runs.\n%s\n",
@@ -274,7 +264,9 @@ class Run {
       check_described(file_.description, layout);
       if (rotates()) rotate(layout, outline, o_.basis), form_ = name_of(layout.form);
       if (!layout.recentred.empty() && to() != Form::layer_norm) recentred_.push_back(layout.recentred);
-      add_stream(name, {outline, file_.state.read}, layout);
+      LazyState of_stream = file_.state;
+      of_stream.outline = outline;
+      add_stream(name, of_stream, layout);
     }
     metadata_[streams::kStreamForm] = form_;
     if (!recentred_.empty()) metadata_[streams::kStreamRecentred] = dump(json(recentred_));
@@ -283,7 +275,7 @@ class Run {
   void add_stream(const std::string& name, const LazyState& state, const streams::Placement& layout) {
     check_dtypes(layout, file_.foreign);
     check_eps(layout, o_.eps);
-    streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), dtype())});
+    streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), format_)});
   }
 
   // Whether the source, as the description has it, gives what the program computed that it came from.
@@ -367,10 +359,11 @@ class Run {
 
   const ConvertOptions& o_;
   training::OpenModelFile file_;
-  std::optional<hub::Folder> folder_;  // of the hub, where IN is one
-  json config_;                        // of the folder that is written
-  hub::SaidOfConversion said_;         // by that folder
-  std::string form_, said_form_;       // of the result; of what was converted before
+  std::optional<hub::Folder> folder_;   // of the hub, where IN is one
+  json config_;                         // of the folder that is written
+  hub::SaidOfConversion said_;          // by that folder
+  std::string form_, said_form_;        // of the result; of what was converted before
+  std::optional<NumberFormat> format_;  // that was asked for
   std::vector<Stream> streams_;
   // Of a description: norms behind tables, which leave; modules that a stream enters with a mean.
   std::vector<std::string> identity_, recentred_;

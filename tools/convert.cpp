@@ -1,6 +1,7 @@
 // isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
 #include <filesystem>
 
+#include "io/number_format.h"
 #include "streams/stream.h"
 #include "tools/conversion.h"
 #include "tools/interrupt.h"
@@ -47,7 +48,7 @@ int run_convert(const ConvertOptions& o) {
 
 void add_result_options(CLI::App& command, ConvertOptions& o) {
   command.add_option("--dtype", o.dtype, "of the tensors of OUT (default: as in IN)")
-      ->check(CLI::IsMember({"f32", "f64", "bf16"}));
+      ->check(CLI::IsMember(kFormatNames));
   command.add_option("--max-shard-size", o.shard, "of the files of a folder, such as 5GB or 5.5GB")
       ->transform(CLI::Validator(in_bytes, "SIZE"))
       ->capture_default_str();

@@ -55,7 +55,7 @@ std::string agreement_text(const std::string& where, const Agreement& a) {
   char buffer[256];
   std::snprintf(buffer, sizeof buffer,
                 "differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
-                a.deviation / epsilon(a.dtype), name_of(a.dtype), a.control, a.bound());
+                a.deviation / epsilon(a.format), name_of(a.format), a.control, a.bound());
   return text(where, " ", buffer, a.same() ? ": same" : ": different");
 }
 

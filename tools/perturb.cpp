@@ -20,23 +20,19 @@ struct PerturbOptions {
 int run(const PerturbOptions& o) {
   check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
-  std::vector<io::TensorEntry> entries;
+  const io::FileContent content = io::content_of(file.state, file.foreign);
   std::map<std::string, uint64_t> streams;
   size_t kept = 0;
-  for (const auto& [name, tensor] : file.state.outline) {
-    const auto foreign = file.foreign.find(name);
-    entries.push_back(
-        {name, tensor.dtype(), tensor.shape(), 0, 0, foreign == file.foreign.end() ? "" : foreign->second});
-    if (is_floating(tensor.dtype()))
-      streams.emplace(name, entries.size());
+  for (uint64_t i = 0; i < content.entries.size(); ++i)
+    if (is_floating(content.entries[i].dtype))
+      streams.emplace(content.entries[i].name, i + 1);
     else
       ++kept;
-  }
   check(!streams.empty(), o.in, ": it has no tensor of f64, f32 or bf16");
   Metadata metadata = file.description;
   metadata.insert(file.other.begin(), file.other.end());
-  save_safetensors(o.out, entries, metadata, [&](const std::string& name) {
-    const Tensor x = file.state.read(name);
+  save_safetensors(o.out, content.entries, metadata, [&](const std::string& name) {
+    const Tensor x = content.read(name);
     const auto at = streams.find(name);
     return at == streams.end() ? x : equivalence::moved_by_ulps(x, o.seed, at->second, o.ulps);
   });

@@ -47,23 +47,6 @@ void check_tensors(const ModelOptions& options, const TensorMap& outline) {
   }
 }
 
-std::vector<io::TensorEntry> entries_of(const TensorMap& outline) {
-  std::vector<io::TensorEntry> entries;
-  for (const auto& [name, tensor] : outline) entries.push_back({name, tensor.dtype(), tensor.shape(), 0, 0});
-  return entries;
-}
-
-// The state in another dtype; "": as it is.
-LazyState in_dtype(LazyState state, const std::string& name) {
-  for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-    if (name != name_of(dtype)) continue;
-    TensorMap outlines;
-    for (const auto& [tensor, x] : state.outline) outlines.add(tensor, outline(x.shape(), dtype));
-    return {outlines, [read = state.read, dtype](const std::string& tensor) { return read(tensor).to(dtype); }};
-  }
-  return state;
-}
-
 struct PortPaths {
   std::string in, out, dtype, family, like;
   int64_t shard = 5'000'000'000;
@@ -75,9 +58,10 @@ int run_import(const PortPaths& o) {
   const Scope scope(o.in);
   const hub::Port& port = hub::port_named(folder.config.word("model_type"));
   const ModelOptions options = options_of(port, folder.config);
-  const LazyState state = in_dtype(imported(port, folder, options.description()), o.dtype);
+  const LazyState state = io::in_format(imported(port, folder, options.description()), format_named(o.dtype));
   check_tensors(options, state.outline);
-  save_safetensors(o.out, entries_of(state.outline), options.description(), state.read);
+  const io::FileContent content = io::content_of(state);
+  save_safetensors(o.out, content.entries, options.description(), content.read);
   std::printf("%s: %s of type %s, %s, %zu tensors.\n", o.out.c_str(), options.row().noun,
               std::string(port.type).c_str(), name_of(options.stream().form), state.outline.size());
   return kOk;
@@ -137,17 +121,15 @@ int run_export(const PortPaths& o) {
   }
   check(port != nullptr, "no family of folders has this model: ", why.empty() ? text("none is of type ", family) : why);
   check_tensors(options, file.state.outline);
-  const LazyState state = in_dtype(exported(*port, file.state, description), o.dtype);
-  const std::vector<io::TensorEntry> entries = entries_of(state.outline);
-  hub::write_folder(o.out, {entries, state.read, config, {{"format", "pt"}}, o.like}, o.shard);
-  std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port->architecture).c_str(), entries.size());
+  const LazyState state = io::in_format(exported(*port, file.state, description), format_named(o.dtype));
+  hub::write_folder(o.out, {io::content_of(state), config, {{"format", "pt"}}, o.like}, o.shard);
+  std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port->architecture).c_str(), state.outline.size());
   return kOk;
 }
 
 // What both have.
 void add_common(CLI::App& command, PortPaths& o) {
-  command.add_option("--dtype", o.dtype, "of the tensors (default: as they are)")
-      ->check(CLI::IsMember({"f32", "f64", "bf16"}));
+  command.add_option("--dtype", o.dtype, "of the tensors (default: as they are)")->check(CLI::IsMember(kFormatNames));
   command.footer("Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
 }
 

@@ -35,12 +35,12 @@ OpenModelFile open_model_file(const std::string& path) {
   for (const io::TensorEntry& e : file->entries()) {
     if (trained && !e.name.starts_with(kCheckpointWeights)) continue;
     const std::string name = e.name.substr(trained ? kCheckpointWeights.size() : 0);
-    opened.state.outline.add(name, outline(e.shape, e.dtype));
+    io::add_entry(opened.state, opened.foreign, name, e);
     places[name] = &e;
-    if (!e.foreign.empty()) opened.foreign[name] = e.foreign;
   }
   opened.state.read = [file, places = std::move(places)](const std::string& name) {
-    return file->read(*places.at(name));
+    const io::TensorEntry& entry = *places.at(name);
+    return io::held(entry, file->read(entry));
   };
   opened.description = model_description(*file);
   for (const auto& [key, value] : file->metadata())

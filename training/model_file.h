@@ -1,11 +1,9 @@
 // Checkpoints that know what they are: the options of a model as text beside its weights.
 #pragma once
 
-#include <map>
 #include <string>
 
-#include "io/safetensors.h"
-#include "io/lazy_state.h"
+#include "io/half.h"
 #include "training/model_options.h"
 
 namespace isonorm::training {
@@ -14,8 +12,7 @@ struct ModelFile {
   TensorMap state;
   Metadata description;  // as describe() gives it; empty where the file has none
   Metadata other = {};   // metadata beside it; of a checkpoint of `isonorm train` none
-  // Dtypes of tensors that are held as bytes (io::TensorEntry).
-  std::map<std::string, std::string> foreign = {};
+  io::ForeignTypes foreign = {};
 };
 
 // The same with tensors that are read when they are asked for.
@@ -26,7 +23,7 @@ struct OpenModelFile {
 
   LazyState state;
   Metadata description, other;
-  std::map<std::string, std::string> foreign;
+  io::ForeignTypes foreign;
   std::shared_ptr<const SafetensorsFile> file;  // that `state` reads
 };
 

@@ -1,7 +1,6 @@
 #include "equivalence/convert/canonical.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <set>
 
@@ -18,27 +17,19 @@ namespace {
 using streams::Form;
 using streams::Role;
 
-// Half the distance from x to the next number that its dtype can hold: no rounding to nearest moved it by more. Of bf16, to
+// Half the distance from x to the next number that its format can hold: no rounding to nearest moved it by more. Of bf16, to
 // which f64 is rounded by way of f32, 2^-15 of it more.
 class HalfUlp {
  public:
-  explicit HalfUlp(DType dtype)
-      : digits_(dtype == DType::f64   ? 53
-                : dtype == DType::f32 ? 24
-                                      : 8),
-        lowest_(dtype == DType::f64 ? -1021 : -125),
-        more_(dtype == DType::bf16 ? 1 + 0x1p-15 : 1) {}
+  explicit HalfUlp(NumberFormat format)
+      : steps_(format), half_(format.dtype == DType::bf16 ? (1 + 0x1p-15) / 2 : 0.5) {}
   double operator()(double x) const {
-    const int biased = static_cast<int>(std::bit_cast<uint64_t>(x) >> 52 & 0x7ff);
-    if (biased == 0x7ff) return NAN;
-    const int exponent = std::max(biased - 1022, lowest_) - digits_ - 1;  // x = f 2^(biased - 1022), f in [1/2, 1)
-    if (exponent < -1022) return std::max(std::ldexp(1.0, exponent), 0x1p-1074);  // half a step is none in f64
-    return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52) * more_;
+    return std::isfinite(x) ? std::max(steps_.at(x) * half_, 0x1p-1074) : NAN;  // half of the least step is none in f64
   }
 
  private:
-  int digits_, lowest_;  // exponent of the smallest normal number, as frexp has it
-  double more_;
+  Steps steps_;
+  double half_;
 };
 
 double total(const std::vector<double>& x) {
@@ -77,10 +68,13 @@ void put_through_norm(Carried& x, double eps) {
   }
 }
 
-// D v = (v, -sum v).
+// D v = (v, -sum v). Each entry of v is one of the two numbers beside it, a whole ulp off at most, and the sum by no more than
+// if each was the nearer one (sum_rounding.h).
 void expand_writer(Carried& x) {
-  x.value.push_back(-total(x.value));
-  for (auto* of : {&x.rounding, &x.size}) of->push_back(total(*of));
+  x.value.push_back(-total(x.value)), x.size.push_back(total(x.size));
+  const double of_sum = total(x.rounding);
+  for (double& v : x.rounding) v *= 2;
+  x.rounding.push_back(of_sum);
 }
 
 // D+^T b = (b - sum(b)/d, -sum(b)/d).
@@ -159,16 +153,12 @@ Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, con
   return normalize(rows, {.kind = NormKind::layer, .eps = n->eps}, of(n->weight), of(n->bias));
 }
 
-double smallest_step(DType dtype) {
-  return dtype == DType::f64 ? 0x1p-1074 : dtype == DType::f32 ? 0x1p-149 : 0x1p-133;
-}
-
 void Canonical::Rows::Stored::read(int64_t row, Carried& x) const {
   const int64_t n = values.size(1);
   x.resize(static_cast<size_t>(n));
   const double* from = values.data<double>() + row * n;
   const double* other = partner.defined() ? partner.data<double>() + row * n : nullptr;
-  const HalfUlp half_ulp(dtype);
+  const HalfUlp half_ulp(format);
   double largest = 0;
   for (int64_t i = 0; i < n; ++i) {
     const double half = half_ulp(from[i]);
@@ -213,28 +203,29 @@ void Canonical::Rows::read(int64_t row, Carried& x) const {
   }
 }
 
-Canonical::Canonical(const TensorMap& state, const streams::Placement& layout, bool centred, const TensorMap* partner)
-    : state_(state), layout_(layout), partner_(partner) {
+Canonical::Canonical(const Piece& piece, bool centred, const TensorMap* partner)
+    : piece_(piece), state_(piece.state), layout_(piece.layout), partner_(partner) {
   std::set<std::string> touching;  // the stream: what is rounded, and not exact
   std::set<std::string> unread;    // gains and biases that are kept, and in no reader
-  for (const streams::NormPlace& n : layout.norms) {
+  for (const streams::NormPlace& n : layout_.norms) {
     touching.insert({n.weight, n.bias});
     const auto reads = [&](const auto& reader) { return reader.norm == n.name; };
-    if (std::ranges::none_of(layout.places, reads) && std::ranges::none_of(layout.tied, reads))
+    if (std::ranges::none_of(layout_.places, reads) && std::ranges::none_of(layout_.tied, reads))
       unread.insert({n.weight, n.bias});
   }
-  for (const streams::Place& p : layout.places) {
+  for (const streams::Place& p : layout_.places) {
     touching.insert(p.scale);
     if (p.role == Role::neutral) continue;
     touching.insert(p.name);
-    if (centred && state.find(p.name)) parts_.push_back({p.role == Role::writer ? Kind::writer : Kind::reader, p.name});
+    if (centred && state_.find(p.name))
+      parts_.push_back({p.role == Role::writer ? Kind::writer : Kind::reader, p.name});
     if (p.role == Role::writer) continue;
     touching.insert(p.bias);
     if (centred) parts_.push_back({Kind::bias, p.bias});
   }
-  for (const streams::Layout::Tied& t : layout.tied)
+  for (const streams::Layout::Tied& t : layout_.tied)
     if (centred) parts_.push_back({Kind::reader, t.weight}), parts_.push_back({Kind::bias, t.bias});
-  for (const auto& [name, tensor] : state)
+  for (const auto& [name, tensor] : state_)
     if (const bool there = touching.contains(name); !there || !centred || unread.contains(name))
       parts_.push_back({there && is_floating(tensor.dtype()) ? Kind::stored : Kind::exact, name});
 }
@@ -254,7 +245,7 @@ Canonical::Rows Canonical::stored(const std::string& name, int dim, int64_t part
     return contiguous(rows.to(DType::f64));
   };
   Rows rows;
-  rows.weight_.values = in_f64(detach(t)), rows.weight_.dtype = t.dtype();
+  rows.weight_.values = in_f64(detach(t)), rows.weight_.format = piece_.format(name);
   const Tensor* other = partner_ ? partner_->find(name) : nullptr;
   if (other && other->shape() == t.shape() && is_floating(other->dtype()))
     rows.weight_.partner = in_f64(detach(*other));

@@ -17,8 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor_map.h"
-#include "streams/placement.h"
+#include "equivalence/convert/pieces.h"
 
 namespace isonorm::equivalence {
 
@@ -29,9 +28,6 @@ Tensor by_rows(const Tensor& x, int dim, int64_t parts = 1);
 // What a writer's rows [n, width] are on the stream: those of a table behind which a norm is go through it.
 Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, const streams::Place& writer,
                    const Tensor& rows);
-
-// The distance between subnormal numbers of a dtype: no rounding is finer.
-double smallest_step(DType dtype);
 
 // A row in f64, and entry by entry how far it may be off: with M the map from the stored values s,
 // rounding = |M| half_ulp(s) where each of them was rounded once; size = |M| |s|, what the error of computing M in f64
@@ -65,7 +61,7 @@ class Canonical {
     // Rows as they are stored. partner: the same of a file in the same form, or undefined.
     struct Stored {
       Tensor values, partner;
-      DType dtype = DType::f64;
+      NumberFormat format = DType::f64;
       void read(int64_t row, Carried& x) const;
     };
     enum class Map { none, centre, expand_writer, expand_reader, isometric };
@@ -86,7 +82,7 @@ class Canonical {
 
   // centred: whether means and row sums are taken off, and everything folded; else as stored. partner: a state in the
   // same form, or null: a value that stands there too was not rounded on the way. All of them must outlive this.
-  Canonical(const TensorMap& state, const streams::Placement& layout, bool centred, const TensorMap* partner = nullptr);
+  Canonical(const Piece& piece, bool centred, const TensorMap* partner = nullptr);
 
   const std::vector<Part>& parts() const { return parts_; }
   // Of a part of any kind but `exact`; of a bias [out, 1]: no entry of it is a measure of another's.
@@ -102,6 +98,7 @@ class Canonical {
   Carried vector(const std::string& name) const;
   const streams::Place* find(const std::string& name) const;
 
+  const Piece& piece_;
   const TensorMap& state_;
   const streams::Placement& layout_;
   const TensorMap* partner_;

@@ -10,6 +10,7 @@
 #include "equivalence/convert/canonical.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/convert/convertible.h"
+#include "equivalence/convert/sum_rounding.h"
 #include "equivalence/coordinates/pairs.h"
 #include "streams/map.h"
 #include "streams/rotation.h"
@@ -49,11 +50,10 @@ Tensor along(const Tensor& v, int dim, int rank) {
 
 class Converter {
  public:
-  Converter(const TensorMap& state, const streams::Placement& layout, Form to, std::optional<DType> dtype,
-            ZeroMeans& means)
-      : state_(state), from_(layout), to_(to), dtype_(dtype), means_(means) {
+  Converter(const Piece& piece, Form to, std::optional<NumberFormat> format, ZeroMeans& means)
+      : piece_(piece), state_(piece.state), from_(piece.layout), to_(to), format_(format), means_(means) {
     result_.layout.form = to;
-    result_.layout.width = layout.width, result_.layout.recentred = layout.recentred;
+    result_.layout.width = from_.width, result_.layout.recentred = from_.recentred;
   }
 
   Conversion run() {
@@ -106,17 +106,14 @@ class Converter {
 
   static void say(std::string& what, const char* step) { what += text(what.empty() ? "" : ", ", step); }
 
-  static void check_fits(const std::string& name, const Tensor& value, const Tensor& rounded) {
-    check(is_finite(rounded), "convert: '", name, "' does not fit ", rounded.dtype(), ": its largest entry becomes ",
-          largest_entry(value));
-  }
-
-  void put(streams::Place place, const Tensor& value, DType dtype, const std::string& what,
+  void put(streams::Place place, const Tensor& value, NumberFormat format, const std::string& what,
            std::optional<Dims> before) {
-    const Tensor rounded = value.to(dtype_.value_or(dtype));
-    check_fits(place.name, value, rounded);
+    const NumberFormat stored = format_.value_or(format);
+    const bool sums = to_ == Form::crms_norm && place.role == Role::writer;
     result_.exact.add(place.name, value);
-    result_.state.add(place.name, rounded);
+    result_.state.add(
+        place.name, sums ? rounded_with_sum(value, place.dim, stored, place.name) : rounded(value, stored, place.name));
+    if (stored.half) result_.half.insert(place.name);
     result_.changes.push_back({place.name, what.empty() ? "unchanged" : what, before, value.shape()});
     result_.layout.places.push_back(std::move(place));
   }
@@ -129,20 +126,22 @@ class Converter {
   void keep_at(const streams::NormPlace& n, const std::string& name) {
     const double apart = n.plus_one && name == n.weight ? 1 : 0;
     const Tensor value = exact(name);
-    const DType stored = dtype_.value_or(state_.at(name).dtype());
+    const NumberFormat stored = format_.value_or(piece_.format(name));
     result_.exact.add(name, value);
-    result_.state.add(name, apart == 0 ? value.to(stored) : (value - apart).to(stored).to(DType::f64) + apart);
+    result_.state.add(
+        name, apart == 0 ? rounded(value, stored, name) : rounded(value - apart, stored, name).to(DType::f64) + apart);
+    if (stored.half && apart == 0) result_.half.insert(name);
     result_.changes.push_back({name, "unchanged: kept at its norm", value.shape(), value.shape()});
   }
 
-  // As it is, or in the dtype that was asked for; infinity and NaN are what they were.
+  // As it is, or in the format that was asked for; infinity and NaN are what they were.
   void keep(const streams::Place& p) {
     const Tensor& t = state_.at(p.name);
     const bool floating = is_floating(t.dtype());
-    const Tensor value = floating ? exact(p.name) : t, stored = floating && dtype_ ? value.to(*dtype_) : t;
-    if (floating && is_finite(value)) check_fits(p.name, value, stored);
-    result_.exact.add(p.name, value);
-    result_.state.add(p.name, stored);
+    const NumberFormat own = piece_.format(p.name), stored = floating ? format_.value_or(own) : own;
+    result_.exact.add(p.name, floating ? exact(p.name) : t);
+    result_.state.add(p.name, stored == own ? t : rounded(t, stored, p.name));
+    if (stored.half) result_.half.insert(p.name);
     result_.changes.push_back({p.name, "unchanged", t.shape(), t.shape()});
     result_.layout.places.push_back(p);
   }
@@ -158,10 +157,10 @@ class Converter {
       say(what, "layer scale folded");
       x = x * along(exact(p.scale), p.dim, x.rank());
     }
-    const DType dtype = state_.at(p.name).dtype();
-    if (from_.form == Form::rms_norm) means_[p.name].add(x, p.dim, dtype);
+    const NumberFormat format = piece_.format(p.name);
+    if (from_.form == Form::rms_norm) means_[p.name].add(x, p.dim, format);
     if (!p.scale.empty()) scales_.insert(std::exchange(p.scale, ""));
-    put(p, mapped(x, Role::writer, p.dim, what), dtype, what, state_.at(p.name).shape());
+    put(p, mapped(x, Role::writer, p.dim, what), format, what, state_.at(p.name).shape());
   }
 
   // f A (gain n + offset) + b = f (A diag(gain)) n + (b + f A offset), f the norm's factor: the bias is taken from the
@@ -186,10 +185,10 @@ class Converter {
     Tensor weight = raw(split(exact(p.name), p.dim, p.parts), p.role, p.dim + 1, what);
     Tensor bias = old ? exact(p.bias) : Tensor();
     fold(weight, bias, p, what, bias_what);
-    const DType dtype = state_.at(p.name).dtype();
-    put(p, joined(mapped(weight, Role::reader, p.dim + 1, what), p.dim), dtype, what, state_.at(p.name).shape());
+    const NumberFormat format = piece_.format(p.name);
+    put(p, joined(mapped(weight, Role::reader, p.dim + 1, what), p.dim), format, what, state_.at(p.name).shape());
     if (bias.defined())
-      put(place_of_bias(p.bias), bias, old ? old->dtype() : dtype, bias_what,
+      put(place_of_bias(p.bias), bias, old ? piece_.format(p.bias) : format, bias_what,
           old ? std::optional(old->shape()) : std::nullopt);
   }
 
@@ -206,9 +205,9 @@ class Converter {
     weight = split(weight, head.dim, 1);
     what = text("created: untied from ", t.table);
     fold(weight, bias, head, what, bias_what);
-    const DType dtype = state_.at(t.table).dtype();
-    put(head, joined(mapped(weight, Role::reader, head.dim + 1, what), head.dim), dtype, what, {});
-    if (bias.defined()) put({.name = t.bias}, bias, dtype, bias_what, {});
+    const NumberFormat format = piece_.format(t.table);
+    put(head, joined(mapped(weight, Role::reader, head.dim + 1, what), head.dim), format, what, {});
+    if (bias.defined()) put({.name = t.bias}, bias, format, bias_what, {});
   }
 
   streams::Place place_of_bias(const std::string& name) const {
@@ -223,10 +222,11 @@ class Converter {
     return false;
   }
 
+  const Piece& piece_;
   const TensorMap& state_;
   const streams::Placement& from_;
   Form to_;
-  std::optional<DType> dtype_;
+  std::optional<NumberFormat> format_;
   ZeroMeans& means_;
   std::set<std::string> scales_;  // that writers took up
   Conversion result_;
@@ -249,20 +249,20 @@ void check_forms(const streams::Placement& layout, Form to) {
           " stores ", layout.width - 1, " coordinates; rms_norm has a place for it");
 }
 
-Conversion convert(const TensorMap& stored, const streams::Placement& layout, Form to, std::optional<DType> dtype) {
-  const TensorMap state = with_gains(stored, layout);
+Conversion convert(const TensorMap& stored, const streams::Placement& layout, Form to,
+                   std::optional<NumberFormat> format) {
+  const Piece whole{with_gains(stored, layout), layout};
   check_forms(layout, to);
-  check_convertible(state, layout);
+  check_convertible(whole.state, layout);
   ZeroMeans means;
-  Conversion result = convert_piece(state, layout, to, dtype, means);
+  Conversion result = convert_piece(whole, to, format, means);
   for (const auto& [name, mean] : means) mean.check_writer(name);
   return result;
 }
 
-Conversion convert_piece(const TensorMap& state, const streams::Placement& layout, Form to, std::optional<DType> dtype,
-                         ZeroMeans& means) {
+Conversion convert_piece(const Piece& piece, Form to, std::optional<NumberFormat> format, ZeroMeans& means) {
   NoGrad no_grad;
-  return Converter(state, layout, to, dtype, means).run();
+  return Converter(piece, to, format, means).run();
 }
 
 }  // namespace isonorm::equivalence

@@ -223,6 +223,7 @@ LazyState with_gains(LazyState stored, const streams::Placement& layout) {
   for (const auto& [name, tensor] : stored.outline) {
     const bool adds = gains.contains(name) && is_floating(tensor.dtype());
     state.outline.add(name, adds ? outline(tensor.shape(), DType::f64) : tensor);
+    if (!adds && stored.half.contains(name)) state.half.insert(name);
   }
   state.read = [read = std::move(stored.read), gains = std::move(gains)](const std::string& name) {
     const Tensor t = read(name);
@@ -268,28 +269,22 @@ void check_convertible(const TensorMap& state, const streams::Placement& layout)
   check_values(state, layout);
 }
 
-DType coarsest(const TensorMap& state) {
-  DType found = DType::f64;
+NumberFormat coarsest(const TensorMap& state, const std::set<std::string>& half) {
+  NumberFormat found = DType::f64;
   for (const auto& [name, tensor] : state)
-    if (is_floating(tensor.dtype()) && epsilon(tensor.dtype()) > epsilon(found)) found = tensor.dtype();
+    if (is_floating(tensor.dtype())) found = coarser(found, {tensor.dtype(), half.contains(name)});
   return found;
 }
 
-void ZeroMean::add(const Tensor& writer, int dim, DType dtype) {
+void ZeroMean::add(const Tensor& writer, int dim, NumberFormat format) {
   off_ = larger(off_, largest_entry(mean(writer, {dim}))), size_ = larger(size_, largest_entry(writer));
-  dtype_ = dtype;
+  format_ = format;
 }
 
 void ZeroMean::check_writer(const std::string& name) const {
-  const double bound = std::max(epsilon(dtype_) * size_, smallest_step(dtype_));
+  const double bound = std::max(epsilon(format_) * size_, smallest_step(format_));
   check(off_ <= bound, "convert: writer '", name, "' has a mean of up to ", off_,
         " along the stream, rounding explains ", bound, ": RMSNorm sees that mean and LayerNorm does not");
-}
-
-void check_zero_mean(const std::string& name, const Tensor& writer, int dim, DType dtype) {
-  ZeroMean m;
-  m.add(writer, dim, dtype);
-  m.check_writer(name);
 }
 
 }  // namespace isonorm::equivalence

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "core/tensor_map.h"
 #include "io/lazy_state.h"
@@ -31,22 +32,20 @@ TensorMap with_gains(const TensorMap& stored, const streams::Placement& layout);
 // (training::ModelFile).
 void check_dtypes(const streams::Placement& layout, const std::map<std::string, std::string>& foreign);
 
-// The coarsest floating dtype of a state; f64 where it has none.
-DType coarsest(const TensorMap& state);
+// The coarsest format of the floating tensors of a state; f64 where it has none. half: of these (LazyState).
+NumberFormat coarsest(const TensorMap& state, const std::set<std::string>& half = {});
 
-// The means of a writer of a model with RMSNorm along the stream, which may come in pieces of the same dtype.
+// The means of a writer of a model with RMSNorm along the stream, which may come in pieces of the same format.
 class ZeroMean {
  public:
-  void add(const Tensor& writer, int dim, DType dtype);
-  void check_writer(const std::string& name) const;  // throws as check_zero_mean
+  void add(const Tensor& writer, int dim, NumberFormat format);
+  // Throws where the writer is not zero-mean, as far as rounding to the format allows: |mean| <= eps max |w|, or a step between
+  // subnormal numbers.
+  void check_writer(const std::string& name) const;
 
  private:
   double off_ = 0, size_ = 0;
-  DType dtype_ = DType::f64;
+  NumberFormat format_ = DType::f64;
 };
-
-// Throws where a writer [.., d, ..] of a model with RMSNorm is not zero-mean along `dim`, as far as rounding to `dtype`
-// allows: |mean| <= eps(dtype) max |w|, or a step between subnormal numbers.
-void check_zero_mean(const std::string& name, const Tensor& writer, int dim, DType dtype);
 
 }  // namespace isonorm::equivalence

@@ -176,7 +176,8 @@ std::vector<UnitPair> in_pairs(std::vector<Unit> a, std::vector<Unit> b) {
   return pairs;
 }
 
-Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const Slices& slices) {
+Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const Slices& slices,
+               const std::set<std::string>& half) {
   Piece piece{{}, {}, slices};
   const int64_t begin = slices.begin, count = slices.end - slices.begin;
   for (const Unit& u : units) {
@@ -187,6 +188,7 @@ Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const S
     for (const std::string& name : u.names) {
       if (piece.state.find(name)) continue;
       const Tensor& t = tensors.at(name);
+      if (half.contains(name)) piece.half.insert(name);
       const bool first = name == u.names.front();
       piece.state.add(name, u.axis < 0 || !(first || name == u.bias) ? t : narrow(t, first ? u.axis : 0, begin, count));
     }

@@ -60,10 +60,14 @@ struct Piece {
   TensorMap state;
   streams::Placement layout;
   Slices slices = {};
+  std::set<std::string> half = {};  // of its tensors (LazyState)
+
+  NumberFormat format(const std::string& name) const { return {state.at(name).dtype(), half.contains(name)}; }
 };
 
-// Slices of a unit, or of units that are cut alike, as views of tensors.
-Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const Slices& slices);
+// Slices of a unit, or of units that are cut alike, as views of tensors; half: of all.
+Piece piece_of(const std::vector<Unit>& units, const TensorMap& tensors, const Slices& slices,
+               const std::set<std::string>& half);
 
 // Calls visit(slices) for one piece after another of units that are cut alike, until it gives false; says whether it never did.
 template <class F> bool each_piece(const std::vector<Unit>& units, F&& visit) {

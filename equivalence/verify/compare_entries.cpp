@@ -25,11 +25,11 @@ class EntryCheck::Comparer {
         a_(a),
         b_(b),
         same_form_(a.layout.form == b.layout.form && !a.layout.rotation.defined()),
-        first_(a.state, a.layout, all.centred_, same_form_ ? &b.state : nullptr),
-        second_(b.state, b.layout, all.centred_, same_form_ ? &a.state : nullptr) {}
+        first_(a, all.centred_, same_form_ ? &b.state : nullptr),
+        second_(b, all.centred_, same_form_ ? &a.state : nullptr) {}
 
   void run() {
-    all_.identical_ = all_.identical_ && same_form_ && identical(a_.state, b_.state);
+    all_.identical_ = all_.identical_ && same_form_ && a_.half == b_.half && identical(a_.state, b_.state);
     if (!structure()) return;
     for (const Part& part : first_.parts()) compare(part);
     for (const Part& part : second_.parts())
@@ -98,7 +98,7 @@ class EntryCheck::Comparer {
                                 {.form = a_.layout.form,
                                  .role = part.kind == Kind::writer ? Role::writer : Role::reader,
                                  .arithmetic = std::sqrt(static_cast<double>(a_.layout.width)) * epsilon(DType::f64),
-                                 .coarsest = std::max(epsilon(coarsest(a_.state)), epsilon(coarsest(b_.state))),
+                                 .coarsest = epsilon(coarser(coarsest(a_.state, a_.half), coarsest(b_.state, b_.half))),
                                  .first_row = first_of(count),
                                  .blind = blind_rows(part.name)}));
   }
@@ -133,7 +133,16 @@ class EntryCheck::Comparer {
     return {0, 0};
   }
 
-  // The coarser of two dtypes holds the finer one's values, rounded; the values of one dtype are the same bits.
+  // Whether y is what x becomes in y's format.
+  static bool becomes(const Tensor& x, const Tensor& y, NumberFormat format, const std::string& name) {
+    try {
+      return same_bytes(rounded(x, format, name), y);
+    } catch (const Error&) {
+      return false;  // it does not fit
+    }
+  }
+
+  // The coarser of two formats holds the finer one's values, rounded; the values of one format are the same bits.
   void compare_exactly(const std::string& name) {
     const Tensor &x = a_.state.at(name), &y = b_.state.at(name);
     all_.rows_.entries += x.numel();
@@ -142,8 +151,8 @@ class EntryCheck::Comparer {
       return incomparable(
           text("'", name, "' has shape ", x.shape(), " in the first and ", y.shape(), " in the second"));
     const bool floating = is_floating(x.dtype()) && is_floating(y.dtype());
-    const bool second = floating && same_bytes(detach(x).to(y.dtype()), y),
-               first = floating && same_bytes(detach(y).to(x.dtype()), x);
+    const NumberFormat of_x = a_.format(name), of_y = b_.format(name);
+    const bool second = floating && becomes(x, y, of_y, name), first = floating && becomes(y, x, of_x, name);
     if (second || first) {
       if (!second) all_.rows_.shares.second = all_.rows_.shares.through = INFINITY;
       if (!first) all_.rows_.shares.first = INFINITY;
@@ -159,7 +168,8 @@ class EntryCheck::Comparer {
     for (size_t i = 0; i < p.size(); ++i)
       if (difference(i) > difference(at)) at = i;
     if (p.empty() || difference(at) == 0)
-      return incomparable(text("'", name, "' is ", x.dtype(), " in the first and ", y.dtype(), " in the second"));
+      return incomparable(
+          text("'", name, "' is ", name_of(of_x), " in the first and ", name_of(of_y), " in the second"));
     differ(name, p[at], q[at],
            text("'", name, "', which must be equal to the last bit, has ", exact_decimal(p[at]), " and ",
                 exact_decimal(q[at]), " at element ", first_of(x.numel()) + static_cast<int64_t>(at)));

@@ -53,7 +53,7 @@ struct Tensors {
         if (!held.find(name)) held.add(name, side.state.read(name));
   }
   Piece piece(const Slices& slices) const {
-    if (!units.empty()) return piece_of(units, held, slices);
+    if (!units.empty()) return piece_of(units, held, slices, side.state.half);
     Piece none{{}, side.layout, slices};
     none.layout.places.clear(), none.layout.tied.clear();
     for (streams::NormPlace& n : none.layout.norms) n.weight.clear(), n.bias.clear();
@@ -86,7 +86,7 @@ void add_means(const Piece& p, ZeroMeans& means) {
   if (p.layout.form != Form::rms_norm) return;
   for (const streams::Place& place : p.layout.places)
     if (place.role == Role::writer)
-      means[place.name].add(widened(p.state, place.name), place.dim, p.state.at(place.name).dtype());
+      means[place.name].add(widened(p.state, place.name), place.dim, p.format(place.name));
 }
 
 // Whether converting `from` to `form`, and that to the form of `to`, gives `to`.
@@ -97,8 +97,8 @@ bool explained(const Side& from, Form form, const Side& to, EntryComparison& res
     EntryCheck check;
     ZeroMeans means;
     each_pair(from, to, true, false, [&](const Piece& a, const Piece& b, bool, bool) {
-      const Conversion c = convert_piece(a.state, a.layout, form, {}, means);
-      check.add({c.state, c.layout, a.slices}, b);
+      const Conversion c = convert_piece(a, form, {}, means);
+      check.add({c.state, c.layout, a.slices, c.half}, b);
       return check.through();
     });
     if (!check.through()) return false;

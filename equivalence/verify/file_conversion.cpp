@@ -34,21 +34,22 @@ struct Check {
 
 }  // namespace
 
-FileConversion::FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<DType> dtype,
-                               int64_t elements)
+FileConversion::FileConversion(LazyState file, streams::Placement layout, streams::Form to,
+                               std::optional<NumberFormat> format, int64_t elements)
     : stored_file_(file),
       file_(with_gains(std::move(file), layout)),
       layout_(std::move(layout)),
       to_(to),
-      dtype_(dtype) {
+      format_(format) {
   check_forms(layout_, to);
   check_layout(file_.outline, layout_);
   units_ = units_of(file_.outline, layout_, elements);
   for (const streams::NormPlace& n : layout_.norms)
     for (const std::string* name : {&n.weight, &n.bias}) {
       if (n.folds || name->empty()) continue;
-      const Tensor& stored = stored_file_.outline.at(*name);
-      made_[*name] = {.shape = stored.shape(), .dtype = dtype_.value_or(stored.dtype()), .how = How::kept};
+      made_[*name] = {.shape = stored_file_.outline.at(*name).shape(),
+                      .format = format_.value_or(stored_file_.format(*name)),
+                      .how = How::kept};
       order_.push_back(*name);
       changes_.push_back({*name, "unchanged: kept at its norm", {}, {}});
     }
@@ -58,12 +59,12 @@ template <class F> bool FileConversion::each_piece_of(size_t unit, F&& visit) co
   const std::vector<Unit> one = {units_[unit]};
   TensorMap tensors;
   for (const std::string& name : one[0].names) tensors.add(name, file_.read(name));
-  return each_piece(one, [&](const Slices& slices) { return visit(piece_of(one, tensors, slices)); });
+  return each_piece(one, [&](const Slices& slices) { return visit(piece_of(one, tensors, slices, file_.half)); });
 }
 
 bool FileConversion::check(const std::function<bool()>& go_on) {
   NoGrad no_grad;
-  const bool rounds = dtype_.value_or(coarsest(file_.outline)) != DType::f64;
+  const bool rounds = !(format_.value_or(coarsest(file_.outline, file_.half)) == DType::f64);
   streams::Placement result = layout_;
   result.form = to_;
   Check exact(layout_, result), stored(layout_, result);
@@ -74,10 +75,10 @@ bool FileConversion::check(const std::function<bool()>& go_on) {
       if (!go_on()) return false;
       if (!again) check_values(p.state, p.layout);
       const Piece before{centred(p.state, p.layout), p.layout, p.slices};
-      const Conversion c = convert_piece(p.state, p.layout, to_, dtype_, means);
+      const Conversion c = convert_piece(p, to_, format_, means);
       if (!again) note(u, c);
       exact.add(before, {c.exact, c.layout, p.slices}, last, again);
-      if (rounds) stored.add(before, {c.state, c.layout, p.slices}, last, again);
+      if (rounds) stored.add(before, {c.state, c.layout, p.slices, c.half}, last, again);
       return true;
     });
     if (const auto mean = means.find(units_[u].names.front()); whole && mean != means.end())
@@ -116,7 +117,8 @@ void FileConversion::note(size_t unit, const Conversion& piece) {
   for (const auto& [name, tensor] : piece.state) {
     if (kept.contains(name)) continue;
     const int axis = u.axis < 0 || is_cut_as_the_first(name) ? u.axis : 0;
-    const auto [at, is_new] = made_.try_emplace(name, Made{tensor.shape(), tensor.dtype(), unit, axis});
+    const auto [at, is_new] =
+        made_.try_emplace(name, Made{tensor.shape(), {tensor.dtype(), piece.half.contains(name)}, unit, axis});
     if (!is_new)
       at->second.shape[axis] += tensor.size(axis);
     else
@@ -129,13 +131,13 @@ void FileConversion::note(size_t unit, const Conversion& piece) {
   }
 }
 
-void FileConversion::complete(const TensorMap& outline, DType dtype) {
+void FileConversion::complete(const TensorMap& outline, NumberFormat format) {
   order_.clear();
   for (const auto& [name, tensor] : outline) {
     order_.push_back(name);
     if (made_.contains(name)) continue;
     isonorm::check(name.ends_with("bias"), "convert: nothing became '", name, "' of the converted model");
-    made_[name] = {.shape = tensor.shape(), .dtype = dtype, .how = How::created};
+    made_[name] = {.shape = tensor.shape(), .format = format, .how = How::created};
     changes_.push_back({name, "created: zeros", {}, tensor.shape()});
   }
 }
@@ -143,14 +145,15 @@ void FileConversion::complete(const TensorMap& outline, DType dtype) {
 Tensor FileConversion::make(const std::string& name, bool rounded) const {
   NoGrad no_grad;
   const Made& m = made_.at(name);
-  const DType dtype = rounded || !is_floating(m.dtype) ? m.dtype : DType::f64;
+  const DType dtype = rounded || !is_floating(m.format.dtype) ? m.format.dtype : DType::f64;
   if (m.how == How::created) return zeros(m.shape, {dtype});
-  if (m.how == How::kept) return rounded ? stored_file_.read(name).to(dtype) : file_.read(name).to(dtype);
+  if (m.how == How::kept)
+    return rounded ? isonorm::rounded(stored_file_.read(name), m.format, name) : file_.read(name).to(dtype);
   Tensor whole;
   int64_t reached = 0;
   ZeroMeans means;
   each_piece_of(m.unit, [&](const Piece& p) {
-    const Conversion c = convert_piece(p.state, p.layout, to_, dtype_, means);
+    const Conversion c = convert_piece(p, to_, format_, means);
     const Tensor& part = (rounded ? c.state : c.exact).at(name);
     if (m.axis < 0) {
       whole = part;
@@ -168,7 +171,8 @@ LazyState FileConversion::made(bool rounded) const {
   LazyState state{{}, [this, rounded](const std::string& name) { return make(name, rounded); }};
   for (const std::string& name : order_) {
     const Made& m = made_.at(name);
-    state.outline.add(name, outline(m.shape, rounded || !is_floating(m.dtype) ? m.dtype : DType::f64));
+    state.outline.add(name, outline(m.shape, rounded || !is_floating(m.format.dtype) ? m.format.dtype : DType::f64));
+    if (rounded && m.format.half) state.half.insert(name);
   }
   return state;
 }

@@ -18,15 +18,15 @@ class FileConversion {
  public:
   // As convert(), in pieces of so many elements. Throws what can be said by names and shapes alone; what needs the
   // elements, check() throws.
-  FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<DType> dtype = {},
+  FileConversion(LazyState file, streams::Placement layout, streams::Form to, std::optional<NumberFormat> format = {},
                  int64_t elements = kPieceElements);
 
   // Converts every piece and compares it with what it was made of, by the rules of compare_states(). False where
   // go_on() was, between two pieces; then nothing is known.
   bool check(const std::function<bool()>& go_on);
-  // Puts the result into the order of `outline`, which may have biases that were not made: they are zeros of `dtype`.
+  // Puts the result into the order of `outline`, which may have biases that were not made: they are zeros in `format`.
   // Throws where it has anything else that was not made. After check(), as all below.
-  void complete(const TensorMap& outline, DType dtype);
+  void complete(const TensorMap& outline, NumberFormat format);
 
   const streams::Placement& layout() const { return layout_; }  // of the source
   const ConversionFindings& exact() const { return exact_; }
@@ -43,7 +43,7 @@ class FileConversion {
   enum class How { converted, kept, created };  // kept: at its norm; created: by complete()
   struct Made {                                 // a tensor of the result
     Dims shape;
-    DType dtype = DType::f32;
+    NumberFormat format = DType::f32;
     size_t unit = 0;
     int axis = -1;  // that it was cut along
     How how = How::converted;
@@ -57,7 +57,7 @@ class FileConversion {
   LazyState stored_file_, file_;  // with_gains() is between them
   streams::Placement layout_;
   streams::Form to_;
-  std::optional<DType> dtype_;
+  std::optional<NumberFormat> format_;
   std::vector<Unit> units_;
   ConversionFindings exact_;
   std::optional<ConversionFindings> stored_;

@@ -37,8 +37,8 @@ Tensor signs(int64_t n, Generator& generator) { return 2 * randint(0, 2, {n}, kC
 // By how much a control moves numbers of a tensor, relative to them.
 double step(const Piece& piece, const Piece& partner, const std::string& name) {
   const Tensor* other = partner.state.find(name);
-  const double own = epsilon(piece.state.at(name).dtype());
-  return other && is_floating(other->dtype()) ? std::max(own, epsilon(other->dtype())) : own;
+  const double own = epsilon(piece.format(name));
+  return other && is_floating(other->dtype()) ? std::max(own, epsilon(partner.format(name))) : own;
 }
 
 // Random combinations of n slices, then the same with the signs of the slices turned as each control has them.
@@ -112,8 +112,7 @@ ReaderCheck::ReaderCheck(const streams::Placement& a, const streams::Placement& 
 }
 
 void ReaderCheck::note(const Piece& a, const Piece& b) {
-  for (const Piece* piece : {&a, &b})
-    if (const DType d = coarsest(piece->state); epsilon(d) > epsilon(dtype_)) dtype_ = d;
+  for (const Piece* piece : {&a, &b}) format_ = coarser(format_, coarsest(piece->state, piece->half));
 }
 
 void ReaderCheck::write(const Piece& a, const Piece& b) {
@@ -200,7 +199,7 @@ void ReaderCheck::read(const Piece& a, const Piece& b) {
 }
 
 Agreement ReaderCheck::result(std::map<std::string, double>* of) const {
-  Agreement agreement{.dtype = dtype_};
+  Agreement agreement{.format = format_};
   const auto relative = [](double d, double scale) { return d == 0 ? 0 : d / scale; };
   for (const auto& [name, s] : seen_) {
     double whole = 0;

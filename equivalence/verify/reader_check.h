@@ -19,7 +19,7 @@ namespace isonorm::equivalence {
 // y = R (A norm(x) + b) in f64, with R random combinations of what it gives, as Freivalds (1977) checks a product. A
 // deviation is max |y_a - y_b| / max |y_a|, the latter over all rows of the reader. Rows that enter a stream which is
 // recentred once are random rows with a mean, mapped to its form. A head tied in `a` is compared with the head of its own in
-// `b`. The controls are the same with every number w of one side moved to w (1 +- eps), eps of its dtype
+// `b`. The controls are the same with every number w of one side moved to w (1 +- eps), eps of its format
 // or its partner's of that name where that is coarser, the signs of a matrix being those of its row times those of its column.
 class ReaderCheck {
  public:
@@ -54,7 +54,7 @@ class ReaderCheck {
   std::vector<std::string> writers_;
   Side a_, b_;
   std::map<std::string, Seen> seen_;
-  DType dtype_ = DType::f64;
+  NumberFormat format_ = DType::f64;
 };
 
 }  // namespace isonorm::equivalence

@@ -10,7 +10,7 @@ namespace isonorm::equivalence {
 
 using streams::Role;
 
-template <class F> TensorMap moved(const TensorMap& state, Generator& generator, F&& dtype_of) {
+template <class F> TensorMap moved(const TensorMap& state, Generator& generator, F&& format_of) {
   NoGrad no_grad;
   TensorMap out;
   for (const auto& [name, tensor] : widened(state)) {
@@ -19,7 +19,7 @@ template <class F> TensorMap moved(const TensorMap& state, Generator& generator,
       continue;
     }
     const Tensor up = randint(0, 2, tensor.shape(), tensor.device(), generator).to(DType::f64);
-    out.add(name, tensor * (1 + epsilon(dtype_of(name)) * (2 * up + -1.0)));
+    out.add(name, tensor * (1 + epsilon(format_of(name)) * (2 * up + -1.0)));
   }
   return out;
 }
@@ -29,11 +29,12 @@ TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed) 
   return moved(state, generator, [dtype](const std::string&) { return dtype; });
 }
 
-TensorMap moved_by_rounding(const TensorMap& state, const TensorMap& partner, Generator& generator) {
-  return moved(state, generator, [&](const std::string& name) {
-    const DType own = state.at(name).dtype();
-    const Tensor* other = partner.find(name);
-    return other && is_floating(other->dtype()) && epsilon(other->dtype()) > epsilon(own) ? other->dtype() : own;
+TensorMap moved_by_rounding(const TensorMap& some, const LazyState& state, const LazyState& partner,
+                            Generator& generator) {
+  return moved(some, generator, [&](const std::string& name) {
+    const NumberFormat own = state.format(name);
+    const Tensor* other = partner.outline.find(name);
+    return other && is_floating(other->dtype()) ? coarser(own, partner.format(name)) : own;
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/random.h"
 #include "core/tensor_map.h"
+#include "io/lazy_state.h"
 #include "streams/placement.h"
 
 namespace isonorm::equivalence {
@@ -15,9 +16,10 @@ namespace isonorm::equivalence {
 // Every floating tensor in f64 with each element moved by one unit in the last place of `dtype`, up or down at random:
 // w (1 +- eps). What rounding explains, at least.
 TensorMap moved_by_rounding(const TensorMap& state, DType dtype, uint64_t seed);
-// The same with the dtype that each tensor has, or its partner of that name where that is coarser: one coarse tensor is
-// no reason to move the others as far.
-TensorMap moved_by_rounding(const TensorMap& state, const TensorMap& partner, Generator& generator);
+// The same of some tensors of a state, with the format that each has, or its partner of that name where that is coarser: one
+// coarse tensor is no reason to move the others as far.
+TensorMap moved_by_rounding(const TensorMap& some, const LazyState& state, const LazyState& partner,
+                            Generator& generator);
 
 // The state in f64; tensors that are not floating as they are.
 TensorMap widened(const TensorMap& state);

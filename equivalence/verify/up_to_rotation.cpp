@@ -97,9 +97,10 @@ class Finder {
   explicit Finder(int64_t d)
       : d_(d), of_a_(zeros({d, d}, kDouble)), of_b_(zeros({d, d}, kDouble)), of_both_(zeros({d, d}, kDouble)) {}
 
-  void add(const Tensor& a, const Tensor& b) {
-    const double unit = std::max(epsilon(a.dtype()), epsilon(b.dtype())) / 2;
-    const double step = std::max({smallest_step(a.dtype()), smallest_step(b.dtype()), 1e-300});
+  // Rows of the two, as they are stored in these formats.
+  void add(const Tensor& a, const Tensor& b, NumberFormat of_a, NumberFormat of_b) {
+    const double unit = epsilon(coarser(of_a, of_b)) / 2;
+    const double step = std::max({smallest_step(of_a), smallest_step(of_b), 1e-300});
     for (int64_t at = 0; at < a.size(0); at += kRows) {
       const auto rows = [&](const Tensor& t) {
         return narrow(t, 0, at, std::min(kRows, t.size(0) - at)).to(DType::f64);
@@ -213,7 +214,7 @@ RotationComparison compare_up_to_rotation(const LazyState& a, streams::Placement
       if (!result.entries.comparable)
         return not_found(
             text("'", p.name, "' has ", x.shape(), " entries in the first and ", y.shape(), " in the second"));
-      finder.add(x, y);
+      finder.add(x, y, a.format(p.name), b.format(p.name));
       ++tensors;
     }
   streams::Placement turned = layout_a, other = layout_b;

@@ -18,8 +18,6 @@ using streams::Stored;
 
 constexpr int64_t kBlock = int64_t{1} << 23;  // numbers of logits that are held at once, or one row of inputs
 
-DType coarser(DType a, DType b) { return epsilon(a) >= epsilon(b) ? a : b; }
-
 // The model in f64 with the tensors of the state, each changed by `change` as it is read.
 template <class F> std::unique_ptr<nn::Module> loaded(const Metadata& description, const LazyState& state, F&& change) {
   const training::ModelOptions options(description);
@@ -45,7 +43,7 @@ std::unique_ptr<nn::Module> moved(const Metadata& description, const LazyState& 
                                   uint64_t seed) {
   Generator generator{seed, 0};
   return loaded(description, state,
-                [&](const TensorMap& one) { return moved_by_rounding(one, partner.outline, generator); });
+                [&](const TensorMap& one) { return moved_by_rounding(one, state, partner, generator); });
 }
 
 // max |x - y| and max |x| over blocks.
@@ -88,7 +86,7 @@ training::ModelOptions converted_options(training::ModelOptions o, const streams
 }
 
 // Adds the biases that the new model has and the old one had not, as zeros; puts everything in the new model's order.
-void complete(Conversion& c, const ModelPlan& plan, DType dtype) {
+void complete(Conversion& c, const ModelPlan& plan, NumberFormat format) {
   TensorMap exact, state;
   for (const auto& [name, tensor] : plan.outline) {
     const Tensor* there = c.exact.find(name);
@@ -99,7 +97,8 @@ void complete(Conversion& c, const ModelPlan& plan, DType dtype) {
         if (place.name == name) c.layout.places.push_back(place);
     }
     exact.add(name, there ? *there : zeros(tensor.shape(), {DType::f64}));
-    state.add(name, there ? c.state.at(name) : zeros(tensor.shape(), {dtype}));
+    state.add(name, there ? c.state.at(name) : zeros(tensor.shape(), {format.dtype}));
+    if (!there && format.half) c.half.insert(name);
   }
   c.exact = std::move(exact), c.state = std::move(state);
 }
@@ -174,7 +173,8 @@ Agreement compare_models(const Metadata& description_a, const LazyState& a, cons
       controls[2 * i + 1].add(found, outputs(moved(description_b, b, a, i + 1), done));
     for (const Tensor& block : expected) done += block.size(0);
   }
-  Agreement agreement{.deviation = distance.relative(), .dtype = coarser(coarsest(a.outline), coarsest(b.outline))};
+  Agreement agreement{.deviation = distance.relative(),
+                      .format = coarser(coarsest(a.outline, a.half), coarsest(b.outline, b.half))};
   for (const Distance& control : controls) agreement.control = larger(agreement.control, control.relative());
   return agreement;
 }

@@ -1,6 +1,6 @@
 // Are two checkpoints one function? Every entry is compared in one form (compare_entries.h), and then both run in f64
 // on the same inputs; what rounding explains there is measured, not guessed: it is what moving every weight by one unit
-// in the last place of its own dtype does.
+// in the last place of its own format does.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ namespace isonorm::equivalence {
 struct Agreement {
   double deviation = 0;
   double control = 0;
-  DType dtype = DType::f64;                           // the coarsest that the control moved a weight by an ulp of
+  NumberFormat format = DType::f64;                   // the coarsest that the control moved a weight by an ulp of
   double bound() const;                               // of a deviation that rounding explains (criterion.h)
   bool same() const { return deviation <= bound(); }  // false for NaN
 };
@@ -32,8 +32,8 @@ struct ModelConversion {
 };
 
 struct ModelConversionOptions {
-  std::optional<DType> dtype;  // of the result's tensors; as before where not set
-  bool inference = false;      // leave out dropout on branches, which mapped weights cannot follow in training
+  std::optional<NumberFormat> dtype;  // of the result's tensors; as before where not set
+  bool inference = false;             // leave out dropout on branches, which mapped weights cannot follow in training
 };
 
 // What a conversion of a described model is to do.

@@ -160,11 +160,12 @@ TEST_CASE("raw weights of any form are the Pre-LN model's") {
   CHECK_THROWS_WITH(convert_model(file, Form::layer_norm), Contains("has the form layer_norm already"));
 }
 
-TEST_CASE("each tensor keeps its dtype, and is rounded once") {
+// Those of crms_norm with their sum: sum_rounding_test.cpp.
+TEST_CASE("each tensor keeps its dtype, and is rounded to the nearest") {
   manual_seed(10);
   for (DType dtype : {DType::f32, DType::bf16}) {
     const ModelFile file = file_of(small_gpt({.affine = true}), {}, dtype);
-    const Conversion c = convert_model(file, Form::crms_norm).conversion;
+    const Conversion c = convert_model(file, Form::crms_isometric).conversion;
     for (const auto& [name, tensor] : c.state) {
       INFO(name);
       CHECK(tensor.dtype() == dtype);

@@ -129,7 +129,7 @@ TEST_CASE("convert: usage is 2, what cannot be converted 3, files 4, and OUT doe
                {"@in @in --to rms_norm", 2, "is the file of IN, which would be lost"},
                {"@in @text.txt --to rms_norm --data @text.txt", 2, "--data"},
                {"@in @text.txt --to rms_norm --spec @text.txt --from layer_norm", 2, "--spec"},
-               {"@in @out --to rms_norm --dtype f16", 2, "f16"},
+               {"@in @out --to rms_norm --dtype f8", 2, "f8"},
                {"@in @out --to rms_norm --spec @none", 2, "--from"},
                {"@in @out --to crms_norm --reference @in", 2, "--reference needs --spec"},
                {"@in @out --to rms_norm --from rms_norm", 3, "its form is layer_norm"},
@@ -304,13 +304,50 @@ TEST_CASE("convert: masks of any dtype pass as they are, a layer scale is folded
   t.refuses("verify @plain @other" + spec, 3, "'mask' has dtype BOOL");
   const auto reader = std::ranges::find(entries, "blocks.0.mlp.fc1.weight", &io::TensorEntry::name);
   REQUIRE(reader != entries.end());
-  reader->foreign = "F16", reader->dtype = DType::u8, reader->shape.push_back(2);
-  save_safetensors(t / "half", entries, {}, [&](const std::string& name) {
+  reader->foreign = "I16", reader->dtype = DType::u8, reader->shape.push_back(2);
+  save_safetensors(t / "whole", entries, {}, [&](const std::string& name) {
     return name == reader->name ? zeros(reader->shape, {DType::u8}) : state.at(name);
   });
-  const std::string says = "'blocks.0.mlp.fc1.weight' has dtype F16: integer and quantised weights";
-  t.refuses("convert @half" + to_crms, 3, says);
-  t.refuses("verify @half @half" + spec, 3, says);
+  const std::string says = "'blocks.0.mlp.fc1.weight' has dtype I16: integer and quantised weights";
+  t.refuses("convert @whole" + to_crms, 3, says);
+  t.refuses("verify @whole @whole" + spec, 3, says);
+}
+
+TEST_CASE("convert: a file in F16 is written, read and verified as one; a number beyond F16 is refused") {
+  const Trained t;
+  const auto all_half = [&](const char* name) {
+    const SafetensorsFile file(t / name);
+    return std::ranges::all_of(file.entries(), [](const io::TensorEntry& e) { return e.foreign == "F16"; });
+  };
+  for (const std::string form : {"rms_norm", "crms_norm", "crms_isometric"}) {
+    CHECK_THAT(t.succeeds("convert @in @half --dtype f16 -q --to " + form).out, Contains("eps of f16"));
+    CHECK(all_half("half"));
+    t.succeeds("verify @in @half -q");
+    t.succeeds("convert @half @back --to layer_norm -q");  // F16 gives F16
+    CHECK(all_half("back"));
+    CHECK_THAT(t.succeeds("verify @half @back").out, Contains("eps of f16"));
+    t.succeeds("convert @half @wide --to layer_norm --dtype f32 -q");
+    CHECK_FALSE(all_half("wide"));
+    t.succeeds("verify @half @wide -q");
+  }
+  t.train("raw", "rms_norm", 1);
+  t.succeeds("convert @raw @plain --to layer_norm --dtype f16 -q");
+  CHECK(all_half("plain"));
+  t.succeeds("verify @raw @plain -q");
+  // 64 steps of F16 in one entry.
+  const SafetensorsFile file(t / "plain");
+  save_safetensors(t / "moved", file.entries(), file.metadata(), [&](const std::string& name) {
+    Tensor bytes = file.read(*std::ranges::find(file.entries(), name, &io::TensorEntry::name));
+    if (name == "blocks.0.mlp.fc2.weight") bytes.mutable_data<uint8_t>()[10] ^= 64;
+    return bytes;
+  });
+  t.gives(1, "verify @raw @moved -q");
+  t.refuses("compare @plain @half", 3, "has dtype F16, which is not compared");
+  training::ModelFile large = t.load("in");
+  Tensor positions = large.state.at("position.weight");
+  positions.mutable_data<float>()[0] = 1e5f;
+  t.save("large", large.state, large.description);
+  t.refuses("convert @large @none --to rms_norm --dtype f16", 3, "which does not fit f16: its largest number is 65504");
 }
 
 TEST_CASE("convert: interrupted or killed at any moment it leaves a whole file or none") {

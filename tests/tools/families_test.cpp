@@ -271,6 +271,38 @@ TEST_CASE("families: shards are written with an index and read by it; an index t
   CHECK_THROWS_WITH(hub::open_folder(f / "out"), Contains(second));
 }
 
+TEST_CASE("families: a folder in F16 gives one in F16, rotated too, with its dtype in config.json") {
+  const Folder f;
+  const std::string gpt2 = (kFamilies / "gpt2").string(), half = f / "half";
+  fs::copy(gpt2, half);
+  const hub::Folder source = hub::open_folder(gpt2);
+  const io::FileContent content = io::content_of(io::in_format(source.state, format_named("f16")));
+  save_safetensors(half + "/model.safetensors", content.entries, {}, content.read);
+  const auto is_half = [&](const std::string& name) {
+    const hub::Folder folder = hub::open_folder(f / name);
+    return folder.state.half.size() == folder.state.outline.size() && folder.config.word("dtype") == "float16";
+  };
+  for (const std::string form : {"rms_norm", "crms_norm", "crms_isometric"}) {
+    INFO(form);
+    f.succeeds("convert @half @" + form + " -q --to " + form);
+    CHECK(is_half(form));
+    CHECK_THAT(f.succeeds("verify @half @" + form).out, Contains("eps of f16"));
+    f.succeeds("convert " + gpt2 + " @narrow" + form + " -q --dtype f16 --to " + form);
+    CHECK(is_half("narrow" + form));
+    f.succeeds("verify -q " + gpt2 + " @narrow" + form);
+    f.succeeds("convert @half @wide" + form + " -q --dtype f32 --to " + form);
+    CHECK(hub::open_folder(f / ("wide" + form)).state.half.empty());
+    f.succeeds("verify -q @half @wide" + form);
+  }
+  f.succeeds("convert @half @unit -q --to rms_norm --unit-gains");
+  CHECK(is_half("unit"));
+  f.succeeds("verify -q @half @unit");
+  f.succeeds("rotate @rms_norm @turned -q --basis haar:1");
+  CHECK(is_half("turned"));
+  f.succeeds("import @half @ours --dtype f16"), f.succeeds("export @ours @export --dtype f16 --like @half");
+  CHECK(is_half("export"));
+}
+
 TEST_CASE("families: pytorch_model.bin is read as the same model in safetensors is") {
   const Folder f;
   const std::string gpt2 = (kFamilies / "gpt2").string(), bin = gpt2 + "_bin";

@@ -1,0 +1,70 @@
+#include "io/number_format.h"
+
+#include "core/view.h"
+
+namespace isonorm {
+namespace {
+
+// Beyond the largest number and half of its step it is infinity.
+float nearest_half(double x) {
+  const double size = std::abs(x);
+  if (!(size < 65520)) return static_cast<float>(size >= 65520 ? std::copysign(INFINITY, x) : x);
+  // A double 2^42 times x's binade, that of the smallest normal number at least, has the step of F16 there.
+  const uint64_t binade = std::max(std::bit_cast<uint64_t>(size) >> 52, uint64_t{1023 - 14});
+  const double ruler = std::bit_cast<double>((binade + 42) << 52);
+  return static_cast<float>(std::copysign((size + ruler) - ruler, x));
+}
+
+// The largest number of a format of so many digits more.
+double end_of(NumberFormat f, int more) { return std::ldexp(2 - std::ldexp(2.0, -f.digits() - more), f.highest() - 1); }
+
+double largest_finite(const Tensor& x) {
+  return visit_floating(x.dtype(), "round", [&]<class T>() {
+    const T* from = x.data<T>();
+    double largest = 0;
+    for (int64_t i = 0; i < x.numel(); ++i)
+      if (const double size = std::abs(static_cast<double>(from[i])); size < INFINITY)
+        largest = std::max(largest, size);
+    return largest;
+  });
+}
+
+Tensor in_half(const Tensor& x) {
+  const Tensor y = empty(x.shape(), {DType::f32});
+  float* to = y.mutable_data<float>();
+  visit_floating(x.dtype(), "round", [&]<class T>() {
+    const T* from = x.data<T>();
+    for (int64_t i = 0; i < x.numel(); ++i) to[i] = nearest_half(static_cast<double>(from[i]));
+  });
+  return y;
+}
+
+}  // namespace
+
+std::optional<NumberFormat> format_named(const std::string& name) {
+  for (NumberFormat f :
+       {NumberFormat(DType::f32), NumberFormat(DType::f64), NumberFormat(DType::bf16), NumberFormat(DType::f32, true)})
+    if (name == name_of(f)) return f;
+  return {};
+}
+
+const char* name_of(NumberFormat f) { return f.half ? "f16" : name_of(f.dtype); }
+
+double epsilon(NumberFormat f) { return f.half ? 0x1p-10 : epsilon(f.dtype); }
+
+NumberFormat coarser(NumberFormat a, NumberFormat b) { return epsilon(a) >= epsilon(b) ? a : b; }
+
+double smallest_step(NumberFormat f) { return Steps(f).at(0); }
+
+double largest_number(NumberFormat f) { return end_of(f, 0); }
+
+Tensor rounded(const Tensor& x, NumberFormat f, const std::string& name) {
+  if (!f.half && f.dtype == x.dtype()) return detach(x);
+  const Tensor packed = detached::contiguous(x);
+  const double largest = largest_finite(packed), beyond = end_of(f, 1);  // half a step on, which is rounded to infinity
+  check(largest < beyond, "'", name, "' holds ", largest, ", which does not fit ", name_of(f),
+        ": its largest number is ", largest_number(f));
+  return f.half ? in_half(packed) : detached::to(packed, f.dtype);
+}
+
+}  // namespace isonorm

@@ -1,0 +1,118 @@
+// Conversion of and to F16: verified by bounds of its rounding, and what is no rounding is found.
+#include <algorithm>
+#include <cmath>
+
+#include "equivalence/verify/file_conversion.h"
+#include "io/half.h"
+#include "tests/equivalence/gpt2.h"
+#include "tests/equivalence/model_files.h"
+#include "tests/support/same_bytes.h"
+
+namespace {
+
+using Relation = EntryComparison::Relation;
+constexpr int64_t kWidth = 9;
+const NumberFormat kF16{DType::f32, true};
+
+// The model, in F16 where `half`.
+LazyState model(bool half) {
+  LazyState state(gpt2(kWidth, 50));
+  return half ? io::in_format(state, kF16) : state;
+}
+
+// The same with the largest number of a tensor changed.
+LazyState with(const LazyState& file, const std::string& name, const std::function<float(float)>& change) {
+  LazyState changed = file;
+  changed.read = [=](const std::string& n) {
+    const Tensor t = file.read(n);
+    if (n != name) return t;
+    Tensor copy = t + 0.0;
+    float* numbers = copy.mutable_data<float>();
+    float& largest =
+        *std::max_element(numbers, numbers + t.numel(), [](float x, float y) { return std::abs(x) < std::abs(y); });
+    largest = change(largest);
+    return copy;
+  };
+  return changed;
+}
+
+}  // namespace
+
+TEST_CASE("F16: from F16 and from f32, to F16 and to f32, a conversion is one rounding to what is written") {
+  for (const auto& [from_half, format] : {std::pair<bool, std::optional<NumberFormat>>(true, std::nullopt),
+                                          {false, kF16},
+                                          {true, NumberFormat(DType::f32)}})
+    for (Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric}) {
+      INFO(name_of(form) << ' ' << from_half);
+      const LazyState file = model(from_half);
+      const streams::Placement layout = gpt2_layout(file.outline, kWidth);
+      FileConversion conversion(file, layout, form, format, 40);
+      REQUIRE(conversion.check([] { return true; }));
+      CHECK(conversion.exact().same());
+      CHECK(conversion.stored()->same());
+      const LazyState result = conversion.result();
+      const bool to_half = !format || format->half;
+      CHECK(result.half.size() == (to_half ? result.outline.size() : 0));
+      for (const auto& [name, outline] : result.outline) {
+        CHECK(outline.dtype() == DType::f32);
+        const Tensor t = result.read(name);
+        if (to_half) CHECK(same_bytes(io::from_half(io::to_half(t)), t));  // every number is one of F16
+      }
+      // verify, of the two files.
+      streams::Placement after = conversion.layout();
+      for (streams::NormPlace& n : after.norms) n.weight.clear(), n.bias.clear();
+      after = streams::placement_in(streams::Layout::from_json(gpt2_spec(kWidth)), result.outline, form, true);
+      const StateComparison c = compare_states(file, layout, result, after);
+      CHECK(c.entries.relation == Relation::second_rounded);
+      CHECK(c.readers.same());
+      CHECK(c.readers.format == (from_half || to_half ? kF16 : NumberFormat(DType::f32)));
+      CHECK(compare_states(result, after, file, layout).entries.same());
+      if (!to_half) continue;
+      // Of a file that is said to hold f32, rounding explains 2^-13 of that.
+      LazyState silent = result;
+      silent.half.clear();
+      CHECK_FALSE(compare_states(file, layout, silent, after).entries.same());
+      // Three steps in one entry, and a mean that was not taken off.
+      const Steps steps(kF16);
+      const auto moved = [&](float x) { return static_cast<float>(x + 3 * steps.at(x)); };
+      for (const char* name : {"wte.weight", "h.0.mlp.c_fc.weight", "h.0.attn.c_proj.bias"}) {
+        INFO(name);
+        CHECK_FALSE(compare_states(file, layout, with(result, name, moved), after).entries.same());
+      }
+      if (form != Form::rms_norm) continue;
+      LazyState raw = result;
+      raw.read = [&](const std::string& name) { return (name == "h.0.mlp.c_proj.weight" ? file : result).read(name); };
+      CHECK_FALSE(compare_states(file, layout, raw, after).entries.same());
+    }
+}
+
+TEST_CASE("F16: a number beyond it is refused with the tensor, the number and the largest one") {
+  const LazyState file = with(model(false), "wpe.weight", [](float) { return 90000.f; });
+  const streams::Placement layout = gpt2_layout(file.outline, kWidth);
+  CHECK_THROWS_WITH(
+      FileConversion(file, layout, Form::rms_norm, kF16).check([] { return true; }),
+      Contains("'wpe.weight' holds ") && Contains("which does not fit f16: its largest number is 65504"));
+}
+
+TEST_CASE("F16: two files of one form, one rounded from the other, and numbers that no stream touches") {
+  const std::string spec = R"({"width": 6, "norms": {"n": 1e-5}, "writers": {"w": 0}, "others": ["inner"],
+    "readers": {"r.weight": {"dim": 1, "norm": "n"}}})";
+  Generator generator{7, 0};
+  TensorMap numbers;
+  for (const auto& [name, shape] :
+       std::vector<std::pair<std::string, Dims>>{{"w.weight", {6, 4}}, {"r.weight", {3, 6}}, {"inner", {5}}})
+    numbers.add(name, randn(shape, {DType::f32}, generator) * 1e-6);  // most are subnormal in F16
+  const LazyState fine(numbers), coarse = io::in_format(fine, kF16);
+  const auto layout = streams::placement_in(streams::Layout::from_json(spec), numbers, Form::layer_norm);
+  CHECK(compare_entries(fine, layout, coarse, layout).relation == Relation::second_rounded);
+  CHECK(compare_entries(coarse, layout, fine, layout).relation == Relation::first_rounded);
+  CHECK(compare_entries(coarse, layout, coarse, layout).relation == Relation::identical);
+  LazyState widened = coarse;
+  widened.half.clear();
+  CHECK(compare_entries(coarse, layout, widened, layout).relation == Relation::second_rounded);
+  const auto up = [](float x) { return x + 0x1p-24f; };
+  CHECK_THAT(compare_entries(fine, layout, with(coarse, "inner", up), layout).reason,
+             Contains("'inner', which must be equal to the last bit"));
+  const auto far = [](float x) { return x + 4 * 0x1p-24f; };
+  CHECK_FALSE(compare_entries(fine, layout, with(coarse, "r.weight", far), layout).same());
+}
