@@ -1,8 +1,10 @@
 #include "io/npy.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "core/system/foreign_text.h"
+#include "core/view.h"
 #include "io/fits.h"
 #include "io/packed.h"
 #include "io/replacement.h"
@@ -20,6 +22,7 @@ constexpr struct {
 
 struct Header {
   DType dtype = DType::f32;
+  bool fortran = false;  // the first axis is the fastest
   Dims shape;
 };
 
@@ -58,8 +61,8 @@ class HeaderReader {
     } else if (key == "shape") {
       shape();
     } else {
-      check(!accept("True"), "npy: the array is in Fortran order, expected C order");
-      expect("False");
+      header_.fortran = accept("True");
+      if (!header_.fortran) expect("False");
     }
   }
   void dtype(std::string_view descr) {
@@ -146,9 +149,14 @@ Tensor load_npy(const Bytes& file) {
   check(bytes == data, "npy: shape ", header.shape, " and dtype ", header.dtype, " take ", bytes,
         " bytes, the file has ", data);
   io::check_fits(bytes, "npy: the array");
-  Tensor t = empty(header.shape, {header.dtype});
+  Dims stored = header.shape;
+  std::vector<int> axes(static_cast<size_t>(stored.rank));
+  std::iota(axes.rbegin(), axes.rend(), 0);
+  if (header.fortran)
+    for (int i = 0; i < stored.rank; ++i) stored[i] = header.shape[axes[static_cast<size_t>(i)]];
+  Tensor t = empty(stored, {header.dtype});
   file.read(begin + length, mutable_bytes_of(t), bytes);
-  return t;
+  return header.fortran ? detached::contiguous(detached::permute(t, axes)) : t;
 }
 
 Tensor load_npy(const std::string& path) { return load_npy(open_bytes(path)); }

@@ -9,9 +9,9 @@
 
 namespace isonorm {
 
-// The array in a file of version 1 or 2, on the CPU: little-endian f4, f8, i8 or u1 in C order. Throws (invalid),
-// naming the file, on another version, type or order, a damaged header, more than 8 dimensions, and where the data are
-// not exactly as long as the header says.
+// The array in a file of version 1 or 2, on the CPU: little-endian f4, f8, i8 or u1, in C or Fortran order. Throws
+// (invalid), naming the file, on another version or type, a damaged header, more than 8 dimensions, and where the data
+// are not exactly as long as the header says.
 Tensor load_npy(const std::string& path);
 Tensor load_npy(const Bytes& file);
 

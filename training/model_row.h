@@ -17,7 +17,7 @@ namespace isonorm::training {
 // images: floating [n, side, side, channels], a class each. characters: ids (i64) [n, context], the next id at each.
 // pairs: ids [n, 2 context], a source and behind it a target (data/pairs.h), the next id at each of the target.
 enum class Input { images, characters, pairs };
-constexpr const char* name_of(Input i) { return i == Input::images ? "images" : "characters"; }  // of predictions
+constexpr const char* name_of(Input i) { return i == Input::images ? "images" : "tokens"; }  // of predictions
 
 struct ModelRow {
   const char* name;   // on the command line and in files: "gpt"

@@ -143,7 +143,7 @@ TEST_CASE("training: what it says in one sentence") {
   t.options.model = kGpt;
   CHECK(closing(document_of(t)) ==
         "crms_norm, 1234 parameters, 200 steps: held-out loss 0.5000, perplexity 1.649, "
-        "test accuracy 87.10 % (871 of 1000 characters).");
+        "test accuracy 87.10 % (871 of 1000 tokens).");
   t.evaluations.clear();
   CHECK(closing(document_of(t)) == "crms_norm, 1234 parameters, 200 steps: nothing to test on.");
 }

@@ -60,7 +60,7 @@ TEST_CASE("a model with a row of its own trains, is tested, described, saved and
   REQUIRE(pass);
   CHECK(pass->predictions > 0);
   CHECK_THAT(evaluation_text({60, pass->scores[0].loss, pass->scores[0].right, pass->predictions}, o.model.row().input),
-             Contains("perplexity") && Contains("characters"));
+             Contains("perplexity") && Contains("tokens"));
 
   const OptionList list = option_list(o);
   const auto listed = [&](const std::string& name) {
