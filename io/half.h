@@ -1,4 +1,4 @@
-// Internal: F16 (binary16) in files. No tensor has it: its numbers are held in f32, which has all of them.
+// F16 (binary16) in files. No tensor has it: its numbers are held in f32, which has all of them.
 // Source: IEEE 754-2019, 3.4 and 4.3.1.
 #pragma once
 
