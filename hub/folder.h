@@ -61,8 +61,8 @@ struct Converted : io::FileContent {
 struct SaidOfConversion {
   std::string form;
   int64_t width = 0;  // of the first stream
-  std::map<std::string, json>
-      norms;  // of each of the streams: eps, width where it is another, gain and bias where it has them
+  // Of each norm of the streams: eps, width where it is another, gain and bias where it has them.
+  std::map<std::string, json> norms;
   std::vector<std::string> biases;  // of readers that had none
   std::string rotation;             // empty where there is none
   // By entry, which a folder has that needs it. "identity": norms behind tables, which the program leaves out; "recentred":

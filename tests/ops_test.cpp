@@ -54,8 +54,8 @@ std::vector<Layout> layouts_of(const OpCase& op) {
           op.stretch_rows ? Layout::stretched : Layout::stretched_outer};
 }
 
-// Rules and views are the same on every device, and the program of the CPU checks all samples: on a device, where an
-// emulated kernel takes far longer, one of so many (prime to the number of layouts).
+// Rules and views are the same on every device, and the program of the CPU checks all samples. An emulated kernel takes
+// far longer, so on a device one of `of` samples is checked; `of` is prime to the number of layouts, so that all come up.
 bool is_drawn(size_t met, size_t of) { return test_device() == kCpu || met % of == 0; }
 
 }  // namespace

@@ -33,8 +33,8 @@ class AddedTokens {
 
   std::vector<AddedToken> tokens_;
   std::array<bool, 256> begins_{};  // whether a token begins with this byte
-  std::unordered_map<uint64_t, uint64_t>
-      nodes_;  // the node behind a node (256 times its number) and a byte; the root is 0
+  // The node behind a node (256 times its number) and a byte; the root is 0.
+  std::unordered_map<uint64_t, uint64_t> nodes_;
   std::unordered_map<uint64_t, size_t> complete_;  // the token that ends at a node
 };
 
