@@ -196,10 +196,10 @@ class Reader {
   void read(std::string_view json) {
     io::read_json(json, {.member = [this](const std::string& key) { return section(key); }});
     check(has_model_, "it has no model");
-    for_each_part(normalizer_, [](const Component& c) {
+    for_each_part(normalizer_, [this](const Component& c) {
       check(c.type == "NFC", "normalizer ", Shown{c.type}, " is not supported, expected NFC or none");
+      file_.nfc = true;
     });
-    file_.nfc = !normalizer_.type.empty() && (normalizer_.type == "NFC" || !normalizer_.parts.empty());
     file_.patterns = patterns_of(pre_tokenizer_);
     refuse_others("post_processor", post_processor_, {"ByteLevel", "TemplateProcessing"});
     refuse_others("decoder", decoder_, {"ByteLevel"});

@@ -141,6 +141,9 @@ TEST_CASE("tokenizer: normalization form C, of every piece between two ASCII cha
                                           {"\u0301\u00e9", "\u0301\u00e9"},
                                           {"\u2126 e\u0301 \u00e9", "\u03a9 \u00e9 \u00e9"}})
     CHECK(nfc.encode(written) == plain.encode(composed));
+  Tokenizer none = with(R"("normalizer":null)",
+                        R"("normalizer":{"type":"Sequence","normalizers":[{"type":"Sequence","normalizers":[]}]})");
+  CHECK(none.encode("e\u0301a") == plain.encode("e\u0301a"));
 }
 
 TEST_CASE("tokenizer: a word of a megabyte takes n log n steps; one over 16 MiB is refused") {
