@@ -60,7 +60,7 @@ target_compile_features(isonorm PUBLIC cxx_std_20)
 # What calls kernels spends its time in them; -O3 would only take longer to compile.
 target_compile_options(isonorm PRIVATE $<$<CONFIG:Release>:-O1>)
 set(fast ${sources})
-list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|io/sha256.cpp|tokenizers/.*|equivalence/convert/canonical.cpp|equivalence/verify/compare_rows.cpp)")
+list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|io/(number_format|sha256).cpp|tokenizers/.*|equivalence/convert/(canonical|sum_rounding).cpp|equivalence/verify/compare_rows.cpp)")
 set_source_files_properties(${fast} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
 if(PROJECT_IS_TOP_LEVEL)  # as a part of another project, which the tests build too, every file compiles by its own includes
   target_precompile_headers(isonorm PRIVATE ${ISONORM_PRECOMPILED})

@@ -18,14 +18,14 @@ float nearest_half(double x) {
 // The largest number of a format of so many digits more.
 double end_of(NumberFormat f, int more) { return std::ldexp(2 - std::ldexp(2.0, -f.digits() - more), f.highest() - 1); }
 
-double largest_finite(const Tensor& x) {
+// The first number of x that is finite and of at least this size; 0 where there is none.
+double first_from(const Tensor& x, double size) {
   return visit_floating(x.dtype(), "round", [&]<class T>() {
     const T* from = x.data<T>();
-    double largest = 0;
     for (int64_t i = 0; i < x.numel(); ++i)
-      if (const double size = std::abs(static_cast<double>(from[i])); size < INFINITY)
-        largest = std::max(largest, size);
-    return largest;
+      if (const auto number = static_cast<double>(from[i]); std::abs(number) >= size && std::isfinite(number))
+        return number;
+    return 0.0;
   });
 }
 
@@ -61,9 +61,9 @@ double largest_number(NumberFormat f) { return end_of(f, 0); }
 Tensor rounded(const Tensor& x, NumberFormat f, const std::string& name) {
   if (!f.half && f.dtype == x.dtype()) return detach(x);
   const Tensor packed = detached::contiguous(x);
-  const double largest = largest_finite(packed), beyond = end_of(f, 1);  // half a step on, which is rounded to infinity
-  check(largest < beyond, "'", name, "' holds ", largest, ", which does not fit ", name_of(f),
-        ": its largest number is ", largest_number(f));
+  const double beyond = first_from(packed, end_of(f, 1));  // half a step behind the last, which is rounded to infinity
+  check(beyond == 0, "'", name, "' holds ", beyond, ", which does not fit ", name_of(f), ": its largest number is ",
+        largest_number(f));
   return f.half ? in_half(packed) : detached::to(packed, f.dtype);
 }
 

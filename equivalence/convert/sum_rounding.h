@@ -10,9 +10,9 @@
 
 namespace isonorm::equivalence {
 
-// x [.., n, ..] of f64: each entry becomes one of the two numbers of the format that lie beside it, the nearer one but for
-// those nearest to the middle, as many as it takes until the sum of a slice along `dim` is off by at most half a step of its
-// largest entry (the method of largest remainders). Bits do not depend on the number of threads. Throws as rounded().
+// x [.., n, ..] of f64: each entry becomes one of the two numbers of the format that lie beside it: along `dim` the nearer one,
+// or the other where with the nearer one the sum so far would be off by more than half a step of the slice's largest entry
+// (error diffusion). Bits do not depend on the number of threads. Throws as rounded().
 Tensor rounded_with_sum(const Tensor& x, int dim, NumberFormat format, const std::string& name);
 
 }  // namespace isonorm::equivalence
