@@ -246,9 +246,13 @@ TEST_CASE("the number of threads is the calling thread's own, and holds inside o
   CHECK(elsewhere == 7);
   CHECK(num_threads() == 2);
   std::atomic<int> wrong = 0;
+  std::atomic<bool> here = false;  // the other thread leaves this one a block, however late this one is
+  const std::thread::id self = std::this_thread::get_id();
   parallel_for(8, 1, [&](int64_t, int64_t) {
     set_num_threads(3);
     wrong += num_threads() != 2;
+    if (std::this_thread::get_id() == self) here = true;
+    while (!here) std::this_thread::yield();
   });
   CHECK(wrong == 0);
   CHECK(num_threads() == 3);
