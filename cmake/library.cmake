@@ -1,15 +1,25 @@
 # The one library, isonorm::isonorm. Kernel sources (core/cpu/*.cpp that include core/cpu/target.h) are compiled once per instruction set;
 # the base set comes first, so that of inline functions which the compiler did not inline the linker keeps the version every machine runs.
 
-set(folders
-    core core/memory core/system core/kernels core/cpu autograd autograd/ops autograd/fused nn nn/decoding nn/recurrent nn/residual optim streams io data hub tokenizers reports training training/models training/options training/records
-    equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/convert equivalence/verify equivalence/reference equivalence/explain equivalence/compare equivalence/probes
-    equivalence/text equivalence/certificate)
+# A line is what ISONORM_UNITY compiles as one file.
+set(units
+    "core core/memory core/system core/kernels core/cpu"
+    "autograd autograd/ops autograd/fused"
+    "nn nn/decoding nn/recurrent nn/residual"
+    "optim streams"
+    "io data tokenizers"
+    "hub"
+    "reports training training/models training/options training/records"
+    "equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/probes"
+    "equivalence/convert equivalence/verify equivalence/reference"
+    "equivalence/explain equivalence/compare equivalence/text equivalence/certificate")
 set(sources)
 set(kernel_sources)
-foreach(folder IN LISTS folders)
-  file(GLOB found CONFIGURE_DEPENDS ${folder}/*.cpp)
-  set_source_files_properties(${found} PROPERTIES UNITY_GROUP ${folder})  # what ISONORM_UNITY compiles as one
+foreach(unit IN LISTS units)
+  string(REPLACE " " ";" patterns "${unit}")
+  list(TRANSFORM patterns APPEND "/*.cpp")
+  file(GLOB found CONFIGURE_DEPENDS ${patterns})
+  set_source_files_properties(${found} PROPERTIES UNITY_GROUP "${unit}")
   foreach(source IN LISTS found)
     file(STRINGS ${source} marks REGEX "core/cpu/target.h" LIMIT_COUNT 1)
     if(marks)
@@ -53,15 +63,21 @@ else()
   list(APPEND objects $<TARGET_OBJECTS:isonorm_gpu_${ISONORM_GPU_FORM}>)
 endif()
 
-add_library(isonorm ${objects} ${sources})
-add_library(isonorm::isonorm ALIAS isonorm)
-target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas Threads::Threads ZLIB::ZLIB isonorm_unicode ${CMAKE_DL_LIBS})
-target_compile_features(isonorm PUBLIC cxx_std_20)
-# What calls kernels spends its time in them; -O3 would only take longer to compile.
-target_compile_options(isonorm PRIVATE $<$<CONFIG:Release>:-O1>)
+# What computes itself is compiled with -O3, what calls it with -O1: it spends its time there, and -O3 would only take longer to compile.
 set(fast ${sources})
 list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|io/(number_format|sha256).cpp|tokenizers/.*|equivalence/convert/(canonical|sum_rounding).cpp|equivalence/verify/compare_rows.cpp)")
-set_source_files_properties(${fast} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
+list(REMOVE_ITEM sources ${fast})
+add_library(isonorm_fast OBJECT ${fast})
+target_compile_options(isonorm_fast PRIVATE $<$<CONFIG:Release>:-O3>)
+add_library(isonorm ${objects} $<TARGET_OBJECTS:isonorm_fast> ${sources})
+add_library(isonorm::isonorm ALIAS isonorm)
+target_compile_options(isonorm PRIVATE $<$<CONFIG:Release>:-O1>)
+target_compile_features(isonorm PUBLIC cxx_std_20)
+foreach(part isonorm_fast isonorm)
+  target_link_libraries(${part} PRIVATE $<BUILD_INTERFACE:isonorm_flags> isonorm_blas Threads::Threads ZLIB::ZLIB isonorm_unicode ${CMAKE_DL_LIBS})
+  set_target_properties(${part} PROPERTIES UNITY_BUILD ${ISONORM_UNITY} UNITY_BUILD_MODE GROUP POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default)
+endforeach()
+target_include_directories(isonorm_fast PRIVATE ${PROJECT_SOURCE_DIR})
 if(PROJECT_IS_TOP_LEVEL)  # as a part of another project, which the tests build too, every file compiles by its own includes
   target_precompile_headers(isonorm PRIVATE ${ISONORM_PRECOMPILED})
 endif()
@@ -69,8 +85,8 @@ if(ISONORM_GPU_FORM STREQUAL "cuda")
   target_link_libraries(isonorm PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
   set_target_properties(isonorm PROPERTIES LINKER_LANGUAGE CXX)
 endif()
-set_target_properties(isonorm PROPERTIES UNITY_BUILD ${ISONORM_UNITY} UNITY_BUILD_MODE GROUP POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET default
-                      INSTALL_RPATH_USE_LINK_PATH ON DEFINE_SYMBOL "" VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+set_target_properties(isonorm PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON DEFINE_SYMBOL "" VERSION ${PROJECT_VERSION} SOVERSION
+                                         ${PROJECT_VERSION_MAJOR})
 if(BUILD_SHARED_LIBS)
   target_link_options(isonorm PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
   set_target_properties(isonorm PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)

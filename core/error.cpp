@@ -4,7 +4,7 @@
 
 namespace isonorm {
 namespace {
-thread_local Scope* innermost = nullptr;
+thread_local Scope* innermost_scope = nullptr;
 }
 
 void append_text(std::string& s, double part) {
@@ -21,12 +21,12 @@ void raise(ErrorKind kind, const std::string& message, const char* file, int lin
   throw Error(kind, path.empty() ? message : path + ": " + message, file, line);
 }
 
-Scope::Scope(std::string_view name) : name_(name), outer_(innermost) { innermost = this; }
-Scope::~Scope() { innermost = outer_; }
+Scope::Scope(std::string_view name) : name_(name), outer_(innermost_scope) { innermost_scope = this; }
+Scope::~Scope() { innermost_scope = outer_; }
 
 std::string Scope::path() {
   std::string s;
-  for (const Scope* p = innermost; p; p = p->outer_) {
+  for (const Scope* p = innermost_scope; p; p = p->outer_) {
     if (p->name_.empty()) continue;
     s = s.empty() ? std::string(p->name_) : text(p->name_, '.', s);
   }

@@ -9,7 +9,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-constexpr int64_t kGrain = 64;  // slices of a block, at most
+constexpr int64_t kSlices = 64;  // slices of a block, at most
 
 // x: n numbers, `stride` apart; y: the same, each rounded to the nearest. No sum of the first ones is off by more than `enough`:
 // an entry's own rounding is at most that, so an entry that would lead beyond goes the other way, by its step.
@@ -41,7 +41,7 @@ Tensor rounded_with_sum(const Tensor& x, int dim, NumberFormat format, const std
   const double last = largest_number(format);
   visit_floating(format.dtype, "round", [&]<class T>() {
     T* to = nearest.mutable_data<T>();
-    parallel_for(even_blocks(x.numel() / n, kGrain), [&](int64_t begin, int64_t end) {
+    parallel_for(even_blocks(x.numel() / n, kSlices), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t at = i / stride * n * stride + i % stride;
         mend(from + at, to + at, n, stride, steps, last);

@@ -21,8 +21,6 @@
 namespace isonorm::equivalence {
 namespace {
 
-constexpr double kRawMean = 0.15;  // of the raw weights: what projections take away is there
-
 training::TrainingOptions model_options(const TableOptions& o, int seed) {
   training::TrainingOptions p;
   p.model = training::ModelOptions(

@@ -17,7 +17,7 @@ namespace isonorm::equivalence {
 namespace {
 
 constexpr int kPoints = 3;
-constexpr uint64_t kControls = 4;
+constexpr uint64_t kMovedCopies = 4;
 constexpr double kMoved = 0.1;       // standard deviation of what a point's weights are moved by
 constexpr double kLeastSeen = 1e-6;  // what a direction that is seen does to the logits, at least
 
@@ -94,7 +94,7 @@ Visible measure_visible(const training::TrainingOptions& options, const nn::Modu
     };
     const Tensor reference = at(Form::layer_norm);
     double rounding = 0;
-    for (uint64_t control = 1; control <= kControls; ++control)
+    for (uint64_t control = 1; control <= kMovedCopies; ++control)
       rounding = larger(rounding, relative(at(Form::layer_norm, Role::neutral, control), reference));
     rounding = bound(rounding, DType::f64);
     const auto changes = [&](const char* what, const Tensor& changed) {

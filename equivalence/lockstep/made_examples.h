@@ -10,6 +10,9 @@
 
 namespace isonorm::equivalence {
 
+// Added to the raw weights that runs on made examples begin with: what projections take away is there.
+inline constexpr double kRawMean = 0.15;
+
 // The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes, ids [batch, context] and the
 // ids that are to follow, or ids of pairs [batch, 2 context] without padding. The same numbers in every dtype, up to rounding, on
 // every device.

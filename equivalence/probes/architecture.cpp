@@ -3,6 +3,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "core/random.h"
+#include "equivalence/lockstep/made_examples.h"
 #include "streams/parametrize.h"
 #include "training/from_outside.h"
 #include "training/options/rows.h"
@@ -43,8 +44,6 @@ constexpr Architecture kArchitectures[] = {
     {"vit11", kVit, 16, 1, 4, 0, 16, A::relu, P::rotary, kClass, kPlain, kBias},
 };
 // clang-format on
-
-constexpr double kRawMean = 0.15;
 
 const char* activation_text(nn::Activation a) {
   constexpr const char* names[] = {"GELU", "GELU (tanh)", "ReLU", "SiLU", "SwiGLU"};

@@ -28,9 +28,9 @@ Tensor rows_of(const std::string& name, const Tensor& x, int64_t n) {
   return rows;
 }
 
-class Check {
+class ReferenceCheck {
  public:
-  Check(const LazyState& file, const streams::Placement& layout, const TensorMap& reference)
+  ReferenceCheck(const LazyState& file, const streams::Placement& layout, const TensorMap& reference)
       : file_(file), layout_(layout), reference_(reference), readings_(file, layout) {
     check(!reference.empty(), "reference: it holds nothing, expected NAME.input and NAME.output of readers or writers");
     for (const auto& [name, tensor] : reference) {
@@ -180,7 +180,7 @@ TensorMap load_reference(const std::string& path) {
 
 ReferenceFindings check_reference(const LazyState& file, const streams::Placement& layout, const TensorMap& reference) {
   NoGrad no_grad;
-  return Check(file, layout, reference).run();
+  return ReferenceCheck(file, layout, reference).run();
 }
 
 }  // namespace isonorm::equivalence
