@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/arrange.h"
@@ -131,6 +132,7 @@ class Sums {
     if (addends_.empty() || columns_.size(0) > found.sample.numel()) return found;
     found.by = least_squares(gram_.to_vector<double>(),
                              matmul(columns_, unsqueeze(flatten(found.sample), 1)).to_vector<double>());
+    settle(found.by);
     Tensor sum = rows * 0.0, size = abs(rows);
     for (size_t i = 0; i < found.by.size(); ++i)
       if (found.by[i] > 0.5 && found.by[i] < 1.5) {
@@ -141,6 +143,27 @@ class Sums {
     found.share = most(abs(rows - sum), found.bound);
     found.missing = largest_entry(rows - sum) / largest_entry(rows);
     return found;
+  }
+
+  // A row that stands in all rows is the sum of that row in each of them: where a writer has both, t times the one, less t times
+  // each of the others, is nothing, and rounding decides which t least squares found. The one with the smallest coefficients is taken.
+  void settle(std::vector<double>& by) const {
+    const auto rows = static_cast<size_t>(shape_.rank >= 2 ? shape_[shape_.rank - 2] : 1);
+    for (size_t begin = 0, end = 0; begin < by.size(); begin = end) {
+      while (end < by.size() && addends_[end].writer == addends_[begin].writer) ++end;
+      if (rows < 2 || end - begin != rows + 1) continue;
+      const std::span<double> each(by.data() + begin + 1, rows);
+      const auto size = [&](double t) {
+        double sum = std::abs(by[begin] + t);
+        for (double b : each) sum += std::abs(b - t);
+        return sum;
+      };
+      double best = 0;
+      for (double t : each)
+        if (size(t) < size(best)) best = t;
+      by[begin] += best;
+      for (double& b : each) b -= best;
+    }
   }
 
   void hold(const std::string& reader, const Tensor& x) {
