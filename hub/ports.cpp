@@ -22,23 +22,32 @@ template <class T> std::vector<T> operator+(std::vector<T> a, const std::vector<
 }
 
 // Of the models whose names are those of LLaMA.
-const std::vector<Key> kLlamaKeys = {{"vocab", {"vocab_size"}, "32000"},
-                                     {"context", {"max_position_embeddings"}, "2048"},
-                                     {"width", {"hidden_size"}, "4096"},
-                                     {"mlp_width", {"intermediate_size"}, "11008"},
-                                     {"depth", {"num_hidden_layers"}, "32"},
-                                     {"heads", {"num_attention_heads"}, "32"},
-                                     {"kv_heads", {"num_key_value_heads"}, "0"},
-                                     {"activation", {"hidden_act"}, "silu", {{"silu", "swiglu"}, {"swish", "swiglu"}}},
-                                     {"rotary_base", {"rope_parameters.rope_theta", "rope_theta"}, "10000"},
-                                     {"tied", {"tie_word_embeddings"}, "false", kFlag},
-                                     {"", {"rope_parameters.rope_type"}, "default", {{"default", ""}}},
-                                     {"", {"rope_parameters.type"}, "default", {{"default", ""}}},
-                                     {"", {"rope_scaling"}, "null", {{"null", ""}}},
-                                     {"", {"attention_bias"}, "false", {{"false", ""}}}};
+std::vector<Key> llama_keys(std::string_view vocab, std::string_view context, std::string_view mlp_width,
+                            std::string_view kv_heads) {
+  return {{"vocab", {"vocab_size"}, vocab},
+          {"context", {"max_position_embeddings"}, context},
+          {"width", {"hidden_size"}, "4096"},
+          {"mlp_width", {"intermediate_size"}, mlp_width},
+          {"depth", {"num_hidden_layers"}, "32"},
+          {"heads", {"num_attention_heads"}, "32"},
+          {"kv_heads", {"num_key_value_heads"}, kv_heads},
+          {"activation", {"hidden_act"}, "silu", {{"silu", "swiglu"}, {"swish", "swiglu"}}},
+          {"rotary_base", {"rope_parameters.rope_theta", "rope_theta"}, "10000"},
+          {"tied", {"tie_word_embeddings"}, "false", kFlag},
+          {"", {"rope_parameters.rope_type"}, "default", {{"default", ""}}},
+          {"", {"rope_parameters.type"}, "default", {{"default", ""}}},
+          {"", {"rope_scaling"}, "null", {{"null", ""}}},
+          {"", {"attention_bias"}, "false", {{"false", ""}}}};
+}
+const std::vector<Key> kLlamaKeys = llama_keys("32000", "2048", "11008", "0");
+const std::vector<Key> kQwenKeys = llama_keys("151936", "32768", "22016", "32") +
+                                   std::vector<Key>{{"", {"use_sliding_window"}, "false", {{"false", ""}}}};
 const std::vector<Port::Fixed> kLlamaFixed = {{"bias", "false"}, {"positions", "rotary_halves"}};
 // Of those with RMSNorm.
-const std::vector<Key> kRmsKeys = {{"eps", {"rms_norm_eps"}, "1e-6"}, {"head_width", {"head_dim"}, "0"}};
+std::vector<Key> rms_keys(std::string_view head_width) {
+  return {{"eps", {"rms_norm_eps"}, "1e-6"}, {"head_width", {"head_dim"}, head_width}};
+}
+const std::vector<Key> kRmsKeys = rms_keys("0");
 const std::vector<Port::Fixed> kRmsFixed = {{"affine", "true"}, {"norm_bias", "false"}, {"form", "uncentred_rms_norm"}};
 const std::vector<Part> kLlamaParts = {
     {"token", {".embed_tokens"}, kWeight},
@@ -53,6 +62,11 @@ const std::vector<Part> kLlamaParts = {
 const std::vector<Part> kLlamaNorms = {{"blocks.*.norm1", {".layers.*.input_layernorm"}, kWeight},
                                        {"blocks.*.norm2", {".layers.*.post_attention_layernorm"}, kWeight},
                                        {"norm", {".norm"}, kWeight}};
+
+std::vector<Part> with_biases_of_queries(std::vector<Part> parts) {
+  parts[1].ends = kBoth;
+  return parts;
+}
 
 }  // namespace
 
@@ -104,6 +118,24 @@ std::span<const Port> ports() {
        .keys = kLlamaKeys + kRmsKeys + std::vector<Key>{{"", {"sliding_window"}, "4096", {{"null", ""}}}},
        .fixed = kLlamaFixed + kRmsFixed,
        .parts = kLlamaParts + kLlamaNorms,
+       .tied_head = "lm_head.weight"},
+      {.type = "qwen2",
+       .architecture = "Qwen2ForCausalLM",
+       .model = "gpt",
+       .stems = {"model."},
+       .keys = kQwenKeys + kRmsKeys,
+       .fixed = kLlamaFixed + kRmsFixed + std::vector<Port::Fixed>{{"qkv_bias", "true"}},
+       .parts = with_biases_of_queries(kLlamaParts) + kLlamaNorms,
+       .tied_head = "lm_head.weight"},
+      {.type = "qwen3",
+       .architecture = "Qwen3ForCausalLM",
+       .model = "gpt",
+       .stems = {"model."},
+       .keys = kQwenKeys + rms_keys("128"),
+       .fixed = kLlamaFixed + kRmsFixed + std::vector<Port::Fixed>{{"qk_norm", "rms_norm"}},
+       .parts = kLlamaParts + kLlamaNorms +
+                std::vector<Part>{{"blocks.*.attn.q_norm", {".layers.*.self_attn.q_norm"}, kWeight},
+                                  {"blocks.*.attn.k_norm", {".layers.*.self_attn.k_norm"}, kWeight}},
        .tied_head = "lm_head.weight"},
       {.type = "olmo",
        .architecture = "OlmoForCausalLM",

@@ -16,6 +16,7 @@ MultiheadAttentionOptions complete(MultiheadAttentionOptions o, int64_t width) {
         " does not divide into ", o.heads, " heads of width ", o.head_width);
   if (o.head_width == 0) o.head_width = width / o.heads;
   if (o.kv_heads == 0) o.kv_heads = o.heads;
+  o.qkv_bias = o.qkv_bias || o.bias;
   if (o.rotary_width == 0) o.rotary_width = o.head_width;
   check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "attention: ", o.heads, " heads cannot share ", o.kv_heads,
         " of keys and values");
@@ -33,7 +34,10 @@ Tensor rows_of(const Linear& linear, int64_t first, int64_t n) {
 
 MultiheadAttention::MultiheadAttention(int64_t width, MultiheadAttentionOptions o)
     : options_(complete(o, width)),
-      qkv_(add("qkv", Linear(width, (options_.heads + 2 * options_.kv_heads) * options_.head_width, {.bias = o.bias}))),
+      qkv_(add("qkv", Linear(width, (options_.heads + 2 * options_.kv_heads) * options_.head_width,
+                             {.bias = options_.qkv_bias}))),
+      q_norm_(head_norm("q_norm")),
+      k_norm_(head_norm("k_norm")),
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(options_.heads * options_.head_width, *o.inner_norm))
                                : nullptr),
       proj_(add("proj", BranchOutput(options_.heads * options_.head_width, width, o.bias, o.branch))) {
@@ -41,10 +45,30 @@ MultiheadAttention::MultiheadAttention(int64_t width, MultiheadAttentionOptions 
   check(o.rotary_base == 0 || (turned % 2 == 0 && turned <= options_.head_width),
         "attention: rotary positions turn pairs of entries, here ", turned, " of head_width ", options_.head_width);
   const int64_t inner = options_.heads * options_.head_width;
-  if (o.bias && o.rotary_base == 0) qkv_.mark_blind("bias", inner, inner + options_.kv_heads * options_.head_width);
+  if (options_.qkv_bias && o.rotary_base == 0 && !k_norm_)
+    qkv_.mark_blind("bias", inner, inner + options_.kv_heads * options_.head_width);
 }
 
-// Queries and keys of packed rows [batch, time, (heads + 2 kv_heads) head_width], the first of which is at position `first`.
+Norm* MultiheadAttention::head_norm(const char* name) {
+  const NormKind kind = options_.qk_norm;
+  const NormLayerOptions& o = options_.qk_norm_options;
+  check(kind == NormKind::none || kind == NormKind::layer || kind == NormKind::rms, "attention: ", name, " is ",
+        name_of(kind), ", expected layer_norm, rms_norm or none");
+  if (kind == NormKind::none) return nullptr;
+  return &add(name, Norm(options_.head_width, {.kind = kind, .eps = o.eps}, o));
+}
+
+// Packed rows [batch, time, (heads + 2 kv_heads) head_width] with normalised queries and keys.
+Tensor MultiheadAttention::normed(const Tensor& packed) const {
+  if (!q_norm_) return packed;
+  const int64_t heads = options_.heads, shared = options_.kv_heads;
+  const Tensor rows = reshape(packed, {packed.size(0), packed.size(1), heads + 2 * shared, options_.head_width});
+  const Tensor q = q_norm_->normalize(narrow(rows, 2, 0, heads)),
+               k = k_norm_->normalize(narrow(rows, 2, heads, shared));
+  return reshape(cat({q, k, narrow(rows, 2, heads + shared, shared)}, 2), packed.shape());
+}
+
+// Queries and keys of packed rows, the first of which is at position `first`.
 Tensor MultiheadAttention::turned(const Tensor& packed, int64_t first) const {
   if (options_.rotary_base == 0) return packed;
   const int64_t turning = options_.heads + options_.kv_heads;
@@ -74,7 +98,7 @@ Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& mask, KeyVa
   check(!seen || (options_.causal && !mask.defined()),
         "attention: rows that were seen go with causal attention without a mask");
   const int64_t before = seen ? seen->time() : 0, shared = options_.kv_heads;
-  const Tensor qkv = turned(qkv_(x), before);
+  const Tensor qkv = turned(normed(qkv_(x)), before);
   Tensor heads;
   if (before > 0) {
     heads = of_next(qkv, *seen);
@@ -98,10 +122,10 @@ AttentionWeights MultiheadAttention::weights() const {
 
 CrossAttention::CrossAttention(int64_t width, int64_t encoded_width, MultiheadAttentionOptions o)
     : options_(complete(o, width)),
-      q_(add("q", Linear(width, options_.heads * options_.head_width, {.bias = o.bias}))),
-      kv_(add("kv", Linear(encoded_width, 2 * options_.kv_heads * options_.head_width, {.bias = o.bias}))),
+      q_(add("q", Linear(width, options_.heads * options_.head_width, {.bias = options_.qkv_bias}))),
+      kv_(add("kv", Linear(encoded_width, 2 * options_.kv_heads * options_.head_width, {.bias = options_.qkv_bias}))),
       proj_(add("proj", BranchOutput(options_.heads * options_.head_width, width, o.bias, o.branch))) {
-  if (o.bias) kv_.mark_blind("bias", 0, options_.kv_heads * options_.head_width);
+  if (options_.qkv_bias) kv_.mark_blind("bias", 0, options_.kv_heads * options_.head_width);
 }
 
 Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen) {

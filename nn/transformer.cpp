@@ -48,9 +48,12 @@ MultiheadAttentionOptions TransformerOptions::attention() const {
           .kv_heads = kv_heads,
           .causal = causal,
           .bias = bias,
+          .qkv_bias = qkv_bias,
           .rotary_base = rotates(positions) ? rotary_base : 0,
           .rotary_halves = positions == Positions::rotary_halves,
           .rotary_width = rotates(positions) ? rotary_width() : 0,
+          .qk_norm = qk_norm,
+          .qk_norm_options = {.eps = eps, .affine = affine, .bias = norm_bias && qk_norm == NormKind::layer},
           .branch = branch,
           .inner_norm = inner_norm()};
 }

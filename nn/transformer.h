@@ -35,13 +35,16 @@ struct TransformerOptions {
   Positions positions = Positions::learned;
   double rotary_base = 10000;  // of rotary positions
   double rotary_share = 1;     // of a head's entries that they turn, the first ones (GPT-NeoX: 0.25)
-  bool parallel = false;       // x + attention(norm1(x)) + mlp(norm2(x)); pre_ln alone (GPT-NeoX)
+  NormKind qk_norm =
+      NormKind::none;     // of queries and keys in each head, with the norms' eps, gain and bias: layer, rms, none
+  bool parallel = false;  // x + attention(norm1(x)) + mlp(norm2(x)); pre_ln alone (GPT-NeoX)
   bool causal = false;
   bool affine = false;        // learned gain and bias in the norms
   bool norm_bias = true;      // false: of affine norms the gain alone
   bool folded = false;        // gains that readers can take up are in them: as a conversion leaves it
   bool scaled_gains = false;  // gains of what the branches of block l = 1, 2, ... read begin at 1/sqrt(l), not at 1
   bool bias = true;           // biases in the linear maps
+  bool qkv_bias = false;      // of queries, keys and values, even where there are no others (Qwen2)
   NormKind norm = NormKind::layer;  // or rms, or none: the branches and the head read the bare stream
   double eps = 1e-5;                // of every norm
   bool final_norm = true;     // false: the head reads the bare stream; without meaning in post_ln and deepnorm, whose

@@ -67,6 +67,7 @@ void check_together(const TrainingOptions& o, const Given& given) {
       throw UsageError(text(training::word_of(rotary), " belongs to --positions rotary or rotary_halves"));
   if (given.contains("norm_bias") && !o.model.transformer().affine)
     throw UsageError("--no-norm-bias belongs to --affine");
+  if (given.contains("qkv_bias") && o.model.transformer().bias) throw UsageError("--qkv-bias belongs to --no-bias");
   if (o.batch % o.accumulate != 0)
     throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));
   if (given.contains("threads")) check_threads(o.threads);

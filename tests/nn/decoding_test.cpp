@@ -31,6 +31,7 @@ TEST_CASE("decoding: a GPT's rows, a prompt and then one at a time, are those of
         INFO(a.name << ", " << name_of(positions) << ", " << kv_heads);
         TransformerOptions t = transformer(a);
         t.positions = positions, t.kv_heads = kv_heads;
+        if (kv_heads == 1) t.qk_norm = NormKind::layer, t.bias = false, t.qkv_bias = true;
         if (kv_heads == 2) t.head_width = 4, t.rotary_share = 0.5, t.parallel = a == kPreLn;
         Gpt model({.vocab = 7, .context = kContext, .position_offset = kv_heads - 1, .transformer = t});
         draw(model, 3);
