@@ -1,7 +1,10 @@
 #include "nn/attention.h"
 
+#include <bit>
+
 #include "autograd/fused/attention.h"
 #include "autograd/ops/arrange.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/rotary.h"
 #include "autograd/ops/shape.h"
@@ -23,6 +26,22 @@ MultiheadAttentionOptions complete(MultiheadAttentionOptions o, int64_t width) {
   return o;
 }
 
+// [heads]: 2^(-8 i / heads) of head i = 1, 2, ..; where heads are no power of 2, those of the power below, then every second of
+// those of the power above (Press et al., 2108.12409, section 3 and their code).
+Tensor alibi_slopes(int64_t heads, TensorOptions options) {
+  const auto above = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(heads)));
+  const Tensor all = exp2((arange(0, static_cast<double>(above), 1, options) + 1) * (-8 / static_cast<double>(above)));
+  if (above == heads) return all;
+  return cat({slice(all, 0, 1, above, 2), narrow(slice(all, 0, 0, above, 2), 0, 0, heads - above / 2)}, 0);
+}
+
+// What ALiBi adds to the scores of `keys` keys, [1, heads, 1, keys]: slope x key, which for each query is slope x distance but for
+// a number that softmax does not see; the last key has 0.
+Tensor alibi(int64_t heads, int64_t keys, TensorOptions options) {
+  const Tensor last_first = arange(1 - static_cast<double>(keys), 1, 1, options);
+  return reshape(alibi_slopes(heads, options), {1, heads, 1, 1}) * last_first;
+}
+
 Tensor in_dtype(const Tensor& mask, DType dtype) { return mask.defined() ? mask.to(dtype) : mask; }
 
 // `n` rows of a weight from `first` on, to be written to.
@@ -41,6 +60,7 @@ MultiheadAttention::MultiheadAttention(int64_t width, MultiheadAttentionOptions 
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(options_.heads * options_.head_width, *o.inner_norm))
                                : nullptr),
       proj_(add("proj", BranchOutput(options_.heads * options_.head_width, width, o.bias, o.branch))) {
+  check(!o.alibi || o.causal, "attention: ALiBi is for attention that is causal");
   const int64_t turned = options_.rotary_width;
   check(o.rotary_base == 0 || (turned % 2 == 0 && turned <= options_.head_width),
         "attention: rotary positions turn pairs of entries, here ", turned, " of head_width ", options_.head_width);
@@ -90,7 +110,11 @@ Tensor MultiheadAttention::of_next(const Tensor& packed, KeyValues& seen) const 
   const Tensor parts = transpose(reshape(packed, {batch, 1, heads + 2 * shared, size}), 1, 2);
   seen.append(narrow(parts, 1, heads, shared), narrow(parts, 1, heads + shared, shared));
   const Tensor queries = reshape(narrow(parts, 1, 0, heads), {batch, shared, heads / shared, size});
-  return reshape(scaled_dot_product_attention(queries, seen.keys, seen.values), {batch, 1, heads * size});
+  const Tensor bias = options_.alibi
+                          ? reshape(alibi(heads, seen.time(), queries.options()), {1, shared, heads / shared, -1})
+                          : Tensor();
+  return reshape(scaled_dot_product_attention(queries, seen.keys, seen.values, {.mask = bias}),
+                 {batch, 1, heads * size});
 }
 
 Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& mask, KeyValues* seen) {
@@ -103,8 +127,12 @@ Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& mask, KeyVa
   if (before > 0) {
     heads = of_next(qkv, *seen);
   } else {
-    heads =
-        packed_attention(qkv, options_.heads, {.causal = options_.causal, .mask = in_dtype(mask, qkv.dtype())}, shared);
+    Tensor bias = in_dtype(mask, qkv.dtype());
+    if (options_.alibi) {
+      const Tensor slopes = alibi(options_.heads, x.size(1), qkv.options());
+      bias = bias.defined() ? bias + slopes : slopes;
+    }
+    heads = packed_attention(qkv, options_.heads, {.causal = options_.causal, .mask = bias}, shared);
     if (seen) {
       const Tensor parts =
           transpose(reshape(qkv, {x.size(0), x.size(1), options_.heads + 2 * shared, options_.head_width}), 1, 2);

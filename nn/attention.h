@@ -15,6 +15,7 @@ struct MultiheadAttentionOptions {
   bool causal = false;
   bool bias = true;
   bool qkv_bias = false;       // of queries, keys and values, even where there are no others (Qwen2)
+  bool alibi = false;          // scores less slope x distance (2108.12409); for attention that is causal
   double rotary_base = 0;      // of rotary positions, which turn queries and keys (autograd/ops/rotary.h); 0: none
   bool rotary_halves = false;  // pairs are i and rotary_width/2 + i, not neighbours
   int64_t rotary_width = 0;    // entries of a head that are turned, the first ones; 0: all

@@ -34,6 +34,8 @@ TransformerOptions TransformerOptions::complete() const {
         "transformer: rotary positions turn pairs of entries, head_width ", o.head_width, " has ", o.rotary_width(),
         " to turn");
   check(!rotates(o.positions) || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base, " is not positive");
+  check(o.positions != Positions::alibi || o.precision.products == Precision::full,
+        "transformer: ALiBi's scores are too coarse in bf16");
   check(!o.parallel || o.connection == kPreLn, "transformer: parallel branches with connections ", o.connection.name,
         ", expected pre_ln");
   check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
@@ -49,6 +51,7 @@ MultiheadAttentionOptions TransformerOptions::attention() const {
           .causal = causal,
           .bias = bias,
           .qkv_bias = qkv_bias,
+          .alibi = positions == Positions::alibi,
           .rotary_base = rotates(positions) ? rotary_base : 0,
           .rotary_halves = positions == Positions::rotary_halves,
           .rotary_width = rotates(positions) ? rotary_width() : 0,

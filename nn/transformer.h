@@ -9,9 +9,9 @@
 namespace isonorm::nn {
 
 // How tokens learn where they stand: a table added to the stream, queries and keys rotated in pairs of neighbouring
-// entries or of entries half a head apart, or not at all.
-enum class Positions { learned, rotary, none, rotary_halves };
-inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "rotary_halves"};
+// entries or of entries half a head apart, not at all, or by scores that fall with the distance (ALiBi).
+enum class Positions { learned, rotary, none, rotary_halves, alibi };
+inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "rotary_halves", "alibi"};
 constexpr const char* name_of(Positions p) { return kPositionsNames[static_cast<size_t>(p)]; }
 constexpr bool rotates(Positions p) { return p == Positions::rotary || p == Positions::rotary_halves; }
 

@@ -26,7 +26,8 @@ TEST_CASE("decoding: a GPT's rows, a prompt and then one at a time, are those of
   const NoGrad no_grad;
   constexpr int64_t kContext = 9, kPrompt = 3;
   for (const Arrangement& a : kArrangements)
-    for (const Positions positions : {Positions::learned, Positions::rotary, Positions::rotary_halves, Positions::none})
+    for (const Positions positions :
+         {Positions::learned, Positions::rotary, Positions::rotary_halves, Positions::none, Positions::alibi})
       for (const int64_t kv_heads : {4, 2, 1}) {
         INFO(a.name << ", " << name_of(positions) << ", " << kv_heads);
         TransformerOptions t = transformer(a);

@@ -41,7 +41,7 @@ TEST_CASE("queries and keys that are centred in each head: RMSNorm of them is La
   const Tensor x = randn({2, 5, kWidth}, kF64), upstream = randn({2, 5, kWidth}, kF64);
   const auto run = [&](MultiheadAttention& m) {
     const Tensor y = m(x);
-    m.zero_grad();
+    for (const Tensor& p : m.parameters()) set_grad(p, {});
     backward(sum(y * upstream));
     return detach(y);
   };

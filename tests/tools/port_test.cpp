@@ -56,7 +56,7 @@ TEST_CASE("port: an imported model computes what transformers does; its export h
   const Folder f;
   // Sums of at most 48 products in two blocks; 100 roundings are more than they give.
   constexpr double kRounding = 100 * 2.3e-16;
-  for (const char* name : {"gpt2", "gpt2_untied", "gpt_neox", "llama", "qwen2", "qwen3", "olmo", "opt", "vit"}) {
+  for (const char* name : {"gpt2", "gpt2_untied", "gpt_neox", "llama", "qwen2", "qwen3", "stablelm", "gpt_bigcode", "mpt", "olmo", "opt", "vit"}) {
     INFO(name);
     f.succeeds(text("import ", folder_of(name), " @", name));
     CHECK(off(name, f / name) < kRounding);
@@ -159,7 +159,7 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
   };
   const Case cases[] = {
       {"gpt2", "model_type", "bert",
-       "those that become our models are gpt2, llama, mistral, qwen2, qwen3, olmo, opt, gpt_neox, vit"},
+       "those that become our models are gpt2, llama, mistral, qwen2, qwen3, olmo, stablelm, gpt_bigcode, mpt, opt, gpt_neox, vit"},
       {"gpt2", "model_type", 3, "expected a word"},
       {"gpt2", "architectures", {"GPT2Model"}, "the architecture is 'GPT2Model'"},
       {"gpt2", "activation_function", "gelu_fast", "\"activation_function\" is '\"gelu_fast\"'"},
@@ -189,6 +189,11 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"qwen3", "attention_bias", true, "\"attention_bias\" is 'true'"},
       {"qwen3", "head_dim", 4, "expected [16, 12]"},
       {"qwen3", "model_type", "qwen2", "the architecture is 'Qwen3ForCausalLM'"},
+      {"stablelm", "qk_layernorm", true, "\"qk_layernorm\" is 'true'"},
+      {"stablelm", "use_qkv_bias", false, "'model.layers.0.self_attn.k_proj.bias' has no place"},
+      {"gpt_bigcode", "multi_query", false, "\"multi_query\" is 'false'"},
+      {"mpt", "attn_config", {{"alibi_bias_max", 4}}, "\"attn_config.alibi_bias_max\" is '4'"},
+      {"mpt", "expansion_ratio", 2, "\"expansion_ratio\" is '2'"},
       {"olmo", "clip_qkv", 8, "\"clip_qkv\" is '8'"},
       {"opt", "do_layer_norm_before", false, "\"do_layer_norm_before\" is 'false'"},
       {"opt", "max_position_embeddings", 10, "the model's has"},
