@@ -38,6 +38,7 @@ TransformerOptions TransformerOptions::complete() const {
         "transformer: ALiBi's scores are too coarse in bf16");
   check(!o.parallel || o.connection == kPreLn, "transformer: parallel branches with connections ", o.connection.name,
         ", expected pre_ln");
+  check(!o.shared_norm || o.parallel, "transformer: a norm is shared by branches that are not parallel");
   check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
         "transformer: the stream's precision is ", name_of(o.precision.stream), ", that of products ",
         name_of(o.precision.products), "; only with bf16 products the stream is bf16");
@@ -100,7 +101,7 @@ TransformerBlock::TransformerBlock(const TransformerOptions& o, const BlockPlace
       attn_(add("attn", MultiheadAttention(o.width, o.attention()))),
       cross_norm_(c.cross ? &add("cross_norm", std::move(c.cross)) : nullptr),
       cross_(cross_norm_ ? &add("cross", CrossAttention(o.width, o.width, o.attention())) : nullptr),
-      norm2_(add("norm2", std::move(c.mlp))),
+      norm2_(o.shared_norm ? norm1_ : add("norm2", std::move(c.mlp))),
       mlp_(add("mlp", FeedForward(o.width, {.hidden = o.mlp_width,
                                             .activation = o.activation,
                                             .bias = o.bias,
@@ -123,7 +124,7 @@ BlockWeights TransformerBlock::weights() const {
 
 void TransformerBlock::operator()(Residual& r, const Attended& attended, BlockCache* cache) {
   const ModuleScope scope(*this);
-  const Tensor rows = norm1_.rows(r), same = parallel_ ? norm2_.rows(r) : Tensor();
+  const Tensor rows = norm1_.rows(r), same = !parallel_ ? Tensor() : &norm2_ == &norm1_ ? rows : norm2_.rows(r);
   norm1_.join(r, attn_(rows, attended.mask, cache ? &cache->own : nullptr));
   if (cross_)
     cross_norm_->join(

@@ -38,6 +38,7 @@ struct TransformerOptions {
   NormKind qk_norm =
       NormKind::none;     // of queries and keys in each head, with the norms' eps, gain and bias: layer, rms, none
   bool parallel = false;  // x + attention(norm1(x)) + mlp(norm2(x)); pre_ln alone (GPT-NeoX)
+  bool shared_norm = false;  // of parallel branches: both read norm1 (GPT-J, Phi, Falcon)
   bool causal = false;
   bool affine = false;        // learned gain and bias in the norms
   bool norm_bias = true;      // false: of affine norms the gain alone

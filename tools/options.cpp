@@ -69,6 +69,8 @@ void check_together(const TrainingOptions& o, const Given& given) {
     throw UsageError(text("--positions alibi: a ", o.model.row().noun, " is not causal"));
   if (given.contains("norm_bias") && !o.model.transformer().affine)
     throw UsageError("--no-norm-bias belongs to --affine");
+  if (given.contains("shared_norm") && !o.model.transformer().parallel)
+    throw UsageError("--shared-norm belongs to --parallel");
   if (given.contains("qkv_bias") && o.model.transformer().bias) throw UsageError("--qkv-bias belongs to --no-bias");
   if (o.batch % o.accumulate != 0)
     throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));

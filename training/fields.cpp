@@ -62,8 +62,8 @@ std::string decay_help() {
 // The bindings name every member: one more does not compile until it has its line. The stream says which norm it is.
 void fields(nn::TransformerOptions& o, Fields& f) {
   auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, rotary_share,
-         qk_norm, parallel, causal, affine, norm_bias, folded, scaled_gains, bias, qkv_bias, norm, eps, final_norm,
-         branch, connection, precision, initialisation] = o;
+         qk_norm, parallel, shared_norm, causal, affine, norm_bias, folded, scaled_gains, bias, qkv_bias, norm, eps,
+         final_norm, branch, connection, precision, initialisation] = o;
   f("width", width, "width of the residual stream", size(2));
   f("depth", depth, "Transformer blocks", {.least = 1, .most = 1 << 16});
   f("heads", heads, "attention heads; they divide the width", size(1));
@@ -77,6 +77,7 @@ void fields(nn::TransformerOptions& o, Fields& f) {
   f("rotary_share", rotary_share, "share of a head's entries that rotary positions turn", {.most = 1, .above = true});
   f("qk_norm", qk_norm, "norm of each head's queries and keys");
   f("parallel", parallel, "attention and MLP of a block read one stream, and their sum is added");
+  f("shared_norm", shared_norm, "with --parallel: both branches read one norm");
   f("causal", causal);
   f("affine", affine, "norms with learned gain and bias");
   f("norm_bias", norm_bias, "with --affine: norms with a learned gain alone");

@@ -58,6 +58,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {"prove --positions rotary --heads 3 --head-width 5", "width 5 has 5 to turn"},
       {"prove --tied", "--tied belongs to --model gpt"},
       {"prove --qk-norm crms_norm", "none|layer_norm|rms_norm"},
+      {"prove --shared-norm", "--shared-norm belongs to --parallel"},
       {"prove --qkv-bias", "--qkv-bias belongs to --no-bias"},
       {"prove --rotary-base 100", "--rotary-base belongs to --positions rotary or rotary_halves"},
       {"prove --no-norm-bias", "--no-norm-bias belongs to --affine"},

@@ -56,7 +56,8 @@ TEST_CASE("port: an imported model computes what transformers does; its export h
   const Folder f;
   // Sums of at most 48 products in two blocks; 100 roundings are more than they give.
   constexpr double kRounding = 100 * 2.3e-16;
-  for (const char* name : {"gpt2", "gpt2_untied", "gpt_neox", "llama", "qwen2", "qwen3", "stablelm", "gpt_bigcode", "mpt", "olmo", "opt", "vit"}) {
+  for (const char* name : {"gpt2", "gpt2_untied", "gpt_neox", "llama", "qwen2", "qwen3", "stablelm", "gpt_bigcode",
+                           "phi", "falcon", "mpt", "olmo", "opt", "vit"}) {
     INFO(name);
     f.succeeds(text("import ", folder_of(name), " @", name));
     CHECK(off(name, f / name) < kRounding);
@@ -159,7 +160,8 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
   };
   const Case cases[] = {
       {"gpt2", "model_type", "bert",
-       "those that become our models are gpt2, llama, mistral, qwen2, qwen3, olmo, stablelm, gpt_bigcode, mpt, opt, gpt_neox, vit"},
+       "those that become our models are gpt2, llama, mistral, qwen2, qwen3, olmo, stablelm, gpt_bigcode, phi, falcon, "
+       "mpt, opt, gpt_neox, vit"},
       {"gpt2", "model_type", 3, "expected a word"},
       {"gpt2", "architectures", {"GPT2Model"}, "the architecture is 'GPT2Model'"},
       {"gpt2", "activation_function", "gelu_fast", "\"activation_function\" is '\"gelu_fast\"'"},
@@ -192,6 +194,10 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"stablelm", "qk_layernorm", true, "\"qk_layernorm\" is 'true'"},
       {"stablelm", "use_qkv_bias", false, "'model.layers.0.self_attn.k_proj.bias' has no place"},
       {"gpt_bigcode", "multi_query", false, "\"multi_query\" is 'false'"},
+      {"falcon", "new_decoder_architecture", true, "\"new_decoder_architecture\" is 'true'"},
+      {"falcon", "n_embed", 24, "the model's has"},
+      {"phi", "tie_word_embeddings", true, "\"tie_word_embeddings\" is 'true'"},
+      {"phi", "rope_parameters", {{"partial_rotary_factor", 0.4}}, "head_width 8 has 3 to turn"},
       {"mpt", "attn_config", {{"alibi_bias_max", 4}}, "\"attn_config.alibi_bias_max\" is '4'"},
       {"mpt", "expansion_ratio", 2, "\"expansion_ratio\" is '2'"},
       {"olmo", "clip_qkv", 8, "\"clip_qkv\" is '8'"},
