@@ -65,8 +65,9 @@ MultiheadAttention::MultiheadAttention(int64_t width, MultiheadAttentionOptions 
   check(o.rotary_base == 0 || (turned % 2 == 0 && turned <= options_.head_width),
         "attention: rotary positions turn pairs of entries, here ", turned, " of head_width ", options_.head_width);
   const int64_t inner = options_.heads * options_.head_width;
-  if (options_.qkv_bias && o.rotary_base == 0 && !k_norm_)
-    qkv_.mark_blind("bias", inner, inner + options_.kv_heads * options_.head_width);
+  if (o.rotary_base != 0) return;
+  if (k_norm_ && k_norm_->bias.defined()) k_norm_->mark_blind("bias", 0, options_.head_width);
+  if (options_.qkv_bias && !k_norm_) qkv_.mark_blind("bias", inner, inner + options_.kv_heads * options_.head_width);
 }
 
 Norm* MultiheadAttention::head_norm(const char* name) {

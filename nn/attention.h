@@ -32,8 +32,8 @@ struct MultiheadAttentionOptions {
 //   const Tensor y = attention(x);
 // qkv: one linear map [(heads + 2 kv_heads) head_width, width] in the order q,
 // k, v, heads contiguous inside each; q_norm and k_norm, each one for all heads; proj: a map from the concatenated heads. The
-// bias of the keys shifts every score of a row alike, which softmax does not see, unless a norm reads it or rotary positions turn
-// it. Throws where they are to turn an odd number of entries, or more than head_width, or where kv_heads does not divide heads.
+// last bias of the keys, their norm's where they have one, shifts every score of a row alike, which softmax does not see, unless
+// rotary positions turn it. Throws where they are to turn an odd number of entries, or more than head_width, or where kv_heads does not divide heads.
 class MultiheadAttention : public Module {
  public:
   MultiheadAttention(int64_t width, MultiheadAttentionOptions options);

@@ -70,7 +70,8 @@ TEST_CASE("queries and keys that are centred in each head: RMSNorm of them is La
     check_close(parameter(rms, name).tensor.grad(), parameter(layer, name).tensor.grad(), 10 * kRounding);
 }
 
-TEST_CASE("biases of queries, keys and values: alone where there are no others; keys' are seen by a norm") {
+TEST_CASE(
+    "biases of queries, keys and values: alone where there are no others; softmax does not see the keys' last one") {
   const auto made = [](bool bias, bool qkv, NormKind kind) {
     return MultiheadAttention(8, {.heads = 2, .bias = bias, .qkv_bias = qkv, .qk_norm = kind});
   };
@@ -83,6 +84,8 @@ TEST_CASE("biases of queries, keys and values: alone where there are no others; 
     CHECK((blind.blind_begin == 8 && blind.blind_end == 16));
     const NamedParameter seen = parameter(made(bias, true, NormKind::layer), "qkv.bias");
     CHECK(seen.blind_begin == seen.blind_end);
+    const NamedParameter last = parameter(made(bias, true, NormKind::layer), "k_norm.bias");
+    CHECK((last.blind_begin == 0 && last.blind_end == 4));
   }
   CHECK_THROWS_WITH(made(true, true, NormKind::crms),
                     Contains("q_norm is crms_norm, expected layer_norm, rms_norm or none"));
