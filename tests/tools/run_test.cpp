@@ -1,4 +1,5 @@
 // prove and train run as a person runs them, on a small language model: exit codes, files, progress, Ctrl-C, resuming.
+#include "core/printed.h"
 #include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
 
