@@ -31,11 +31,11 @@ struct Sizes {
       return at == options.end() ? 0 : std::stoll(at->second);
     };
     depth = number("model.depth"), patch = number("model.patch"), channels = number("model.channels");
-    heads = number("model.heads"), head_width = number("model.head_width");
+    width = number("model.width"), heads = number("model.heads"), head_width = number("model.head_width");
     const int64_t shared = number("model.kv_heads") * head_width;
     qkv = {heads * head_width, shared, shared};
   }
-  int64_t depth, patch, channels, heads, head_width;
+  int64_t depth, patch, channels, width, heads, head_width;
   std::vector<int64_t> qkv;
 };
 
@@ -231,8 +231,8 @@ LazyState exported(const Port& port, const LazyState& ours, const Metadata& opti
   for (const Step& s : steps_of(port, port.stems[0], options)) {
     used.insert(s.ours);
     const bool gain = !ours.outline.find(s.ours) && s.ours.find("norm") != s.ours.npos && s.ours.ends_with(".weight");
-    const Tensor x =
-        gain ? outline({std::stoll(options.at("model.width"))}, dtype) : needed(ours.outline, s.ours, "the model");
+    const int64_t width = s.ours.find(".attn.") == s.ours.npos ? sizes.width : sizes.head_width;
+    const Tensor x = gain ? outline({width}, dtype) : needed(ours.outline, s.ours, "the model");
     if (s.change == Change::zeros) {
       const Tensor zeros = ours.read(s.ours);
       const Tensor in_f64 = detached::to(detached::contiguous(zeros), DType::f64);

@@ -1,7 +1,10 @@
 #include "nn/attention.h"
 
+#include <bit>
+
 #include "autograd/fused/attention.h"
 #include "autograd/ops/arrange.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/rotary.h"
 #include "autograd/ops/shape.h"
@@ -16,10 +19,27 @@ MultiheadAttentionOptions complete(MultiheadAttentionOptions o, int64_t width) {
         " does not divide into ", o.heads, " heads of width ", o.head_width);
   if (o.head_width == 0) o.head_width = width / o.heads;
   if (o.kv_heads == 0) o.kv_heads = o.heads;
+  o.qkv_bias = o.qkv_bias || o.bias;
   if (o.rotary_width == 0) o.rotary_width = o.head_width;
   check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "attention: ", o.heads, " heads cannot share ", o.kv_heads,
         " of keys and values");
   return o;
+}
+
+// [heads]: 2^(-8 i / heads) of head i = 1, 2, ..; where heads are no power of 2, those of the power below, then every second of
+// those of the power above (Press et al., 2108.12409, section 3 and their code).
+Tensor alibi_slopes(int64_t heads, TensorOptions options) {
+  const auto above = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(heads)));
+  const Tensor all = exp2((arange(0, static_cast<double>(above), 1, options) + 1) * (-8 / static_cast<double>(above)));
+  if (above == heads) return all;
+  return cat({slice(all, 0, 1, above, 2), narrow(slice(all, 0, 0, above, 2), 0, 0, heads - above / 2)}, 0);
+}
+
+// What ALiBi adds to the scores of `keys` keys, [1, heads, 1, keys]: slope x key, which for each query is slope x distance but for
+// a number that softmax does not see; the last key has 0.
+Tensor alibi(int64_t heads, int64_t keys, TensorOptions options) {
+  const Tensor last_first = arange(1 - static_cast<double>(keys), 1, 1, options);
+  return reshape(alibi_slopes(heads, options), {1, heads, 1, 1}) * last_first;
 }
 
 Tensor in_dtype(const Tensor& mask, DType dtype) { return mask.defined() ? mask.to(dtype) : mask; }
@@ -33,18 +53,43 @@ Tensor rows_of(const Linear& linear, int64_t first, int64_t n) {
 
 MultiheadAttention::MultiheadAttention(int64_t width, MultiheadAttentionOptions o)
     : options_(complete(o, width)),
-      qkv_(add("qkv", Linear(width, (options_.heads + 2 * options_.kv_heads) * options_.head_width, {.bias = o.bias}))),
+      qkv_(add("qkv", Linear(width, (options_.heads + 2 * options_.kv_heads) * options_.head_width,
+                             {.bias = options_.qkv_bias}))),
+      q_norm_(head_norm("q_norm")),
+      k_norm_(head_norm("k_norm")),
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(options_.heads * options_.head_width, *o.inner_norm))
                                : nullptr),
       proj_(add("proj", BranchOutput(options_.heads * options_.head_width, width, o.bias, o.branch))) {
+  check(!o.alibi || o.causal, "attention: ALiBi is for attention that is causal");
   const int64_t turned = options_.rotary_width;
   check(o.rotary_base == 0 || (turned % 2 == 0 && turned <= options_.head_width),
         "attention: rotary positions turn pairs of entries, here ", turned, " of head_width ", options_.head_width);
   const int64_t inner = options_.heads * options_.head_width;
-  if (o.bias && o.rotary_base == 0) qkv_.mark_blind("bias", inner, inner + options_.kv_heads * options_.head_width);
+  if (o.rotary_base != 0) return;
+  if (k_norm_ && k_norm_->bias.defined()) k_norm_->mark_blind("bias", 0, options_.head_width);
+  if (options_.qkv_bias && !k_norm_) qkv_.mark_blind("bias", inner, inner + options_.kv_heads * options_.head_width);
 }
 
-// Queries and keys of packed rows [batch, time, (heads + 2 kv_heads) head_width], the first of which is at position `first`.
+Norm* MultiheadAttention::head_norm(const char* name) {
+  const NormKind kind = options_.qk_norm;
+  const NormLayerOptions& o = options_.qk_norm_options;
+  check(kind == NormKind::none || kind == NormKind::layer || kind == NormKind::rms, "attention: ", name, " is ",
+        name_of(kind), ", expected layer_norm, rms_norm or none");
+  if (kind == NormKind::none) return nullptr;
+  return &add(name, Norm(options_.head_width, {.kind = kind, .eps = o.eps}, o));
+}
+
+// Packed rows [batch, time, (heads + 2 kv_heads) head_width] with normalised queries and keys.
+Tensor MultiheadAttention::normed(const Tensor& packed) const {
+  if (!q_norm_) return packed;
+  const int64_t heads = options_.heads, shared = options_.kv_heads;
+  const Tensor rows = reshape(packed, {packed.size(0), packed.size(1), heads + 2 * shared, options_.head_width});
+  const Tensor q = q_norm_->normalize(narrow(rows, 2, 0, heads)),
+               k = k_norm_->normalize(narrow(rows, 2, heads, shared));
+  return reshape(cat({q, k, narrow(rows, 2, heads + shared, shared)}, 2), packed.shape());
+}
+
+// Queries and keys of packed rows, the first of which is at position `first`.
 Tensor MultiheadAttention::turned(const Tensor& packed, int64_t first) const {
   if (options_.rotary_base == 0) return packed;
   const int64_t turning = options_.heads + options_.kv_heads;
@@ -66,7 +111,11 @@ Tensor MultiheadAttention::of_next(const Tensor& packed, KeyValues& seen) const 
   const Tensor parts = transpose(reshape(packed, {batch, 1, heads + 2 * shared, size}), 1, 2);
   seen.append(narrow(parts, 1, heads, shared), narrow(parts, 1, heads + shared, shared));
   const Tensor queries = reshape(narrow(parts, 1, 0, heads), {batch, shared, heads / shared, size});
-  return reshape(scaled_dot_product_attention(queries, seen.keys, seen.values), {batch, 1, heads * size});
+  const Tensor bias = options_.alibi
+                          ? reshape(alibi(heads, seen.time(), queries.options()), {1, shared, heads / shared, -1})
+                          : Tensor();
+  return reshape(scaled_dot_product_attention(queries, seen.keys, seen.values, {.mask = bias}),
+                 {batch, 1, heads * size});
 }
 
 Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& mask, KeyValues* seen) {
@@ -74,13 +123,17 @@ Tensor MultiheadAttention::operator()(const Tensor& x, const Tensor& mask, KeyVa
   check(!seen || (options_.causal && !mask.defined()),
         "attention: rows that were seen go with causal attention without a mask");
   const int64_t before = seen ? seen->time() : 0, shared = options_.kv_heads;
-  const Tensor qkv = turned(qkv_(x), before);
+  const Tensor qkv = turned(normed(qkv_(x)), before);
   Tensor heads;
   if (before > 0) {
     heads = of_next(qkv, *seen);
   } else {
-    heads =
-        packed_attention(qkv, options_.heads, {.causal = options_.causal, .mask = in_dtype(mask, qkv.dtype())}, shared);
+    Tensor bias = in_dtype(mask, qkv.dtype());
+    if (options_.alibi) {
+      const Tensor slopes = alibi(options_.heads, x.size(1), qkv.options());
+      bias = bias.defined() ? bias + slopes : slopes;
+    }
+    heads = packed_attention(qkv, options_.heads, {.causal = options_.causal, .mask = bias}, shared);
     if (seen) {
       const Tensor parts =
           transpose(reshape(qkv, {x.size(0), x.size(1), options_.heads + 2 * shared, options_.head_width}), 1, 2);
@@ -98,10 +151,10 @@ AttentionWeights MultiheadAttention::weights() const {
 
 CrossAttention::CrossAttention(int64_t width, int64_t encoded_width, MultiheadAttentionOptions o)
     : options_(complete(o, width)),
-      q_(add("q", Linear(width, options_.heads * options_.head_width, {.bias = o.bias}))),
-      kv_(add("kv", Linear(encoded_width, 2 * options_.kv_heads * options_.head_width, {.bias = o.bias}))),
+      q_(add("q", Linear(width, options_.heads * options_.head_width, {.bias = options_.qkv_bias}))),
+      kv_(add("kv", Linear(encoded_width, 2 * options_.kv_heads * options_.head_width, {.bias = options_.qkv_bias}))),
       proj_(add("proj", BranchOutput(options_.heads * options_.head_width, width, o.bias, o.branch))) {
-  if (o.bias) kv_.mark_blind("bias", 0, options_.kv_heads * options_.head_width);
+  if (options_.qkv_bias) kv_.mark_blind("bias", 0, options_.kv_heads * options_.head_width);
 }
 
 Tensor CrossAttention::operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen) {

@@ -38,6 +38,10 @@ Tensor FeedForward::hidden(const Tensor& x) const {
       return silu(fc1_(x));
     case Activation::swiglu:
       return silu((*gate_)(x)) * fc1_(x);
+    case Activation::quick_gelu: {
+      const Tensor h = fc1_(x);
+      return h * sigmoid(h * 1.702);
+    }
   }
   return {};
 }

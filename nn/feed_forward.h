@@ -6,9 +6,10 @@
 
 namespace isonorm::nn {
 
-// swiglu: silu of a gate of its own times the first map (Shazeer, 2002.05202).
-enum class Activation { gelu, gelu_tanh, relu, silu, swiglu };
-inline constexpr const char* kActivationNames[] = {"gelu", "gelu_tanh", "relu", "silu", "swiglu"};
+// swiglu: silu of a gate of its own times the first map (Shazeer, 2002.05202). quick_gelu: x sigmoid(1.702 x) (Hendrycks & Gimpel,
+// 1606.08415, section 2; CLIP).
+enum class Activation { gelu, gelu_tanh, relu, silu, swiglu, quick_gelu };
+inline constexpr const char* kActivationNames[] = {"gelu", "gelu_tanh", "relu", "silu", "swiglu", "quick_gelu"};
 constexpr const char* name_of(Activation a) { return kActivationNames[static_cast<size_t>(a)]; }
 
 struct FeedForwardOptions {

@@ -34,8 +34,11 @@ TransformerOptions TransformerOptions::complete() const {
         "transformer: rotary positions turn pairs of entries, head_width ", o.head_width, " has ", o.rotary_width(),
         " to turn");
   check(!rotates(o.positions) || o.rotary_base > 0, "transformer: rotary base ", o.rotary_base, " is not positive");
+  check(o.positions != Positions::alibi || o.precision.products == Precision::full,
+        "transformer: ALiBi's scores are too coarse in bf16");
   check(!o.parallel || o.connection == kPreLn, "transformer: parallel branches with connections ", o.connection.name,
         ", expected pre_ln");
+  check(!o.shared_norm || o.parallel, "transformer: a norm is shared by branches that are not parallel");
   check(o.precision.stream == Precision::full || o.precision.products == Precision::bf16,
         "transformer: the stream's precision is ", name_of(o.precision.stream), ", that of products ",
         name_of(o.precision.products), "; only with bf16 products the stream is bf16");
@@ -48,9 +51,13 @@ MultiheadAttentionOptions TransformerOptions::attention() const {
           .kv_heads = kv_heads,
           .causal = causal,
           .bias = bias,
+          .qkv_bias = qkv_bias,
+          .alibi = positions == Positions::alibi,
           .rotary_base = rotates(positions) ? rotary_base : 0,
           .rotary_halves = positions == Positions::rotary_halves,
           .rotary_width = rotates(positions) ? rotary_width() : 0,
+          .qk_norm = qk_norm,
+          .qk_norm_options = {.eps = eps, .affine = affine, .bias = norm_bias && qk_norm == NormKind::layer},
           .branch = branch,
           .inner_norm = inner_norm()};
 }
@@ -94,7 +101,7 @@ TransformerBlock::TransformerBlock(const TransformerOptions& o, const BlockPlace
       attn_(add("attn", MultiheadAttention(o.width, o.attention()))),
       cross_norm_(c.cross ? &add("cross_norm", std::move(c.cross)) : nullptr),
       cross_(cross_norm_ ? &add("cross", CrossAttention(o.width, o.width, o.attention())) : nullptr),
-      norm2_(add("norm2", std::move(c.mlp))),
+      norm2_(o.shared_norm ? norm1_ : add("norm2", std::move(c.mlp))),
       mlp_(add("mlp", FeedForward(o.width, {.hidden = o.mlp_width,
                                             .activation = o.activation,
                                             .bias = o.bias,
@@ -117,7 +124,7 @@ BlockWeights TransformerBlock::weights() const {
 
 void TransformerBlock::operator()(Residual& r, const Attended& attended, BlockCache* cache) {
   const ModuleScope scope(*this);
-  const Tensor rows = norm1_.rows(r), same = parallel_ ? norm2_.rows(r) : Tensor();
+  const Tensor rows = norm1_.rows(r), same = !parallel_ ? Tensor() : &norm2_ == &norm1_ ? rows : norm2_.rows(r);
   norm1_.join(r, attn_(rows, attended.mask, cache ? &cache->own : nullptr));
   if (cross_)
     cross_norm_->join(

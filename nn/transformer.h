@@ -9,9 +9,9 @@
 namespace isonorm::nn {
 
 // How tokens learn where they stand: a table added to the stream, queries and keys rotated in pairs of neighbouring
-// entries or of entries half a head apart, or not at all.
-enum class Positions { learned, rotary, none, rotary_halves };
-inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "rotary_halves"};
+// entries or of entries half a head apart, not at all, or by scores that fall with the distance (ALiBi).
+enum class Positions { learned, rotary, none, rotary_halves, alibi };
+inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "rotary_halves", "alibi"};
 constexpr const char* name_of(Positions p) { return kPositionsNames[static_cast<size_t>(p)]; }
 constexpr bool rotates(Positions p) { return p == Positions::rotary || p == Positions::rotary_halves; }
 
@@ -35,13 +35,17 @@ struct TransformerOptions {
   Positions positions = Positions::learned;
   double rotary_base = 10000;  // of rotary positions
   double rotary_share = 1;     // of a head's entries that they turn, the first ones (GPT-NeoX: 0.25)
-  bool parallel = false;       // x + attention(norm1(x)) + mlp(norm2(x)); pre_ln alone (GPT-NeoX)
+  NormKind qk_norm =
+      NormKind::none;     // of queries and keys in each head, with the norms' eps, gain and bias: layer, rms, none
+  bool parallel = false;  // x + attention(norm1(x)) + mlp(norm2(x)); pre_ln alone (GPT-NeoX)
+  bool shared_norm = false;  // of parallel branches: both read norm1 (GPT-J, Phi, Falcon)
   bool causal = false;
   bool affine = false;        // learned gain and bias in the norms
   bool norm_bias = true;      // false: of affine norms the gain alone
   bool folded = false;        // gains that readers can take up are in them: as a conversion leaves it
   bool scaled_gains = false;  // gains of what the branches of block l = 1, 2, ... read begin at 1/sqrt(l), not at 1
   bool bias = true;           // biases in the linear maps
+  bool qkv_bias = false;      // of queries, keys and values, even where there are no others (Qwen2)
   NormKind norm = NormKind::layer;  // or rms, or none: the branches and the head read the bare stream
   double eps = 1e-5;                // of every norm
   bool final_norm = true;     // false: the head reads the bare stream; without meaning in post_ln and deepnorm, whose

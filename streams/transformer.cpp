@@ -13,8 +13,9 @@ Layout layout_of(const nn::TransformerOptions& o, const TransformerParts& parts)
     if (stack.depth == 0) continue;
     const auto in = [&](const char* part) { return text(stack.blocks, stack.blocks.empty() ? "*." : ".*.", part); };
     layout.writes(in("attn.proj")).writes(in("mlp.fc2"));
-    layout.reads(in("attn.qkv"), in("norm1")).reads(in("mlp.fc1"), in("norm2"));
-    if (o.activation == nn::Activation::swiglu) layout.reads(in("mlp.gate"), in("norm2"));
+    const std::string before_mlp = in(o.shared_norm ? "norm1" : "norm2");
+    layout.reads(in("attn.qkv"), in("norm1")).reads(in("mlp.fc1"), before_mlp);
+    if (o.activation == nn::Activation::swiglu) layout.reads(in("mlp.gate"), before_mlp);
     if (stack.encoder_norm.empty()) continue;
     layout.writes(in("cross.proj"));
     layout.reads(in("cross.q"), in("cross_norm")).reads(in("cross.kv"), stack.encoder_norm);

@@ -65,8 +65,13 @@ void check_together(const TrainingOptions& o, const Given& given) {
   for (const char* rotary : {"rotary_base", "rotary_share"})
     if (given.contains(rotary) && !nn::rotates(o.model.transformer().positions))
       throw UsageError(text(training::word_of(rotary), " belongs to --positions rotary or rotary_halves"));
+  if (o.model.transformer().positions == nn::Positions::alibi && !o.model.row().causal)
+    throw UsageError(text("--positions alibi: a ", o.model.row().noun, " is not causal"));
   if (given.contains("norm_bias") && !o.model.transformer().affine)
     throw UsageError("--no-norm-bias belongs to --affine");
+  if (given.contains("shared_norm") && !o.model.transformer().parallel)
+    throw UsageError("--shared-norm belongs to --parallel");
+  if (given.contains("qkv_bias") && o.model.transformer().bias) throw UsageError("--qkv-bias belongs to --no-bias");
   if (o.batch % o.accumulate != 0)
     throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));
   if (given.contains("threads")) check_threads(o.threads);

@@ -62,8 +62,8 @@ std::string decay_help() {
 // The bindings name every member: one more does not compile until it has its line. The stream says which norm it is.
 void fields(nn::TransformerOptions& o, Fields& f) {
   auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, rotary_share,
-         parallel, causal, affine, norm_bias, folded, scaled_gains, bias, norm, eps, final_norm, branch, connection,
-         precision, initialisation] = o;
+         qk_norm, parallel, shared_norm, causal, affine, norm_bias, folded, scaled_gains, bias, qkv_bias, norm, eps,
+         final_norm, branch, connection, precision, initialisation] = o;
   f("width", width, "width of the residual stream", size(2));
   f("depth", depth, "Transformer blocks", {.least = 1, .most = 1 << 16});
   f("heads", heads, "attention heads; they divide the width", size(1));
@@ -75,13 +75,16 @@ void fields(nn::TransformerOptions& o, Fields& f) {
   f("positions", positions, "positional encoding");
   f("rotary_base", rotary_base, "base of rotary positions", above(0));
   f("rotary_share", rotary_share, "share of a head's entries that rotary positions turn", {.most = 1, .above = true});
+  f("qk_norm", qk_norm, "norm of each head's queries and keys");
   f("parallel", parallel, "attention and MLP of a block read one stream, and their sum is added");
+  f("shared_norm", shared_norm, "with --parallel: both branches read one norm");
   f("causal", causal);
   f("affine", affine, "norms with learned gain and bias");
   f("norm_bias", norm_bias, "with --affine: norms with a learned gain alone");
   f("folded", folded);
   f("scaled_gains", scaled_gains, "with --affine: gains of the norms of block l begin at 1/sqrt(l)");
   f("bias", bias, "linear maps without biases");
+  f("qkv_bias", qkv_bias, "with --no-bias: biases of queries, keys and values all the same");
   f("eps", eps, "added inside the root of every norm", above(0));
   f("final_norm", final_norm, "the head reads the bare stream");
   auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;

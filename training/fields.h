@@ -9,6 +9,9 @@ namespace isonorm::training {
 template <> struct ValueNames<nn::Precision> { static constexpr const auto& names = nn::kPrecisionNames; };
 template <> struct ValueNames<nn::Activation> { static constexpr const auto& names = nn::kActivationNames; };
 template <> struct ValueNames<nn::Initialisation> { static constexpr const auto& names = nn::kInitialisationNames; };
+template <> struct ValueNames<NormKind> {  // those that stand alone
+  static constexpr const char* names[] = {name_of(NormKind::none), name_of(NormKind::layer), name_of(NormKind::rms)};
+};
 template <> struct ValueNames<nn::Positions> { static constexpr const auto& names = nn::kPositionsNames; };
 template <> struct ValueNames<nn::Recentring> {
   static constexpr const char* names[] = {"last", "first", "first_and_last"};

@@ -44,7 +44,8 @@ bool RoundingModel::writes_out(const training::TrainingOptions& o) {
       (t.positions == nn::Positions::rotary && t.rotary_base == nn::TransformerOptions().rotary_base);
   return (row == &training::kVit || row == &training::kGpt) && t.connection == nn::kPreLn && positions &&
          (t.kv_heads == 0 || t.kv_heads == t.heads) && !t.parallel && t.rotary_share == 1 &&
-         !o.model.flag("cls_position") && o.model.number("position_offset") == 0;
+         t.qk_norm == NormKind::none && t.activation != Activation::quick_gelu && !o.model.flag("cls_position") &&
+         o.model.number("position_offset") == 0;
 }
 
 nn::Module& RoundingModel::model() {

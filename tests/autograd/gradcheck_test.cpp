@@ -48,6 +48,7 @@ TEST_CASE("gradcheck finds an error of a millionth and says where it is") {
   CHECK(r.input == 0);
   CHECK(r.index == Dims{1, 1});
   CHECK(r.error == Approx(1e-6).epsilon(0.01));
+  CHECK(r.analytic / r.numeric - 1 == Approx(1e-6).epsilon(0.01));
   CHECK_THAT(r.message(), Contains("input 0 at [1, 1]"));
 }
 

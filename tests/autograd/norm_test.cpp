@@ -5,6 +5,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/fused/add_norm.h"
+#include "autograd/fused/group_norm.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/norm.h"
 #include "autograd/ops/pointwise.h"
@@ -134,6 +135,15 @@ TEST_CASE("rows far from zero, rows of zeros, rows of width 1, no rows") {
   Tensor none = require_grad(empty({0, 3}, {DType::f64})), gain3 = require_grad(randn({3}, 21));
   CHECK(grad(layer_norm(none, gain3), {none, gain3}, empty({0, 3}, {DType::f64}))[1].to_vector<double>() ==
         std::vector<double>(3, 0.0));
+}
+
+TEST_CASE("group_norm gives its gain and bias a gradient where the input takes none, and one alone") {
+  const Tensor x = randn({2, 3, 4}, 31), upstream = randn({2, 3, 4}, 32);
+  Tensor gain = require_grad(randn({4}, 33)), bias = require_grad(randn({4}, 34)), taken = require_grad(x + 0.0);
+  const auto both = grad(group_norm(taken, 2, gain, bias), {taken, gain, bias}, upstream);
+  CHECK(max_difference(grad(group_norm(x, 2, gain, detach(bias)), {gain}, upstream)[0], both[1]) == 0);
+  CHECK(max_difference(grad(group_norm(x, 2, detach(gain), bias), {bias}, upstream)[0], both[2]) == 0);
+  CHECK(max_difference(grad(group_norm(taken, 2, detach(gain), detach(bias)), {taken}, upstream)[0], both[0]) == 0);
 }
 
 // Where the sum's rounding is as large as its spread: what is read back must be what was normalized.

@@ -169,6 +169,10 @@ TEST_CASE("encoder-decoders and models with shared keys train on a device as on 
     t.heads = 4, t.head_width = 2, t.kv_heads = 2, t.affine = true, t.norm_bias = false;
     t.positions = nn::Positions::rotary_halves, t.activation = nn::Activation::swiglu;
     compare(text("gpt grouped ", name_of(form)), gpt(t, {.form = form}));
+    t.qk_norm = NormKind::layer, t.bias = false, t.qkv_bias = true;
+    compare(text("gpt with norms of queries and keys ", name_of(form)), gpt(t, {.form = form}));
+    t.positions = nn::Positions::alibi, t.activation = nn::Activation::quick_gelu, t.parallel = t.shared_norm = true;
+    compare(text("gpt parallel with ALiBi ", name_of(form)), gpt(t, {.form = form}));
   }
 }
 

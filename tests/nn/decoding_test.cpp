@@ -26,11 +26,13 @@ TEST_CASE("decoding: a GPT's rows, a prompt and then one at a time, are those of
   const NoGrad no_grad;
   constexpr int64_t kContext = 9, kPrompt = 3;
   for (const Arrangement& a : kArrangements)
-    for (const Positions positions : {Positions::learned, Positions::rotary, Positions::rotary_halves, Positions::none})
+    for (const Positions positions :
+         {Positions::learned, Positions::rotary, Positions::rotary_halves, Positions::none, Positions::alibi})
       for (const int64_t kv_heads : {4, 2, 1}) {
         INFO(a.name << ", " << name_of(positions) << ", " << kv_heads);
         TransformerOptions t = transformer(a);
         t.positions = positions, t.kv_heads = kv_heads;
+        if (kv_heads == 1) t.qk_norm = NormKind::layer, t.bias = false, t.qkv_bias = true;
         if (kv_heads == 2) t.head_width = 4, t.rotary_share = 0.5, t.parallel = a == kPreLn;
         Gpt model({.vocab = 7, .context = kContext, .position_offset = kv_heads - 1, .transformer = t});
         draw(model, 3);

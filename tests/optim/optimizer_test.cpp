@@ -246,6 +246,17 @@ TEST_CASE("bad options and parameters are one line") {
   CHECK_THROWS_WITH(optim::AdamW({p, Tensor()}), Contains("parameter 1 is undefined"));
 }
 
+TEST_CASE("rmsprop keeps the states that its rule reads, and no others") {
+  Tensor p = parameter<double>({1, 2});
+  for (const bool centered : {false, true})
+    for (const double momentum : {0.0, 0.5}) {
+      const TensorMap states = optim::Rmsprop({p}, {.momentum = momentum, .centered = centered}).state_dict();
+      CHECK(states.find("0.square_avg"));
+      CHECK((states.find("0.grad_avg") != nullptr) == centered);
+      CHECK((states.find("0.momentum_buffer") != nullptr) == (momentum > 0));
+    }
+}
+
 TEST_CASE("an optimizer of no parameters is refused, whatever it is") {
   const std::vector<Tensor> none;
   CHECK_THROWS_WITH(optim::Adam(none),

@@ -183,6 +183,9 @@ TEST_CASE("layout: what it does not fit is refused in one line") {
   refused(Layout().reads("up", "*"), stream, "more stars");
   refused(Layout().writes("up"), stream, "up writes 12, the stream's width is 8");
   refused(layout(), Stream(Form::rms_norm, 9), "the stream's width is 9");
+  Gpt gpt({.vocab = 5, .context = 4, .transformer = kOneBlock});
+  CHECK_THROWS_WITH(parametrize(gpt, Layout().writes("token"), Stream(Form::rms_norm, 9)),
+                    Contains("token writes 8, the stream's width is 9"));
   refused(layout(), on(Form::none), "is layer_norm; none is another function's form");
   Net<RMSNorm> rms;
   CHECK_THROWS_WITH(parametrize(rms, layout(), stream),

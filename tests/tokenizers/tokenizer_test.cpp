@@ -1,4 +1,4 @@
-// Tokens of a text are those of the package tokenizers (tests/fixtures/tokenizers.py), and give the text back.
+// Tokens of a text are those of the package tokenizers (tests/fixtures/tokenizer_files.py), and give the text back.
 #include "tokenizers/tokenizer.h"
 
 #include <filesystem>

@@ -60,15 +60,22 @@ TEST_CASE("train --preset: the checkpoint says all that nn::llama_preset says, b
 
 TEST_CASE("train --preset: what is given beside it is taken instead, in any order, and resumed without it") {
   const Folder f;
-  const std::string train = "train +small -q --width 8 --mlp-width 12 ";
+  const std::string train = "train +small -q --width 8 --mlp-width 12 --qk-norm layer_norm --qkv-bias ";
   f.succeeds(train + "--steps 2 --checkpoint @a --preset 20m --form rms_norm --eps 1e-4 --affine");
   f.succeeds(train + "--steps 2 --checkpoint @b --form rms_norm --affine --eps 1e-4 --preset 20m");
   CHECK(read(f / "a") == read(f / "b"));
   const Metadata model = model_of(f / "a");
-  const std::pair<const char*, const char*> said[] = {
-      {"width", "8"},       {"mlp_width", "12"},          {"eps", "0.0001"},
-      {"form", "rms_norm"}, {"norm_bias", "false"},       {"activation", "swiglu"},
-      {"bias", "false"},    {"initialisation", "normal"}, {"positions", "rotary_halves"}};
+  const std::pair<const char*, const char*> said[] = {{"width", "8"},
+                                                      {"mlp_width", "12"},
+                                                      {"eps", "0.0001"},
+                                                      {"form", "rms_norm"},
+                                                      {"norm_bias", "false"},
+                                                      {"activation", "swiglu"},
+                                                      {"bias", "false"},
+                                                      {"initialisation", "normal"},
+                                                      {"positions", "rotary_halves"},
+                                                      {"qk_norm", "layer_norm"},
+                                                      {"qkv_bias", "true"}};
   for (const auto& [name, value] : said) {
     INFO(name);
     CHECK(model.at(std::string("model.") + name) == value);
@@ -90,7 +97,7 @@ TEST_CASE("train --preset: what is given beside it is taken instead, in any orde
 TEST_CASE("whole numbers on the command line are decimal") {
   const Folder f;
   for (const char* line : {"train +small --save-every 0x10", "prove +small --controls 0X1", "table --steps 0x10",
-                                  "train +small --seed 0x10"})
+                           "train +small --seed 0x10"})
     f.refuses(line, 2, "is not a decimal number");
   CHECK(contains(f.run("perturb @none @out --ulp 02000").err, "2000"));  // octal it would be 1024, which is allowed
 }
