@@ -215,6 +215,8 @@ TEST_CASE("tokenizer: files that contradict themselves") {
       {R"("merges":[)", R"("merges":["nothing such",)",
        "merge 0 is of 'nothing' and 'such', but 'nothing' is no token"},
       {R"("merges":[)", R"("merges":["! !",)", "but '!!' is no token"},
+      {R"("added_tokens":[)", R"("added_tokens":[{"id":700,"content":"<|endoftext|>"},)",
+       "added token '<|endoftext|>' is there twice"},
       {R"("content":"<|endoftext|>")", R"("content":"")", "added token 0 has no content"},
       {R"("content":"<|endoftext|>")", R"("content":"!")", "added token '!' has the id 700, in the vocabulary 0"},
   };
