@@ -76,7 +76,8 @@ training::ModelOptions converted_options(training::ModelOptions o, const streams
   // Biases of norms become biases of their readers.
   t.bias = t.bias || any([](const streams::NormPlace& n) { return !n.bias.empty(); });
   // Gains that no reader takes up stay.
-  t.folded = t.affine && (t.connection.inner_norms || any([](const streams::NormPlace& n) { return n.keeps_gain; }));
+  t.folded = t.affine && (t.connection.inner_norms || t.qk_norm != NormKind::none ||
+                          any([](const streams::NormPlace& n) { return n.keeps_gain; }));
   t.affine = t.folded;
   t.scaled_gains = false;
   t.norm_bias = t.norm_bias || !t.affine;  // without meaning where there is no gain

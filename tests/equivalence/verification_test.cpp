@@ -23,7 +23,7 @@ EntryComparison entries(const Held& a, const Held& b) {
 }
 
 // Every kind of model: learned and rotary positions, affine and plain norms, tied head, class token and mean pool,
-// SwiGLU, layer scale.
+// SwiGLU, layer scale, norms of queries and keys.
 std::vector<ModelFile> kinds(uint64_t seed, DType dtype) {
   manual_seed(seed);
   std::vector<ModelFile> all;
@@ -31,8 +31,15 @@ std::vector<ModelFile> kinds(uint64_t seed, DType dtype) {
   const T plain{}, affine{.affine = true}, no_bias{.affine = true, .bias = false},
       rotary{.positions = nn::Positions::rotary, .affine = true},
       llama{.activation = nn::Activation::swiglu, .positions = nn::Positions::rotary, .branch = {.layer_scale = 0.5}},
-      scaled{.affine = true, .branch = {.layer_scale = 0.5}};
-  for (const T& t : {plain, affine, no_bias, rotary, llama, scaled})
+      scaled{.affine = true, .branch = {.layer_scale = 0.5}},
+      of_heads{.positions = nn::Positions::alibi,
+               .qk_norm = NormKind::layer,
+               .parallel = true,
+               .shared_norm = true,
+               .affine = true,
+               .bias = false,
+               .qkv_bias = true};
+  for (const T& t : {plain, affine, no_bias, rotary, llama, scaled, of_heads})
     for (bool tied : {false, true}) all.push_back(file_of(small_gpt(t, tied), {}, dtype));
   for (T t : {plain, affine, scaled, llama})
     for (bool pool : {false, true}) {

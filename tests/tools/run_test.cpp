@@ -1,5 +1,4 @@
 // prove and train run as a person runs them, on a small language model: exit codes, files, progress, Ctrl-C, resuming.
-#include "core/printed.h"
 #include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
 
@@ -200,9 +199,7 @@ TEST_CASE("train: JSON, report and log; what is tested is the last tenth of the 
   CHECK(tests[2]["loss"] < tests[0]["loss"]);
   CHECK(j["environment"]["data, SHA-256"].get<std::string>().size() == 64);
   CHECK(r.out == j["sentence"].get<std::string>() + "\n");
-  const std::string page = read(f / "t.html");
-  CHECK(contains(page, "role=\"img\""));
-  for (const auto& test : tests) CHECK(contains(page, printed("%.2f %%<", 100 * test["accuracy"].get<double>())));
+  CHECK(contains(read(f / "t.html"), "role=\"img\""));
   const std::string log = read(f / "t.jsonl");
   CHECK(f.lines("t.jsonl").size() == 1 + 25 + 3 + 1);
 
