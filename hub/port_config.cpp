@@ -94,8 +94,8 @@ std::vector<PortOption> port_options(const Port& port, const Config& config) {
 
 json exported_config(const Port& port, json base, const Metadata& options) {
   base["architectures"] = {port.architecture}, base["model_type"] = port.type;
-  base.erase(
-      "layer_types");  // one for each block of another model; where there are none, all see all that is before them
+  // A word for each block of another model. Without them every block sees all that is before it.
+  base.erase("layer_types");
   for (const Port::Key& key : port.keys) {
     const json* there = first_found(key, base);
     const std::string word = there ? word_of(*there) : std::string(key.otherwise);
