@@ -33,11 +33,11 @@ struct TransformerOptions {
   int64_t mlp_width = 0;  // 0: 4 width
   Activation activation = Activation::gelu;
   Positions positions = Positions::learned;
-  double rotary_base = 10000;  // of rotary positions
-  double rotary_share = 1;     // of a head's entries that they turn, the first ones (GPT-NeoX: 0.25)
-  NormKind qk_norm = NormKind::none;  // of each head's queries and keys, with eps, gain and bias as all: layer, rms, none
-  bool parallel = false;      // x + attention(norm1(x)) + mlp(norm2(x)); pre_ln alone (GPT-NeoX)
-  bool shared_norm = false;   // of parallel branches: both read norm1 (GPT-J, Phi, Falcon)
+  double rotary_base = 10000;         // of rotary positions
+  double rotary_share = 1;            // of a head's entries that they turn, the first ones (GPT-NeoX: 0.25)
+  NormKind qk_norm = NormKind::none;  // of each head's queries and keys: layer, rms or none
+  bool parallel = false;              // x + attention(norm1(x)) + mlp(norm2(x)); pre_ln alone (GPT-NeoX)
+  bool shared_norm = false;           // of parallel branches: both read norm1 (GPT-J, Phi, Falcon)
   bool causal = false;
   bool affine = false;        // learned gain and bias in the norms
   bool norm_bias = true;      // false: of affine norms the gain alone
