@@ -212,6 +212,7 @@ TEST_CASE("verify: options and eps are equal or not, whatever the logits say") {
   CHECK(verify_models(file, with_option(file, "head_width", "0")).same());  // width / heads, as it is
   CHECK(verify_models(file, with_option(file, "dropout", "0.1")).same());   // acts in training
   CHECK(verify_models(file, with_option(file, "rotary_base", "500")).same());
+  CHECK(verify_models(file, with_option(file, "qkv_bias", "true")).same());  // they are there in any case
   check_different(file, with_option(file, "activation", "gelu_tanh"), "Their options differ: activation gelu");
   const ModelFile heads = with_option(with_option(with_option(file, "heads", "4"), "head_width", "2"), "kv_heads", "4");
   check_different(file, heads, "every entry agrees, but not the logits");
