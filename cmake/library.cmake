@@ -8,7 +8,7 @@ set(units
     "nn nn/decoding nn/recurrent nn/residual"
     "optim streams"
     "io data tokenizers"
-    "hub"
+    "hub onnx"
     "reports training training/models training/options training/records"
     "equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/probes"
     "equivalence/convert equivalence/verify equivalence/reference"

@@ -52,6 +52,7 @@ std::map<std::string, Set> allowed_includes() {
       {"streams", {"core", "autograd", "nn", "io"}},
       {"io", {"core"}},
       {"hub", {"core", "io", "streams"}},
+      {"onnx", {"core", "io", "nn", "streams", "training"}},
       {"data", {"core"}},
       {"tokenizers", {"core", "io"}},
       {"reports", {"core"}},

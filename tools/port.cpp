@@ -5,6 +5,7 @@
 
 #include "core/system/foreign_text.h"
 #include "hub/port.h"
+#include "onnx/model.h"
 #include "streams/stream.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -49,7 +50,7 @@ void check_tensors(const ModelOptions& options, const TensorMap& outline) {
 
 struct PortPaths {
   std::string in, out, dtype, family, like;
-  int64_t shard = 5'000'000'000;
+  int64_t shard = 5'000'000'000, opset = onnx::kOpsets[0];
 };
 
 int run_import(const PortPaths& o) {
@@ -67,10 +68,16 @@ int run_import(const PortPaths& o) {
   return kOk;
 }
 
+// Raw weights of any form of Pre-LN are the Pre-LN model's.
+ModelOptions in_stored_form(ModelOptions o) {
+  if (training::stored_form(o) == streams::Form::layer_norm) o.stream() = {};
+  return o;
+}
+
 // The model as one of the forms that folders have: raw weights are the Pre-LN model's; of rms_norm the stored weights are
 // those of a model with RMSNorm by definition, and a norm without a gain is one whose gain is 1.
 ModelOptions as_published(ModelOptions o) {
-  if (training::stored_form(o) == streams::Form::layer_norm) o.stream() = {};
+  o = in_stored_form(std::move(o));
   if (o.stream().form == streams::Form::rms_norm) o.stream() = {.form = streams::Form::uncentred_rms_norm};
   nn::TransformerOptions& t = o.transformer();
   if (o.stream().form == streams::Form::uncentred_rms_norm && !t.affine) t.affine = true, t.norm_bias = false;
@@ -86,7 +93,26 @@ std::string difference(const hub::Port& port, const json& config, const Metadata
   return "";
 }
 
+bool is_onnx(const std::string& path) { return path.ends_with(".onnx"); }
+
+int run_onnx(const PortPaths& o) {
+  check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
+  const training::OpenModelFile file = training::open_model_file(o.in);
+  const Scope scope(o.in);
+  const ModelOptions options(file.description);
+  check_tensors(in_stored_form(options), file.state.outline);
+  DType dtype = DType::f64;
+  for (const auto& [_, tensor] : file.state.outline)
+    if (tensor.dtype() != DType::f64) dtype = DType::f32;
+  if (!o.dtype.empty()) dtype = format_named(o.dtype)->dtype;
+  onnx::save_model(o.out, file.state, options, dtype, o.opset);
+  std::printf("%s: %s, %s, %s, opset %lld.\n", o.out.c_str(), options.row().noun,
+              name_of(training::stored_form(options)), name_of(dtype), static_cast<long long>(o.opset));
+  return kOk;
+}
+
 int run_export(const PortPaths& o) {
+  if (is_onnx(o.out)) return run_onnx(o);
   check_outputs({}, {{"IN", o.in}});
   hub::check_new_folder(o.out);
   const training::OpenModelFile file = training::open_model_file(o.in);
@@ -162,6 +188,9 @@ Verb add_export(CLI::App& app) {
                    "folder of a published model of this kind, whose tokenizer and other files are copied, and whose "
                    "config.json is kept where it says nothing else")
       ->check(CLI::ExistingDirectory);
+  command->add_option("--opset", o->opset, "of a file .onnx")
+      ->check(CLI::IsMember(std::vector<int64_t>(std::begin(onnx::kOpsets), std::end(onnx::kOpsets))))
+      ->capture_default_str();
   command->add_option("--family", o->family, "what the folder is to be, such as llama (default: the first that fits)");
   command->add_option("--max-shard-size", o->shard, "of the files of the folder, such as 5GB")
       ->transform(CLI::AsSizeValue(true))
