@@ -277,9 +277,6 @@ void save_model(const std::string& path, const LazyState& state, const training:
   const std::string_view kind = model.row().name;
   check(kind == "gpt" || kind == "vit", "onnx: no graph is known of a model of kind ", kind, ", expected gpt or vit");
   check(t.connection == nn::kPreLn, "onnx: no graph is known of connections ", t.connection.name, ", expected pre_ln");
-  const streams::FormRow& form = streams::row_of(training::stored_form(model));
-  check(t.branch.layer_scale == 0 || !form.centres, "onnx: no graph is known of layer scale in ", form.name,
-        ", expected layer_norm");
   Graph graph(dtype, opset);
   Builder builder(graph, state, model);
   kind == "gpt" ? builder.gpt() : builder.vit();

@@ -12,7 +12,7 @@ inline constexpr int64_t kOpsets[] = {17, 23};
 // ids a row, a ViT "images" [batch, image, image, channels]; both give "logits". Of opset 17 an RMSNorm is the operators of its
 // formula, which onnxruntime fuses to one; of opset 23, in f32, it is RMSNormalization. A norm in f64 is always the operators of its
 // formula: the attribute epsilon is of f32. Throws where there is no graph for the model: connections that are not pre_ln, other
-// models than these two, layer scale in a stream that is centred.
+// models than these two.
 void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options, DType dtype,
                 int64_t opset);
 

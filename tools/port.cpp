@@ -1,4 +1,5 @@
-// isonorm import FOLDER OUT and isonorm export IN FOLDER: a published model as a checkpoint of ours, and back.
+// isonorm import FOLDER OUT and isonorm export IN OUT: a published model as a checkpoint of ours, and back; or as an ONNX
+// file.
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -50,7 +51,7 @@ void check_tensors(const ModelOptions& options, const TensorMap& outline) {
 
 struct PortPaths {
   std::string in, out, dtype, family, like;
-  int64_t shard = 5'000'000'000, opset = onnx::kOpsets[0];
+  std::optional<int64_t> shard, opset;
 };
 
 int run_import(const PortPaths& o) {
@@ -96,6 +97,12 @@ std::string difference(const hub::Port& port, const json& config, const Metadata
 bool is_onnx(const std::string& path) { return path.ends_with(".onnx"); }
 
 int run_onnx(const PortPaths& o) {
+  for (const auto& [given, name] : {std::pair(!o.like.empty(), "--like"),
+                                    {!o.family.empty(), "--family"},
+                                    {o.shard.has_value(), "--max-shard-size"}})
+    if (given) throw UsageError(text(name, " is for a folder, and OUT is an ONNX file"));
+  if (!o.dtype.empty() && o.dtype != "f32" && o.dtype != "f64")
+    throw UsageError(text("--dtype ", o.dtype, ": an ONNX file has f32 or f64"));
   check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
   const Scope scope(o.in);
@@ -105,14 +112,16 @@ int run_onnx(const PortPaths& o) {
   for (const auto& [_, tensor] : file.state.outline)
     if (tensor.dtype() != DType::f64) dtype = DType::f32;
   if (!o.dtype.empty()) dtype = format_named(o.dtype)->dtype;
-  onnx::save_model(o.out, file.state, options, dtype, o.opset);
+  const int64_t opset = o.opset.value_or(onnx::kOpsets[0]);
+  onnx::save_model(o.out, file.state, options, dtype, opset);
   std::printf("%s: %s, %s, %s, opset %lld.\n", o.out.c_str(), options.row().noun,
-              name_of(training::stored_form(options)), name_of(dtype), static_cast<long long>(o.opset));
+              name_of(training::stored_form(options)), name_of(dtype), static_cast<long long>(opset));
   return kOk;
 }
 
 int run_export(const PortPaths& o) {
   if (is_onnx(o.out)) return run_onnx(o);
+  if (o.opset) throw UsageError("--opset is for an ONNX file, whose name ends with .onnx");
   check_outputs({}, {{"IN", o.in}});
   hub::check_new_folder(o.out);
   const training::OpenModelFile file = training::open_model_file(o.in);
@@ -148,7 +157,8 @@ int run_export(const PortPaths& o) {
   check(port != nullptr, "no family of folders has this model: ", why.empty() ? text("none is of type ", family) : why);
   check_tensors(options, file.state.outline);
   const LazyState state = io::in_format(exported(*port, file.state, description), format_named(o.dtype));
-  hub::write_folder(o.out, {io::content_of(state), config, {{"format", "pt"}}, o.like}, o.shard);
+  hub::write_folder(o.out, {io::content_of(state), config, {{"format", "pt"}}, o.like},
+                    o.shard.value_or(5'000'000'000));
   std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port->architecture).c_str(), state.outline.size());
   return kOk;
 }
@@ -178,23 +188,26 @@ Verb add_import(CLI::App& app) {
 }
 
 Verb add_export(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("export", "Make a checkpoint a folder that the transformers library loads");
+  CLI::App* command = app.add_subcommand("export", "Make a checkpoint a folder for transformers, or an ONNX file");
   auto o = std::make_shared<PortPaths>();
   command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file that says what model it holds")
       ->required();
-  command->add_option("FOLDER", o->out, "to make; it appears whole, or not")->required();
+  command
+      ->add_option(
+          "OUT", o->out,
+          "the folder to make, which the transformers library loads, or a file NAME.onnx, which runtimes run; it "
+          "appears whole, or not")
+      ->required();
   command
       ->add_option("--like", o->like,
                    "folder of a published model of this kind, whose tokenizer and other files are copied, and whose "
                    "config.json is kept where it says nothing else")
       ->check(CLI::ExistingDirectory);
-  command->add_option("--opset", o->opset, "of a file .onnx")
-      ->check(CLI::IsMember(std::vector<int64_t>(std::begin(onnx::kOpsets), std::end(onnx::kOpsets))))
-      ->capture_default_str();
+  command->add_option("--opset", o->opset, "of an ONNX file (default: 17)")
+      ->check(CLI::IsMember(std::vector<int64_t>(std::begin(onnx::kOpsets), std::end(onnx::kOpsets))));
   command->add_option("--family", o->family, "what the folder is to be, such as llama (default: the first that fits)");
-  command->add_option("--max-shard-size", o->shard, "of the files of the folder, such as 5GB")
-      ->transform(CLI::AsSizeValue(true))
-      ->capture_default_str();
+  command->add_option("--max-shard-size", o->shard, "of the files of the folder (default: 5GB)")
+      ->transform(CLI::AsSizeValue(true));
   add_common(*command, *o);
   return {command, [o] { return run_export(*o); }};
 }

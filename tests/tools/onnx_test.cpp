@@ -1,0 +1,181 @@
+// isonorm export IN OUT.onnx: what a program that runs ONNX files (onnx_runtime.h) computes of the file is what the model
+// computes. The same files in onnxruntime against transformers: tests/fixtures/run_onnx.py.
+#include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/random.h"
+#include "nn/residual/all.h"
+#include "onnx/graph.h"
+#include "tests/support/catch.h"
+#include "tests/tools/onnx_runtime.h"
+#include "tests/tools/small_run.h"
+#include "training/model_file.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+namespace {
+
+double off(const Tensor& ours, const Tensor& theirs) {
+  REQUIRE(ours.shape() == theirs.shape());
+  const Tensor a = ours.to(DType::f64), b = theirs.to(DType::f64);
+  return amax(abs(a - b)).item() / amax(abs(b)).item();
+}
+
+// The model that the file holds, in the file's dtype and as ONNX in f32 and f64: in both opsets, for two shapes of the input.
+void check_exports(const Folder& f, const std::string& name) {
+  const NoGrad no_grad;
+  const training::OpenModelFile file = training::open_model_file(f / name);
+  const training::ModelOptions options(file.description);
+  const auto model = training::load_model(f / name);
+  model->to(DType::f64);
+  const bool ids = options.row().input == training::Input::characters;
+  const Tensor all = options.inputs(3, 5),
+               some = ids ? narrow(narrow(all, 1, 0, all.size(1) - 2), 0, 0, 2) : narrow(all, 0, 0, 1);
+  for (const char* opset : {"17", "23"})
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      INFO(name << " opset " << opset << ' ' << name_of(dtype));
+      f.succeeds(text("export @", name, " @out.onnx --opset ", opset, " --dtype ", name_of(dtype)));
+      const onnx_runtime::Model exported = onnx_runtime::open(f / "out.onnx");
+      CHECK(exported.opset == std::stoi(opset));
+      CHECK(exported.metadata == file.description);
+      for (const Tensor& x : {all, some}) {
+        const Tensor y = onnx_runtime::run(exported, ids ? x : x.to(dtype));
+        CHECK(y.dtype() == dtype);
+        // Sums of at most 64 products in two blocks; 100 roundings are more than they give.
+        CHECK(off(y, (*model)(ids ? x : x.to(DType::f64))) < 100 * epsilon(dtype));
+      }
+    }
+}
+
+// Writes a model with random numbers in every parameter.
+void make(const Folder& f, const std::string& name, const training::ModelOptions& options) {
+  const auto model = options.make();
+  Generator generator{7, 0};
+  const NoGrad no_grad;
+  for (const nn::NamedParameter& p : model->named_parameters())
+    copy_into(p.tensor, p.tensor + 0.3 * randn(p.tensor.shape(), p.tensor.options(), generator));
+  training::save_model(f / name, *model);
+}
+
+}  // namespace
+
+TEST_CASE("onnx: published models and their converted forms") {
+  const Folder f;
+  for (const char* name : {"gpt2", "gpt2_untied", "gpt_neox", "llama", "qwen3", "stablelm", "gpt_bigcode", "phi",
+                           "falcon", "mpt", "opt", "vit"}) {
+    const std::string ports = text("tests/fixtures/ports/", name);
+    f.succeeds(
+        text("import ", std::filesystem::exists(ports) ? ports : text("tests/fixtures/families/", name), " @", name));
+    check_exports(f, name);
+    if (training::open_model_file(f / name).description.at("model.form") != "layer_norm") continue;
+    for (const char* form : {"rms_norm", "crms_norm", "crms_isometric"}) {
+      const std::string converted = text(name, '.', form);
+      f.succeeds(text("convert @", name, " @", converted, " --to ", form, " -q"));
+      check_exports(f, converted);
+    }
+  }
+}
+
+TEST_CASE("onnx: every option of a Transformer that its inference sees") {
+  using nn::Activation, nn::Positions, streams::Form;
+  const Folder f;
+  const auto model = [&](const training::ModelRow& row, const nn::TransformerOptions& t,
+                         std::initializer_list<training::NamedValue> own, streams::StreamOptions stream = {}) {
+    nn::TransformerOptions small = t;
+    small.width = 12, small.depth = 2;
+    training::ModelOptions options(row, small, own);
+    options.stream() = stream;
+    make(f, "model", options);
+    check_exports(f, "model");
+  };
+  const auto gpt = [&](const nn::TransformerOptions& t, streams::StreamOptions stream = {}) {
+    model(training::kGpt, t, {{"vocab", 9}, {"context", 7}, {"position_offset", 2}}, stream);
+  };
+  gpt({.heads = 2,
+       .activation = Activation::silu,
+       .positions = Positions::rotary,
+       .rotary_base = 50,
+       .rotary_share = 2. / 3,
+       .qk_norm = NormKind::layer,
+       .affine = true});
+  gpt({.heads = 6,
+       .kv_heads = 2,
+       .activation = Activation::quick_gelu,
+       .positions = Positions::alibi,
+       .qk_norm = NormKind::rms,
+       .parallel = true,
+       .affine = true,
+       .norm_bias = false});
+  gpt({.heads = 3,
+       .activation = Activation::relu,
+       .positions = Positions::none,
+       .parallel = true,
+       .shared_norm = true,
+       .bias = false,
+       .qkv_bias = true});
+  gpt({.heads = 4,
+       .head_width = 5,
+       .mlp_width = 7,
+       .activation = Activation::gelu,
+       .affine = true,
+       .eps = 0.25,
+       .final_norm = false,
+       .branch = {.layer_scale = 0.5}});
+  gpt({.heads = 2, .norm = NormKind::none}, {.form = Form::none});
+  gpt({.heads = 2, .affine = true, .norm = NormKind::rms}, {.form = Form::uncentred_rms_norm});
+  for (const streams::Form form : {Form::rms_norm, Form::crms_norm, Form::crms_isometric})
+    for (const streams::Stored storage : {streams::Stored::raw, streams::Stored::mapped})
+      gpt({.heads = 2, .activation = Activation::gelu_tanh, .eps = 0.25}, {.form = form, .storage = storage});
+  const auto vit = [&](const nn::TransformerOptions& t, std::initializer_list<training::NamedValue> own) {
+    nn::TransformerOptions small = t;
+    small.heads = 2;
+    model(training::kVit, small, own);
+  };
+  vit({.affine = true, .branch = {.layer_scale = 0.5}},
+      {{"image", 6}, {"channels", 3}, {"patch", 3}, {"classes", 5}, {"cls_position", true}});
+  vit({.activation = Activation::swiglu}, {{"image", 6}, {"channels", 1}, {"patch", 2}, {"classes", 5}});
+  vit({.positions = Positions::rotary_halves, .causal = true},
+      {{"image", 6}, {"channels", 2}, {"patch", 3}, {"classes", 5}, {"mean_pool", true}});
+}
+
+TEST_CASE("onnx: weights that a file of protobuf cannot have lie beside it") {
+  const Folder f;
+  f.succeeds("import tests/fixtures/families/gpt2 @model");
+  const training::OpenModelFile file = training::open_model_file(f / "model");
+  onnx::Graph graph(DType::f64, 17);
+  const onnx::Value x = graph.input("x", DType::f64, {"rows", 12});
+  const std::string one = "blocks.0.mlp.fc1.weight", other = "blocks.1.mlp.fc1.weight";
+  const onnx::Value y = graph.add("MatMul", {x, graph.weight(one, true)});
+  graph.output("y", graph.add("Add", {y, graph.add("MatMul", {x, graph.weight(other, true)})}), {"rows", 48});
+  const Tensor rows = randn({3, 12}, {.dtype = DType::f64});
+  const Tensor sum = file.state.read(one).to(DType::f64) + file.state.read(other).to(DType::f64);
+  for (const int64_t most : {100'000, 10'000}) {
+    graph.save(f / "out.onnx", file.state, {}, most);
+    const onnx_runtime::Model exported = onnx_runtime::open(f / "out.onnx");
+    CHECK(exported.apart == (most == 10'000));
+    CHECK(off(onnx_runtime::run(exported, rows), matmul(rows, transpose(sum, 0, 1))) < 100 * epsilon(DType::f64));
+  }
+}
+
+TEST_CASE("onnx: what has no graph, or is meant for a folder, is refused in a line") {
+  const Folder f;
+  f.succeeds("import tests/fixtures/families/gpt2 @model");
+  const auto small = [&](const char* name, const training::ModelRow& row, const nn::TransformerOptions& t) {
+    nn::TransformerOptions o = t;
+    o.width = 12, o.heads = 2, o.depth = 1;
+    training::ModelOptions options(row, o);
+    options.fit({{"vocab", 9}, {"context", 7}});
+    make(f, name, options);
+  };
+  small("translator", training::kTranslator, {});
+  small("post", training::kGpt, {.connection = nn::kPostLn});
+  f.refuses("export @translator @o.onnx", 3, "no graph is known of a model of kind translator, expected gpt or vit");
+  f.refuses("export @post @o.onnx", 3, "no graph is known of connections post_ln, expected pre_ln");
+  f.refuses("export @model @o.onnx --dtype bf16", 2, "--dtype bf16: an ONNX file has f32 or f64");
+  f.refuses("export @model @o.onnx --opset 18", 2, "--opset: 18 not in {17,23}");
+  f.refuses("export @model @o.onnx --family gpt2", 2, "--family is for a folder, and OUT is an ONNX file");
+  f.refuses("export @model @o.onnx --max-shard-size 1KB", 2, "--max-shard-size is for a folder");
+  f.refuses("export @model @o --opset 23", 2, "--opset is for an ONNX file, whose name ends with .onnx");
+  f.refuses("export @model @no/o.onnx", 4, "no/o.onnx");
+  CHECK_FALSE(std::filesystem::exists(f / "o.onnx"));
+}
