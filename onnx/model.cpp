@@ -32,7 +32,8 @@ class Builder {
     }
     x = blocks(x);
     const Value rows = normed("norm", x, t_.final_norm ? norm_ : NormKind::none, t_.width);
-    g_.output("logits", head(rows), {"batch", "time", model_.number("vocab")});
+    const bool tied = !state_.outline.find("head.weight");
+    g_.output("logits", tied ? tied_head(rows, ids) : linear("head", rows), {"batch", "time", model_.number("vocab")});
   }
 
   void vit() {
@@ -56,7 +57,7 @@ class Builder {
     if (cls_position) x = placed(x);
     x = blocks(x);
     x = cls ? g_.add("Gather", {x, g_.index(0)}, {{"axis", int64_t{1}}}) : mean(x, 1, false);
-    g_.output("logits", head(normed("norm", x, t_.final_norm ? norm_ : NormKind::none, t_.width)),
+    g_.output("logits", linear("head", normed("norm", x, t_.final_norm ? norm_ : NormKind::none, t_.width)),
               {"batch", model_.number("classes")});
   }
 
@@ -182,9 +183,13 @@ class Builder {
     return state_.outline.find(name) ? g_.add(op, {x, g_.weight(name)}) : x;
   }
 
-  Value head(const Value& rows) {
-    if (state_.outline.find("head.weight")) return linear("head", rows);
-    return biased("head", g_.add("MatMul", {rows, transpose(g_.weight("token.weight"), {1, 0})}));
+  // The same by the table of ids [batch, time]: a transposed copy would be as large.
+  Value tied_head(const Value& rows, const Value& ids) {
+    const Dims& table = state_.outline.at("token.weight").shape();
+    const Value flat = reshape(rows, {-1, table[1]}), size = g_.whole({table[0]});
+    const Value product = g_.add("Gemm", {flat, g_.weight("token.weight")}, {{"transB", int64_t{1}}});
+    const Value shape = g_.add("Concat", {g_.add("Shape", {ids}), size}, {{"axis", int64_t{0}}});
+    return biased("head", g_.add("Reshape", {product, shape}));
   }
 
   // gain * normalize(x) + bias over the last axis, of `width` entries, of which compressed rows store all but one

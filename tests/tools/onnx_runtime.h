@@ -183,11 +183,14 @@ inline std::vector<Tensor> run(const Node& n, const std::vector<Tensor>& in, int
     }
     return {matmul(x, in.at(1))};
   }
+  if (n.op == "Gemm") return {matmul(x, n.whole("transB") == 1 ? transpose(in.at(1), 0, 1) : in.at(1))};
   if (n.op == "Transpose") return {permute(x, n.attributes.at("perm").ints)};
   if (n.op == "Concat") return {cat(in, dim(n.whole("axis")))};
   if (n.op == "Shape") {
     std::vector<int64_t> sizes;
-    for (int64_t i = n.whole("start"); i < n.whole("end"); ++i) sizes.push_back(x.size(dim(i)));
+    const bool part = n.attributes.contains("start");
+    for (int64_t i = part ? n.whole("start") : 0; i < (part ? n.whole("end") : x.rank()); ++i)
+      sizes.push_back(x.size(dim(i)));
     return {from_vector(sizes, {std::ssize(sizes)})};
   }
   if (n.op == "Range") return {arange(x.item(), in.at(1).item(), in.at(2).item(), {.dtype = x.dtype()})};
