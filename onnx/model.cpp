@@ -148,15 +148,15 @@ class Builder {
     const auto times_sigmoid = [&](const Value& a, double factor) {
       return times(a, g_.add("Sigmoid", {factor == 1 ? a : times(a, g_.number(factor))}));
     };
-    const auto half_of = [&](const Value& a) {  // h (1 + a) / 2
-      return times(times(h, g_.add("Add", {a, g_.number(1)})), g_.number(0.5));
+    const auto half_of = [&](const Value& a) {  // h / 2 (1 + a)
+      return times(times(h, g_.number(0.5)), g_.add("Add", {a, g_.number(1)}));
     };
     const auto activated = [&]() -> Value {
       switch (t_.activation) {
         case Activation::gelu:
           return half_of(g_.add("Erf", {g_.add("Div", {h, g_.number(std::sqrt(2.0))})}));
         case Activation::gelu_tanh: {
-          const Value cube = times(times(times(h, h), h), g_.number(0.044715));
+          const Value cube = times(g_.add("Pow", {h, g_.number(3)}), g_.number(0.044715));
           return half_of(g_.add("Tanh", {times(g_.add("Add", {h, cube}), g_.number(std::sqrt(2 / M_PI)))}));
         }
         case Activation::relu:
@@ -197,13 +197,14 @@ class Builder {
   Value normed(const std::string& path, const Value& x, NormKind kind, int64_t width) {
     if (kind == NormKind::none) return x;
     const std::string gain = path + ".weight";
-    const auto eps = static_cast<float>(t_.eps);
+    const auto scale = [&] {  // runtimes fuse a norm that ends with a gain
+      return state_.outline.find(gain)
+                 ? g_.weight(gain)
+                 : g_.constant(text("ones ", width),
+                               to(from_vector(std::vector<double>(width, 1), {width}), g_.dtype()));
+    };
     const auto by_name = [&](const char* op) {
-      const Value scale =
-          state_.outline.find(gain)
-              ? g_.weight(gain)
-              : g_.constant(text("ones ", width), to(from_vector(std::vector<double>(width, 1), {width}), g_.dtype()));
-      return g_.add(op, {x, scale}, {{"axis", int64_t{-1}}, {"epsilon", eps}});
+      return g_.add(op, {x, scale()}, {{"axis", int64_t{-1}}, {"epsilon", static_cast<float>(t_.eps)}});
     };
     if (g_.dtype() == DType::f32 && kind == NormKind::layer) return biased(path, by_name("LayerNormalization"));
     if (g_.dtype() == DType::f32 && kind == NormKind::rms && g_.opset() >= 23)
@@ -220,7 +221,8 @@ class Builder {
       square = g_.add("Div", {square, g_.number(static_cast<double>(width))});
     }
     const Value root = g_.add("Sqrt", {g_.add("Add", {square, g_.number(t_.eps)})});
-    return biased(path, with(path, ".weight", "Mul", g_.add("Div", {rows, root})));
+    const Value y = g_.add("Div", {rows, root});
+    return biased(path, kind == NormKind::rms ? g_.add("Mul", {y, scale()}) : with(path, ".weight", "Mul", y));
   }
 
   Value mean(const Value& x, int64_t axis, bool keeps) {
