@@ -21,10 +21,10 @@ namespace {
 
 constexpr int64_t kMostBeside = int64_t{1} << 20;  // bytes of a file of one matrix that are no numbers of it
 
-bool is_prime(int64_t n) {
+bool is_prime(int64_t n) {  // n > 1
   for (int64_t i = 2; i * i <= n; ++i)
     if (n % i == 0) return false;
-  return n > 1;
+  return true;
 }
 
 // The order of the matrix that a Hadamard matrix of order d is made of by doubling; 0 where there is none.

@@ -11,7 +11,7 @@ namespace isonorm::gpu {
 struct Side {
   int64_t along, deep;  // strides from row to row (of b: column to column), and in the depth
   int64_t count;        // rows (of b: columns)
-  bool packs;           // 8 neighbours from a multiple of 8 on are one load of 16 bytes
+  bool packs = {};      // of bf16: 8 neighbours from a multiple of 8 on are one load of 16 bytes
 };
 
 struct Tiles {
@@ -24,8 +24,8 @@ struct Tiles {
       : m(p.m),
         n(p.n),
         k(p.k),
-        a{p.a.row, p.a.column, p.m, false},
-        b{p.b.column, p.b.row, p.n, false},
+        a{p.a.row, p.a.column, p.m},
+        b{p.b.column, p.b.row, p.n},
         batch(p.batch),
         add(p.add) {}
   int64_t count(int size) const { return batch.count * ceil_div(m, size) * ceil_div(n, size); }
