@@ -81,6 +81,7 @@ Tensor to_ours(const Step& s, const Tensor& x, const Sizes& sizes) {
   const std::string& name = s.theirs[0];
   switch (s.change) {
     case Change::none:
+    case Change::turned:  // of files that are written alone
       return x;
     case Change::transposed:
       return transposed(x);
@@ -102,9 +103,14 @@ Tensor to_ours(const Step& s, const Tensor& x, const Sizes& sizes) {
   return x;
 }
 
-// Ours, or its outline, as the tensor of the folder that it is, or the one of several that begins at row `first`.
-Tensor to_theirs(const Step& s, const Tensor& x, const Sizes& sizes) {
+// Ours, or its outline, as the tensor of the folder that it is, or its rows that are number `part` of several.
+Tensor to_theirs(const Step& s, const Tensor& x, const Sizes& sizes, size_t part) {
   switch (s.change) {
+    case Change::turned: {
+      if (part == 2) return x;  // values
+      const Tensor apart = detached::reshape(x, {-1, 2, sizes.head_width / 2, x.numel() / x.size(0)});
+      return detached::reshape(detached::permute(apart, {0, 2, 1, 3}), x.shape());
+    }
     case Change::transposed:
       return transposed(x);
     case Change::patches:
@@ -222,6 +228,7 @@ LazyState exported(const Port& port, const LazyState& ours, const Metadata& opti
   struct Place {
     Step step;
     int64_t first, rows;  // of ours; rows 0: all
+    size_t part;          // of several
   };
   LazyState result;
   std::map<std::string, Place> places;
@@ -247,8 +254,8 @@ LazyState exported(const Port& port, const LazyState& ours, const Metadata& opti
       const int64_t rows = several ? s.rows[i] : 0;
       result.outline.add(
           s.theirs[i],
-          outline(to_theirs(s, several ? detached::narrow(x, 0, first, rows) : x, sizes).shape(), x.dtype()));
-      places.emplace(s.theirs[i], Place{s, first, rows});
+          outline(to_theirs(s, several ? detached::narrow(x, 0, first, rows) : x, sizes, i).shape(), x.dtype()));
+      places.emplace(s.theirs[i], Place{s, first, rows, i});
       first += rows;
     }
   }
@@ -263,7 +270,8 @@ LazyState exported(const Port& port, const LazyState& ours, const Metadata& opti
       return detached::contiguous(detached::expand(detached::to(one, like.dtype()), like.shape()));
     }
     const Tensor x = read(p.step.ours);
-    return detached::contiguous(to_theirs(p.step, p.rows > 0 ? detached::narrow(x, 0, p.first, p.rows) : x, sizes));
+    return detached::contiguous(
+        to_theirs(p.step, p.rows > 0 ? detached::narrow(x, 0, p.first, p.rows) : x, sizes, p.part));
   };
   return result;
 }

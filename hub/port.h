@@ -32,6 +32,7 @@ struct Port {
     patches,     // a convolution [width, channels, side, side]; ours: [width, side side channels]
     row,         // [1, 1, width]; ours: [width]
     rows,        // [1, n, width]; ours: [n, width]
+    turned,      // of three, queries and keys: the two halves of a head's rows; theirs: one and one of the other
     by_head,     // query, key and value of each head side by side; ours: all queries, all keys, all values
     zeros,       // theirs has none: ours are zeros, as many as theirs has rows
   };

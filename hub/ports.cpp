@@ -1,6 +1,6 @@
 // The rows. Sources: transformers' modeling_<type>.py (what is computed) and configuration_<type>.py (keys and defaults); each
 // is held to what its program computes by tests/tools/port_test.cpp.
-#include "hub/port.h"
+#include "hub/port_rows.h"
 
 namespace isonorm::hub {
 namespace {
@@ -9,17 +9,9 @@ using Key = Port::Key;
 using Part = Port::Part;
 using Change = Port::Change;
 
-const std::vector<std::string_view> kWeight = {".weight"}, kBoth = {".weight", ".bias"};
-
-const std::vector<Port::Value> kFlag = {{"false", "false"}, {"true", "true"}};
 const std::vector<Port::Value> kActivations = {
     {"gelu", "gelu"}, {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"}, {"relu", "relu"},
     {"silu", "silu"}, {"swish", "silu"},         {"quick_gelu", "quick_gelu"}};
-
-template <class T> std::vector<T> operator+(std::vector<T> a, const std::vector<T>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 const std::vector<Key> kPlainRotary = {{"", {"rope_parameters.rope_type"}, "default", {{"default", ""}}},
                                        {"", {"rope_parameters.type"}, "default", {{"default", ""}}},

@@ -1,6 +1,7 @@
 #include "io/pickle.h"
 
 #include <set>
+#include <span>
 #include <variant>
 
 #include "core/system/foreign_text.h"
@@ -131,7 +132,7 @@ class Machine {
 
   void push_tuple(size_t begin) {
     const Tuple tuple{items_.size(), stack_.size() - begin};
-    for (size_t i = begin; i < stack_.size(); ++i) add(items_, stack_[i]);
+    for (const Value& v : std::span(stack_).subspan(begin)) add(items_, v);
     stack_.resize(begin);
     push(tuple);
   }

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/system/foreign_text.h"
-#include "hub/port.h"
+#include "hub/gguf.h"
 #include "onnx/model.h"
 #include "streams/stream.h"
 #include "tools/output.h"
@@ -94,13 +94,39 @@ std::string difference(const hub::Port& port, const json& config, const Metadata
   return "";
 }
 
+// The first of the ports that has this model, of the family where that is not empty, and what its config.json says: `base`
+// where that says it already. Throws, with the option in which each differs, where none has.
+std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, const std::string& family, const json& base,
+                                          bool says_already, const ModelOptions& options) {
+  const Metadata description = options.description();
+  std::string why;
+  for (const hub::Port& p : ports) {
+    if ((!family.empty() && p.type != family) || p.model != options.row().name) continue;
+    json config = base;
+    std::string differs;
+    try {
+      if (!says_already || !difference(p, config, description).empty()) config = exported_config(p, base, description);
+      differs = difference(p, config, description);
+    } catch (const Error& e) {
+      differs = e.what();
+    }
+    if (differs.empty()) return {p, config};
+    why += text(why.empty() ? "" : "; ", p.type, ": ", differs);
+  }
+  check(false, "no family has this model: ", why.empty() ? text("none is of type ", family) : why);
+  return {ports.front(), base};
+}
+
+void check_folder_options(const PortPaths& o, const char* kind) {
+  for (const auto& [given, name] : {std::pair(!o.like.empty(), "--like"), {o.shard.has_value(), "--max-shard-size"}})
+    if (given) throw UsageError(text(name, " is for a folder, and OUT is ", kind));
+}
+
 bool is_onnx(const std::string& path) { return path.ends_with(".onnx"); }
 
 int run_onnx(const PortPaths& o) {
-  for (const auto& [given, name] : {std::pair(!o.like.empty(), "--like"),
-                                    {!o.family.empty(), "--family"},
-                                    {o.shard.has_value(), "--max-shard-size"}})
-    if (given) throw UsageError(text(name, " is for a folder, and OUT is an ONNX file"));
+  check_folder_options(o, "an ONNX file");
+  if (!o.family.empty()) throw UsageError("--family is for a folder or a GGUF file, and OUT is an ONNX file");
   if (!o.dtype.empty() && o.dtype != "f32" && o.dtype != "f64")
     throw UsageError(text("--dtype ", o.dtype, ": an ONNX file has f32 or f64"));
   check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
@@ -119,9 +145,26 @@ int run_onnx(const PortPaths& o) {
   return kOk;
 }
 
+int run_gguf(const PortPaths& o) {
+  check_folder_options(o, "a GGUF file");
+  if (o.dtype == "f64") throw UsageError("--dtype f64: a GGUF file has f32, f16 or bf16");
+  check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
+  const training::OpenModelFile file = training::open_model_file(o.in);
+  const Scope scope(o.in);
+  const ModelOptions options = as_published(ModelOptions(file.description));
+  const Metadata description = options.description();
+  const auto [port, config] = fitting(hub::gguf_ports(), o.family, json::object(), false, options);
+  check_tensors(options, file.state.outline);
+  const LazyState state = exported(port, file.state, description);
+  hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype));
+  std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port.type).c_str(), state.outline.size());
+  return kOk;
+}
+
 int run_export(const PortPaths& o) {
   if (is_onnx(o.out)) return run_onnx(o);
   if (o.opset) throw UsageError("--opset is for an ONNX file, whose name ends with .onnx");
+  if (o.out.ends_with(".gguf")) return run_gguf(o);
   check_outputs({}, {{"IN", o.in}});
   hub::check_new_folder(o.out);
   const training::OpenModelFile file = training::open_model_file(o.in);
@@ -138,28 +181,12 @@ int run_export(const PortPaths& o) {
   } else {
     base["dtype"] = "float32";
   }
-  const hub::Port* port = nullptr;
-  json config;
-  std::string why;
-  for (const hub::Port& p : hub::ports()) {
-    if (port || (!family.empty() && p.type != family) || p.model != options.row().name) continue;
-    std::string differs;
-    try {
-      config = base;  // it may say all of it already
-      if (o.like.empty() || !difference(p, config, description).empty()) config = exported_config(p, base, description);
-      differs = difference(p, config, description);
-    } catch (const Error& e) {
-      differs = e.what();
-    }
-    if (differs.empty()) port = &p;
-    why += text(why.empty() ? "" : "; ", p.type, ": ", differs);
-  }
-  check(port != nullptr, "no family of folders has this model: ", why.empty() ? text("none is of type ", family) : why);
+  const auto [port, config] = fitting(hub::ports(), family, base, !o.like.empty(), options);
   check_tensors(options, file.state.outline);
-  const LazyState state = io::in_format(exported(*port, file.state, description), format_named(o.dtype));
+  const LazyState state = io::in_format(exported(port, file.state, description), format_named(o.dtype));
   hub::write_folder(o.out, {io::content_of(state), config, {{"format", "pt"}}, o.like},
                     o.shard.value_or(5'000'000'000));
-  std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port->architecture).c_str(), state.outline.size());
+  std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port.architecture).c_str(), state.outline.size());
   return kOk;
 }
 
