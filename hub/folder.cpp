@@ -86,19 +86,18 @@ std::vector<std::string> Folder::names() const {
   return names;
 }
 
+Config read_config(const std::string& file) {
+  const std::string said = text_of(file, kConfigLimit);
+  const Scope scope(file);
+  return Config(said);
+}
+
 Folder open_folder(const std::string& path) {
   const std::string config = path + "/config.json";
   check(file_exists(config), path, ": there is no config.json, which says what model this is");
   check(!file_exists(path + "/adapter_config.json"), path,
         ": adapter_config.json says that an adapter is added to the weights; merge it first");
-  Folder folder{path,
-                [&] {
-                  const std::string said = text_of(config, kConfigLimit);
-                  const Scope scope(config);
-                  return Config(said);
-                }(),
-                {},
-                {}};
+  Folder folder{path, read_config(config), {}, {}};
   using Place = std::pair<std::shared_ptr<const Shard>, io::TensorEntry>;
   const auto places = std::make_shared<std::map<std::string, Place>>();
   const Weights weights = weights_of(path);

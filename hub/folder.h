@@ -26,6 +26,9 @@ struct Folder {
 inline constexpr const char* kFromFlax =
     "; Flax's weights become PyTorch's by transformers 4: from_pretrained(FOLDER, from_flax=True).save_pretrained(OUT)";
 
+// Throws, naming it, where the file is no JSON object or has over 1 MiB.
+Config read_config(const std::string& file);
+
 // Throws, naming the file, where config.json, the weights or the index are missing or not of their form, where a shard is
 // missing, lies elsewhere, or holds other tensors than the index says, and where a tensor is in two of them.
 Folder open_folder(const std::string& path);

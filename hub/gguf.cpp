@@ -17,7 +17,7 @@ constexpr int64_t kAlignment = 32;
 // Numbers and strings of the file, one behind the other.
 class GgufText {
  public:
-  enum Type { u32 = 4, f32 = 6, flag = 7, string = 8 };
+  enum Type { u32 = 4, i32 = 5, f32 = 6, flag = 7, string = 8, array = 9 };
 
   GgufText& number(uint64_t x, int bytes) {
     for (int i = 0; i < bytes; ++i) bytes_.push_back(static_cast<char>(x >> (8 * i)));
@@ -27,10 +27,15 @@ class GgufText {
     number(s.size(), 8).bytes_.append(s);
     return *this;
   }
-  void key(std::string_view name, const json& value, bool real) {
+  // real: f32, though the value may be whole.
+  void key(std::string_view name, const json& value, bool real = false) {
     ++keys_;
     text(name);
-    if (value.is_string()) {
+    if (value.is_array()) {
+      const bool words = !value.empty() && value[0].is_string();
+      number(array, 4).number(words ? string : i32, 4).number(value.size(), 8);
+      for (const json& v : value) words ? text(v.get_ref<const std::string&>()) : number(v.get<uint32_t>(), 4);
+    } else if (value.is_string()) {
       number(string, 4).text(value.get<std::string>());
     } else if (value.is_boolean()) {
       number(flag, 4).number(value.get<bool>(), 1);
@@ -52,9 +57,9 @@ bool is_real(std::string_view key) {
   return key.ends_with("epsilon") || key.ends_with("freq_base") || key.ends_with("alibi_bias");
 }
 
-GgufText keys_of(const Port& port, const json& config, const Metadata& options) {
+GgufText keys_of(const Port& port, const json& config, const Metadata& options, const json& tokenizer) {
   GgufText keys;
-  keys.key("general.architecture", port.type, false);
+  keys.key("general.architecture", port.type);
   const auto add = [&](std::string key, const json& value) {
     std::ranges::replace(key, '/', '.');
     keys.key(isonorm::text(port.type, '.', key), value, is_real(key));
@@ -68,7 +73,8 @@ GgufText keys_of(const Port& port, const json& config, const Metadata& options) 
   if (options.at("model.positions").starts_with("rotary"))
     add("rope/dimension_count", static_cast<int64_t>(static_cast<double>(head) * number("model.rotary_share")));
   if (options.at("model.positions") == "alibi") add("attention/max_alibi_bias", 8);
-  keys.key("tokenizer.ggml.model", "no_vocab", false);
+  if (tokenizer.is_null()) keys.key("tokenizer.ggml.model", "no_vocab");
+  for (const auto& [key, value] : tokenizer.items()) keys.key("tokenizer.ggml." + key, value);
   return keys;
 }
 
@@ -77,8 +83,8 @@ uint64_t type_of(NumberFormat format) { return format.half ? 1 : format.dtype ==
 }  // namespace
 
 void write_gguf(const std::string& path, const Port& port, const json& config, const Metadata& options,
-                const LazyState& theirs, std::optional<NumberFormat> format) {
-  GgufText head = keys_of(port, config, options), tensors;
+                const LazyState& theirs, std::optional<NumberFormat> format, const json& tokenizer) {
+  GgufText head = keys_of(port, config, options, tokenizer), tensors;
   struct Place {
     std::string name;
     NumberFormat format;

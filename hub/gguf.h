@@ -9,10 +9,15 @@ namespace isonorm::hub {
 // The architectures, named as llama.cpp names them. A key that begins with a slash is no key of the file.
 std::span<const Port> gguf_ports();
 
+// What the tokenizer of a folder is in such a file, "tokens" for tokenizer.ggml.tokens, with the ids of config.json for the first
+// and the last token where it says them. Ids of the model, of which there are `vocab`, that are no token's are called [PAD<id>].
+// Throws as tokenizers::read_tokenizer(), and where llama.cpp has no tokenizer like it, or an id is not the model's.
+json gguf_tokenizer(const std::string& folder, int64_t vocab);
+
 // Replaces the file. config: of exported_config(); theirs: of exported(); matrices in `format`, or as they are where there is
-// none and in f32 where they are of f64, and vectors in f32, as llama.cpp computes with them. Throws as io::Replacement.
+// none and in f32 where they are of f64, and vectors in f32, as llama.cpp computes with them. tokenizer: of gguf_tokenizer(); null: the file has none. Throws as io::Replacement.
 // Source: github.com/ggml-org/ggml, docs/gguf.md (version 3).
 void write_gguf(const std::string& path, const Port& port, const json& config, const Metadata& options,
-                const LazyState& theirs, std::optional<NumberFormat> format);
+                const LazyState& theirs, std::optional<NumberFormat> format, const json& tokenizer);
 
 }  // namespace isonorm::hub

@@ -51,7 +51,7 @@ std::map<std::string, Set> allowed_includes() {
       {"optim", {"core", "autograd"}},
       {"streams", {"core", "autograd", "nn", "io"}},
       {"io", {"core"}},
-      {"hub", {"core", "io", "streams"}},
+      {"hub", {"core", "io", "streams", "tokenizers"}},
       {"onnx", {"core", "io", "nn", "streams", "training"}},
       {"data", {"core"}},
       {"tokenizers", {"core", "io"}},

@@ -16,6 +16,7 @@ struct AddedToken {
   uint32_t id = 0;
   bool lstrip = false, rstrip = false;  // it takes the white space before or behind it
   bool normalized = false;              // it is looked for in the normalized text
+  bool special = false;                 // it is no text: what decoders leave out
 };
 
 // A set of them, as a trie.

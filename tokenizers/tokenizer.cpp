@@ -1,7 +1,6 @@
 #include "tokenizers/tokenizer.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -12,17 +11,6 @@
 
 namespace isonorm::tokenizers {
 namespace {
-
-namespace fs = std::filesystem;
-
-TokenizerFile read(const std::string& path) {
-  const bool folder = fs::is_directory(path);
-  const fs::path json = folder ? fs::path(path) / "tokenizer.json" : fs::path(path);
-  const fs::path vocabulary = folder ? fs::path(path) / "vocab.json" : fs::path(path);
-  if (vocabulary.filename() == "vocab.json" && !(folder && fs::exists(json)))
-    return read_vocabulary_and_merges(vocabulary, vocabulary.parent_path() / "merges.txt");
-  return read_tokenizer_json(json);
-}
 
 // The longest beginning of the text that is UTF-8, or that has none, in bytes.
 size_t run_of(std::string_view text, bool utf8) {
@@ -100,7 +88,7 @@ struct Tokenizer::Parts {
 };
 
 Tokenizer::Tokenizer(const std::string& path) {
-  TokenizerFile file = read(path);
+  TokenizerFile file = read_tokenizer(path);
   const Scope scope(path);
   parts_ = std::make_unique<Parts>(std::move(file));
 }

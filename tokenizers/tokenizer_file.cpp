@@ -1,6 +1,7 @@
 #include "tokenizers/tokenizer_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <unordered_set>
@@ -13,14 +14,13 @@
 namespace isonorm::tokenizers {
 namespace {
 
+namespace fs = std::filesystem;
+
 using io::JsonValue;
 
 constexpr int64_t kLimit = int64_t{1} << 28;    // bytes of a file; the largest published ones have 2^25
 constexpr int64_t kMostIds = int64_t{1} << 32;  // a file of tokens has u32
 constexpr int kDeepest = 8;                     // of what is read and not used
-
-// Of GPT-2, which a pre-tokenizer ByteLevel cuts by.
-constexpr const char* kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 std::string content_of(const std::string& path) {
   const std::vector<uint8_t> bytes = read_all(open_bytes(path), kLimit);
@@ -88,6 +88,7 @@ JsonValue added_into(std::vector<AddedToken>& added) {
           if (key == "lstrip") return into(token.lstrip);
           if (key == "rstrip") return into(token.rstrip);
           if (key == "normalized") return into(token.normalized);
+          if (key == "special") return into(token.special);
           if (key != "single_word") return ignored();
           return {.flag = [&token](bool alone) {
             check(!alone, "added token ", Shown{token.content}, ": single_word is not supported");
@@ -163,7 +164,7 @@ std::vector<std::string> patterns_of(const Component& pre_tokenizer) {
       check(!c.flag("add_prefix_space", true),
             "pre_tokenizer ByteLevel with add_prefix_space is not supported: it adds a space that the text does not "
             "have");
-      if (c.flag("use_regex", true)) patterns.emplace_back(kGpt2);
+      if (c.flag("use_regex", true)) patterns.emplace_back(kGpt2Pattern);
     }
   });
   check(bytes, "pre_tokenizer without ByteLevel is not supported");
@@ -248,8 +249,6 @@ class Reader {
   Component normalizer_, pre_tokenizer_, post_processor_, decoder_;
 };
 
-}  // namespace
-
 TokenizerFile read_tokenizer_json(const std::string& path) {
   const std::string json = content_of(path);
   const Scope scope(path);
@@ -260,13 +259,13 @@ TokenizerFile read_tokenizer_json(const std::string& path) {
 
 TokenizerFile read_vocabulary_and_merges(const std::string& vocabulary, const std::string& merges) {
   TokenizerFile file;
-  file.patterns = {kGpt2};
+  file.patterns = {kGpt2Pattern};
   {
     const std::string json = content_of(vocabulary);
     const Scope scope(vocabulary);
     io::read_json(json, vocabulary_into(file.vocabulary));
     if (const auto end = file.vocabulary.find("<|endoftext|>"); end != file.vocabulary.end())
-      file.added.push_back({end->first, end->second});
+      file.added.push_back({.content = end->first, .id = end->second, .special = true});
     check_ids(file);
   }
   const std::string all = content_of(merges);
@@ -278,6 +277,17 @@ TokenizerFile read_vocabulary_and_merges(const std::string& vocabulary, const st
     if (!line.empty() && !line.starts_with("#version")) file.merges.push_back(merge_of(line, file.merges.size()));
   }
   return file;
+}
+
+}  // namespace
+
+TokenizerFile read_tokenizer(const std::string& path) {
+  const bool folder = fs::is_directory(path);
+  const fs::path json = folder ? fs::path(path) / "tokenizer.json" : fs::path(path);
+  const fs::path vocabulary = folder ? fs::path(path) / "vocab.json" : fs::path(path);
+  if (vocabulary.filename() == "vocab.json" && !(folder && fs::exists(json)))
+    return read_vocabulary_and_merges(vocabulary, vocabulary.parent_path() / "merges.txt");
+  return read_tokenizer_json(json);
 }
 
 }  // namespace isonorm::tokenizers

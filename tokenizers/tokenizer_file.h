@@ -10,6 +10,10 @@
 
 namespace isonorm::tokenizers {
 
+// Of GPT-2, by which a pre-tokenizer ByteLevel cuts.
+inline constexpr const char* kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
 struct TokenizerFile {
   Vocabulary vocabulary;
   std::vector<Merge> merges;
@@ -19,12 +23,10 @@ struct TokenizerFile {
   std::vector<AddedToken> added;      // each has an id of its own, or is in the vocabulary with that id
 };
 
-// Reads tokenizer.json of the package `tokenizers`: model BPE without dropout; normalizer NFC; pre-tokenizer ByteLevel, Split by
-// an isolated Regex, Digits, or a Sequence of them with one ByteLevel; decoder ByteLevel. Throws, naming file and entry, where
-// it has something else, or ids collide.
-TokenizerFile read_tokenizer_json(const std::string& path);
-
-// Reads GPT-2's pair of files: its pattern, and <|endoftext|> as an added token where the vocabulary has it.
-TokenizerFile read_vocabulary_and_merges(const std::string& vocabulary, const std::string& merges);
+// Reads tokenizer.json, or vocab.json and merges.txt beside it, or a folder that has one of these, the first where it has both.
+// Of tokenizer.json of the package `tokenizers`: model BPE without dropout; normalizer NFC; pre-tokenizer ByteLevel, Split by
+// an isolated Regex, Digits, or a Sequence of them with one ByteLevel; decoder ByteLevel. Of GPT-2's pair of files: its pattern, and
+// <|endoftext|> as an added token where the vocabulary has it. Throws, naming file and entry, where it has something else, or ids collide.
+TokenizerFile read_tokenizer(const std::string& path);
 
 }  // namespace isonorm::tokenizers

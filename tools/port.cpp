@@ -117,16 +117,13 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
   return {ports.front(), base};
 }
 
-void check_folder_options(const PortPaths& o, const char* kind) {
-  for (const auto& [given, name] : {std::pair(!o.like.empty(), "--like"), {o.shard.has_value(), "--max-shard-size"}})
-    if (given) throw UsageError(text(name, " is for a folder, and OUT is ", kind));
-}
-
 bool is_onnx(const std::string& path) { return path.ends_with(".onnx"); }
 
 int run_onnx(const PortPaths& o) {
-  check_folder_options(o, "an ONNX file");
-  if (!o.family.empty()) throw UsageError("--family is for a folder or a GGUF file, and OUT is an ONNX file");
+  for (const auto& [given, name] : {std::pair(!o.like.empty(), "--like"),
+                                    {!o.family.empty(), "--family"},
+                                    {o.shard.has_value(), "--max-shard-size"}})
+    if (given) throw UsageError(text(name, " is not for an ONNX file"));
   if (!o.dtype.empty() && o.dtype != "f32" && o.dtype != "f64")
     throw UsageError(text("--dtype ", o.dtype, ": an ONNX file has f32 or f64"));
   check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
@@ -146,17 +143,19 @@ int run_onnx(const PortPaths& o) {
 }
 
 int run_gguf(const PortPaths& o) {
-  check_folder_options(o, "a GGUF file");
+  if (o.shard) throw UsageError("--max-shard-size is not for a GGUF file");
   if (o.dtype == "f64") throw UsageError("--dtype f64: a GGUF file has f32, f16 or bf16");
   check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
+  const json tokenizer =
+      o.like.empty() ? json() : hub::gguf_tokenizer(o.like, ModelOptions(file.description).number("vocab"));
   const Scope scope(o.in);
   const ModelOptions options = as_published(ModelOptions(file.description));
   const Metadata description = options.description();
   const auto [port, config] = fitting(hub::gguf_ports(), o.family, json::object(), false, options);
   check_tensors(options, file.state.outline);
   const LazyState state = exported(port, file.state, description);
-  hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype));
+  hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
   std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port.type).c_str(), state.outline.size());
   return kOk;
 }

@@ -173,8 +173,8 @@ TEST_CASE("onnx: what has no graph, or is meant for a folder, is refused in a li
   f.refuses("export @post @o.onnx", 3, "no graph is known of connections post_ln, expected pre_ln");
   f.refuses("export @model @o.onnx --dtype bf16", 2, "--dtype bf16: an ONNX file has f32 or f64");
   f.refuses("export @model @o.onnx --opset 18", 2, "--opset: 18 not in {17,23}");
-  f.refuses("export @model @o.onnx --family gpt2", 2, "--family is for a folder, and OUT is an ONNX file");
-  f.refuses("export @model @o.onnx --max-shard-size 1KB", 2, "--max-shard-size is for a folder");
+  f.refuses("export @model @o.onnx --family gpt2", 2, "--family is not for an ONNX file");
+  f.refuses("export @model @o.onnx --max-shard-size 1KB", 2, "--max-shard-size is not for an ONNX file");
   f.refuses("export @model @o --opset 23", 2, "--opset is for an ONNX file, whose name ends with .onnx");
   f.refuses("export @model @no/o.onnx", 4, "no/o.onnx");
   CHECK_FALSE(std::filesystem::exists(f / "o.onnx"));
