@@ -96,8 +96,8 @@ std::string difference(const hub::Port& port, const json& config, const Metadata
 
 // The first of the ports that has this model, of the family where that is not empty, and what its config.json says: `base`
 // where that says it already. Throws, with the option in which each differs, where none has.
-std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, const std::string& family, const json& base,
-                                          bool says_already, const ModelOptions& options) {
+std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, const char* of, const PortPaths& o,
+                                          const std::string& family, const json& base, const ModelOptions& options) {
   const Metadata description = options.description();
   std::string why;
   for (const hub::Port& p : ports) {
@@ -105,7 +105,8 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
     json config = base;
     std::string differs;
     try {
-      if (!says_already || !difference(p, config, description).empty()) config = exported_config(p, base, description);
+      if (!base.contains("model_type") || !difference(p, config, description).empty())
+        config = exported_config(p, base, description);
       differs = difference(p, config, description);
     } catch (const Error& e) {
       differs = e.what();
@@ -113,8 +114,17 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
     if (differs.empty()) return {p, config};
     why += text(why.empty() ? "" : "; ", p.type, ": ", differs);
   }
-  check(false, "no family has this model: ", why.empty() ? text("none is of type ", family) : why);
+  const Scope scope(o.in);
+  check(false, "no family of ", of, " has this model: ",
+        !why.empty()     ? why
+        : family.empty() ? text("none is a ", options.row().title)
+                         : text("none is of type ", family));
   return {ports.front(), base};
+}
+
+ModelOptions options_in(const std::string& path, const training::OpenModelFile& file) {
+  const Scope scope(path);
+  return ModelOptions(file.description);
 }
 
 bool is_onnx(const std::string& path) { return path.ends_with(".onnx"); }
@@ -147,12 +157,11 @@ int run_gguf(const PortPaths& o) {
   if (o.dtype == "f64") throw UsageError("--dtype f64: a GGUF file has f32, f16 or bf16");
   check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
-  const json tokenizer =
-      o.like.empty() ? json() : hub::gguf_tokenizer(o.like, ModelOptions(file.description).number("vocab"));
-  const Scope scope(o.in);
-  const ModelOptions options = as_published(ModelOptions(file.description));
+  const ModelOptions options = as_published(options_in(o.in, file));
+  const json tokenizer = o.like.empty() ? json() : hub::gguf_tokenizer(o.like, options.number("vocab"));
   const Metadata description = options.description();
-  const auto [port, config] = fitting(hub::gguf_ports(), o.family, json::object(), false, options);
+  const auto [port, config] = fitting(hub::gguf_ports(), "GGUF files", o, o.family, json::object(), options);
+  const Scope scope(o.in);
   check_tensors(options, file.state.outline);
   const LazyState state = exported(port, file.state, description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
@@ -167,8 +176,7 @@ int run_export(const PortPaths& o) {
   check_outputs({}, {{"IN", o.in}});
   hub::check_new_folder(o.out);
   const training::OpenModelFile file = training::open_model_file(o.in);
-  const Scope scope(o.in);
-  const ModelOptions options = as_published(ModelOptions(file.description));
+  const ModelOptions options = as_published(options_in(o.in, file));
   const Metadata description = options.description();
   json base = json::object();
   std::string family = o.family;
@@ -180,7 +188,8 @@ int run_export(const PortPaths& o) {
   } else {
     base["dtype"] = "float32";
   }
-  const auto [port, config] = fitting(hub::ports(), family, base, !o.like.empty(), options);
+  const auto [port, config] = fitting(hub::ports(), "folders", o, family, base, options);
+  const Scope scope(o.in);
   check_tensors(options, file.state.outline);
   const LazyState state = io::in_format(exported(port, file.state, description), format_named(o.dtype));
   hub::write_folder(o.out, {io::content_of(state), config, {{"format", "pt"}}, o.like},
