@@ -170,6 +170,9 @@ TEST_CASE("tokenizer: what would change ids in a way that is not here is refused
         R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":")" + s +
         R"("},"behavior":"Isolated","invert":false},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})");
   };
+  std::string deep = R"({"type":"NFC"})";
+  for (int i = 0; i < 10; ++i) deep = R"({"type":"Sequence","normalizers":[)" + deep + "]}";
+  deep = R"("normalizer":)" + deep;
   const std::tuple<std::string, std::string, const char*> cases[] = {
       {R"("type":"BPE")", R"("type":"WordPiece")", "model 'WordPiece' is not supported, expected BPE"},
       {R"("type":"BPE")", R"("type":"Unigram")", "model 'Unigram'"},
@@ -178,6 +181,7 @@ TEST_CASE("tokenizer: what would change ids in a way that is not here is refused
       {R"("normalizer":null)", R"("normalizer":{"type":"Lowercase"})", "normalizer 'Lowercase' is not supported"},
       {R"("normalizer":null)", R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKC"}]})",
        "'NFKC'"},
+      {R"("normalizer":null)", deep, "a Sequence of Sequences, over 8 deep"},
       {split, pre(R"({"type":"Metaspace"})"),
        "pre_tokenizer 'Metaspace' is not supported, expected ByteLevel or Split or Digits"},
       {split, pre("null"), "pre_tokenizer without ByteLevel"},
