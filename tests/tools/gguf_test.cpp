@@ -1,0 +1,304 @@
+// isonorm export IN OUT.gguf: the file by ggml's docs/gguf.md, its keys and tensors by what the model is. What llama.cpp computes of such
+// files: tests/fixtures/run_gguf.py.
+#include "autograd/ops/index.h"
+#include "autograd/ops/shape.h"
+#include "core/memory/bytes.h"
+#include "io/half.h"
+#include "io/number_format.h"
+#include "tests/support/catch.h"
+#include "tests/support/read_text.h"
+#include "tests/support/same_bytes.h"
+#include "tests/tools/small_run.h"
+#include "tokenizers/tokenizer.h"
+#include "training/model_file.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct Stored {
+  uint32_t type;  // 0: f32, 1: f16, 30: bf16
+  Dims shape;     // the innermost last
+  std::string bytes;
+};
+
+struct Gguf {
+  std::map<std::string, nlohmann::json> keys;
+  std::map<std::string, Stored> tensors;
+};
+
+Gguf gguf_of(const std::string& path) {
+  const std::string file = read(path);
+  size_t at = 0;
+  const auto number = [&]<class T>(T) {
+    T x;
+    std::memcpy(&x, file.substr(at, sizeof x).data(), sizeof x);
+    return at += sizeof x, x;
+  };
+  const auto u32 = [&] { return number(uint32_t{}); };
+  const auto u64 = [&] { return number(uint64_t{}); };
+  const auto words = [&] {
+    const uint64_t n = u64();
+    return at += n, file.substr(at - n, n);
+  };
+  const std::function<nlohmann::json(uint32_t)> value = [&](uint32_t type) -> nlohmann::json {
+    if (type == 4) return u32();
+    if (type == 5) return number(int32_t{});
+    if (type == 6) return number(float{});
+    if (type == 7) return number(uint8_t{}) != 0;
+    if (type == 8) return words();
+    REQUIRE(type == 9);
+    const uint32_t element = u32();
+    nlohmann::json all = nlohmann::json::array();
+    for (uint64_t n = u64(); n > 0; --n) all.push_back(value(element));
+    return all;
+  };
+  Gguf g;
+  REQUIRE(file.substr(0, 4) == "GGUF");
+  at = 4;
+  REQUIRE(u32() == 3);
+  const uint64_t tensors = u64(), keys = u64();
+  for (uint64_t i = 0; i < keys; ++i) {
+    const std::string key = words();
+    REQUIRE(g.keys.emplace(key, value(u32())).second);
+  }
+  std::map<std::string, uint64_t> offsets;
+  for (uint64_t i = 0; i < tensors; ++i) {
+    const std::string name = words();
+    std::vector<int64_t> sizes;
+    for (uint32_t n = u32(); n > 0; --n) sizes.insert(sizes.begin(), static_cast<int64_t>(u64()));
+    Dims shape;
+    for (int64_t size : sizes) shape.push_back(size);
+    const uint32_t type = u32();
+    REQUIRE(g.tensors.emplace(name, Stored{type, shape, ""}).second);
+    REQUIRE((offsets[name] = u64()) % 32 == 0);
+  }
+  const size_t data = (at + 31) / 32 * 32;
+  for (auto& [name, t] : g.tensors) {
+    const size_t size = static_cast<size_t>(numel(t.shape)) * (t.type == 0 ? 4 : 2);
+    REQUIRE(data + offsets[name] + size <= file.size());
+    t.bytes = file.substr(data + offsets[name], size);
+  }
+  return g;
+}
+
+// The numbers in f32.
+Tensor held(const Stored& s) {
+  if (s.type == 1) {
+    Dims shape = s.shape;
+    shape.push_back(2);
+    const Tensor bytes = empty(shape, {DType::u8});
+    std::memcpy(mutable_bytes_of(bytes), s.bytes.data(), s.bytes.size());
+    return io::from_half(bytes);
+  }
+  const Tensor x = empty(s.shape, {s.type == 30 ? DType::bf16 : DType::f32});
+  std::memcpy(mutable_bytes_of(x), s.bytes.data(), s.bytes.size());
+  return x.to(DType::f32);
+}
+
+std::string folder_of(const std::string& name) {
+  const std::string ports = "tests/fixtures/ports/" + name;
+  return std::filesystem::exists(ports) ? ports : "tests/fixtures/families/" + name;
+}
+
+// As llama.cpp names what our tensor is; of queries, keys and values that are apart the name of all three.
+std::string their_name(std::string name) {
+  const std::pair<const char*, const char*> parts[] = {{"blocks.", "blk."},
+                                                       {"attn.qkv", "attn_qkv"},
+                                                       {"attn.proj", "attn_output"},
+                                                       {"attn.q_norm", "attn_q_norm"},
+                                                       {"attn.k_norm", "attn_k_norm"},
+                                                       {"norm1", "attn_norm"},
+                                                       {"norm2", "ffn_norm"},
+                                                       {"mlp.fc1", "ffn_up"},
+                                                       {"mlp.fc2", "ffn_down"},
+                                                       {"mlp.gate", "ffn_gate"},
+                                                       {"token.", "token_embd."},
+                                                       {"position.", "position_embd."},
+                                                       {"head.", "output."}};
+  for (const auto& [ours, theirs] : parts)
+    if (const size_t at = name.find(ours); at != name.npos) name.replace(at, std::string(ours).size(), theirs);
+  return name.starts_with("norm.") ? "output_" + name : name;
+}
+
+}  // namespace
+
+TEST_CASE("gguf: every tensor under llama.cpp's name, and what the model is in its keys") {
+  const Folder f;
+  struct Case {
+    const char *name, *architecture;
+    bool turns;  // rotary pairs are neighbours there
+  };
+  for (const Case& c : {Case{"gpt2", "gpt2", false},
+                        {"gpt2_untied", "gpt2", false},
+                        {"gpt_bigcode", "starcoder", false},
+                        {"gpt_neox", "gptneox", false},
+                        {"llama", "llama", true},
+                        {"olmo", "olmo", true},
+                        {"qwen2", "qwen2", false},
+                        {"qwen3", "qwen3", false},
+                        {"stablelm", "stablelm", false},
+                        {"phi", "phi2", false},
+                        {"falcon", "falcon", false},
+                        {"mpt", "mpt", false}}) {
+    INFO(c.name);
+    f.succeeds(text("import ", folder_of(c.name), " @model --dtype f32"));
+    f.succeeds(text("export @model @out.gguf --family ", c.architecture));
+    const training::OpenModelFile ours = training::open_model_file(f / "model");
+    const Gguf g = gguf_of(f / "out.gguf");
+    const auto option = [&](const char* name) { return ours.description.at(text("model.", name)); };
+    const auto whole = [&](const char* name) { return std::stoll(option(name)); };
+    const int64_t heads = whole("heads"), shared = whole("kv_heads"), size = whole("head_width");
+    size_t expected = 0;
+    for (const auto& [name, outline] : ours.state.outline) {
+      INFO(name);
+      const Tensor x = ours.state.read(name);
+      const std::string theirs = their_name(name);
+      if (name == "head.bias" && !g.tensors.contains(theirs)) continue;  // zeros, for which there is no place
+      if (const size_t at = theirs.find("attn_qkv"); at != theirs.npos && !g.tensors.contains(theirs)) {
+        int64_t first = 0;
+        for (const auto& [part, n] : {std::pair("attn_q", heads), {"attn_k", shared}, {"attn_v", shared}}) {
+          std::string one = theirs;
+          one.replace(at, 8, part);
+          const Tensor there = held(g.tensors.at(one));
+          for (int64_t head = 0; head < n; ++head)
+            for (int64_t i = 0; i < size; ++i) {
+              const bool turned = c.turns && part != std::string("attn_v");
+              const int64_t row = turned ? i % 2 * size / 2 + i / 2 : i;  // entry i is that of the pair i / 2
+              CHECK(same_bytes(contiguous(select(there, 0, head * size + i)),
+                               contiguous(select(x, 0, first + head * size + row))));
+            }
+          first += n * size, ++expected;
+        }
+        continue;
+      }
+      CHECK(same_bytes(held(g.tensors.at(theirs)), x));
+      ++expected;
+    }
+    CHECK(g.tensors.size() == expected);
+    const std::string prefix = text(c.architecture, '.');
+    const auto key = [&](const std::string& name) { return g.keys.at(prefix + name); };
+    CHECK(g.keys.at("general.architecture") == c.architecture);
+    CHECK(g.keys.at("tokenizer.ggml.model") == "no_vocab");
+    CHECK(key("vocab_size") == whole("vocab"));
+    CHECK(key("context_length") == whole("context"));
+    CHECK(key("embedding_length") == whole("width"));
+    CHECK(key("block_count") == whole("depth"));
+    CHECK(key("feed_forward_length") == whole("mlp_width"));
+    CHECK(key("attention.head_count") == heads);
+    CHECK(key("attention.head_count_kv") == shared);
+    CHECK(key("attention.key_length") == size);
+    CHECK(key("attention.value_length") == size);
+    const bool rms = option("form") == "uncentred_rms_norm";
+    CHECK(key(rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon") ==
+          static_cast<float>(std::stod(option("eps"))));
+    const bool rotary = option("positions") == "rotary_halves";
+    CHECK(g.keys.contains(prefix + "rope.freq_base") == rotary);
+    if (rotary) CHECK(key("rope.freq_base") == static_cast<float>(std::stod(option("rotary_base"))));
+    if (rotary) CHECK(key("rope.dimension_count") == size * std::stod(option("rotary_share")));
+    CHECK(g.keys.contains(prefix + "attention.max_alibi_bias") == (option("positions") == "alibi"));
+    if (g.keys.contains(prefix + "use_parallel_residual"))
+      CHECK(key("use_parallel_residual") == (option("parallel") == "true"));
+  }
+}
+
+TEST_CASE("gguf: matrices are stored in the format asked for, vectors in f32") {
+  const Folder f;
+  f.succeeds("import " + folder_of("gpt2") + " @model --dtype f64");
+  const training::OpenModelFile ours = training::open_model_file(f / "model");
+  for (const auto& [dtype, type] :
+       {std::pair("", 0u), {" --dtype f32", 0u}, {" --dtype f16", 1u}, {" --dtype bf16", 30u}}) {
+    INFO(dtype);
+    f.succeeds(text("export @model @out.gguf", dtype));
+    const Gguf g = gguf_of(f / "out.gguf");
+    const Stored &matrix = g.tensors.at("blk.1.ffn_up.weight"), &vector = g.tensors.at("blk.1.ffn_up.bias");
+    CHECK(matrix.type == type);
+    CHECK(vector.type == 0);
+    const NumberFormat format =
+        type == 0 ? NumberFormat(DType::f32) : NumberFormat(type == 1 ? DType::f32 : DType::bf16, type == 1);
+    CHECK(same_bytes(held(matrix), rounded(ours.state.read("blocks.1.mlp.fc1.weight"), format, "").to(DType::f32)));
+    CHECK(same_bytes(held(vector), ours.state.read("blocks.1.mlp.fc1.bias").to(DType::f32)));
+  }
+}
+
+TEST_CASE("gguf: the tokenizer of a folder, by the names that llama.cpp has for its pattern and for kinds of tokens") {
+  const Folder f;
+  const std::string fixtures = "tests/fixtures/tokenizers/";
+  std::string ids;
+  for (int i = 0; i < 300; ++i) ids += {static_cast<char>(i * i % 20), '\0'};
+  write_text(f / "ids", ids);
+  f.succeeds(
+      "train +small --data @ids --token-vocab 730 --tied --form layer_norm --affine --steps 1 -q --checkpoint @model");
+  for (const auto& [name, pattern] : {std::pair("gpt2", "gpt-2"),
+                                      {"gpt2_pair", "gpt-2"},
+                                      {"gpt_neox", "gpt-2"},
+                                      {"starcoder", "starcoder"},
+                                      {"llama3", "llama-bpe"}}) {
+    INFO(name);
+    f.succeeds(text("export @model @out.gguf --family gpt2 --like ", fixtures, name));
+    const Gguf g = gguf_of(f / "out.gguf");
+    const auto key = [&](const std::string& k) { return g.keys.at("tokenizer.ggml." + k); };
+    CHECK(key("model") == "gpt2");
+    CHECK(key("pre") == pattern);
+    const auto tokens = key("tokens").get<std::vector<std::string>>();
+    const auto types = key("token_type").get<std::vector<int>>();
+    REQUIRE(tokens.size() == 730);
+    REQUIRE(types.size() == 730);
+    const tokenizers::Tokenizer tokenizer(fixtures + name);
+    for (int64_t id = 0; id < 730; ++id) {
+      INFO(id << ' ' << tokens[static_cast<size_t>(id)]);
+      const bool known = id < tokenizer.vocab();
+      CHECK((types[static_cast<size_t>(id)] == 5) == !known);
+      if (!known) CHECK(tokens[static_cast<size_t>(id)] == text("[PAD", id, ']'));
+      if (id >= 700 && known) CHECK(tokens[static_cast<size_t>(id)] == tokenizer.bytes_of(id));
+    }
+    CHECK(types[0] == 1);
+    CHECK(types[700] == 3);
+    if (name == std::string("gpt_neox")) CHECK(types[701] == 4);  // white space, no special token
+    CHECK(key("merges").size() > 100);
+  }
+  const nlohmann::json source = nlohmann::json::parse(test::read_text(fixtures + "gpt2/tokenizer.json"));
+  f.succeeds("export @model @out.gguf --like " + fixtures + "gpt2");
+  Gguf g = gguf_of(f / "out.gguf");
+  for (const auto& [token, id] : source["model"]["vocab"].items()) CHECK(g.keys["tokenizer.ggml.tokens"][id.get<size_t>()] == token);
+  CHECK(g.keys["tokenizer.ggml.merges"].size() == source["model"]["merges"].size());
+  CHECK_FALSE(g.keys.contains("tokenizer.ggml.bos_token_id"));
+
+  std::filesystem::copy(fixtures + "gpt2", f / "own");
+  write_text(f / "own/config.json", R"({"bos_token_id": 700, "eos_token_id": 1000000})");
+  f.succeeds("export @model @out.gguf --like @own");
+  g = gguf_of(f / "out.gguf");
+  CHECK(g.keys["tokenizer.ggml.bos_token_id"] == 700);
+  CHECK_FALSE(g.keys.contains("tokenizer.ggml.eos_token_id"));  // no id of the model
+  nlohmann::json other = source;
+  other["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", "x"}}}, {"behavior", "Isolated"}, {"invert", false}},
+        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}};
+  write_text(f / "own/tokenizer.json", other.dump());
+  f.refuses("export @model @out.gguf --like @own", 3,
+            "own: the tokenizer cuts a text by 'x', which llama.cpp has no name for");
+  other = source, other["model"]["ignore_merges"] = true;
+  write_text(f / "own/tokenizer.json", other.dump());
+  f.refuses("export @model @out.gguf --like @own", 3,
+            "(ignore_merges), which llama.cpp does for LLaMA 3's pattern alone");
+  f.succeeds("import " + folder_of("gpt2") + " @small");
+  f.refuses("export @small @out.gguf --like " + fixtures + "gpt2", 3, "the model has 20 ids");
+}
+
+TEST_CASE("gguf: what llama.cpp does not compute is refused in a line") {
+  const Folder f;
+  f.succeeds("import " + folder_of("gpt2") + " @model");
+  f.succeeds("convert @model @rms --to rms_norm -q");
+  f.succeeds("import " + folder_of("vit") + " @vit");
+  f.refuses("export @rms @o.gguf", 3, "rms: no family of GGUF files has this model: llama: ");
+  f.refuses("export @rms @o.gguf --family gpt2", 3, "gpt2: form is uncentred_rms_norm, not layer_norm");
+  f.refuses("export @vit @o.gguf", 3, "vit: no family of GGUF files has this model: none is a ViT");
+  f.refuses("export @model @o.gguf --family bert", 3, "none is of type bert");
+  f.refuses("export @model @o.gguf --dtype f64", 2, "--dtype f64: a GGUF file has f32, f16 or bf16");
+  f.refuses("export @model @o.gguf --max-shard-size 1KB", 2, "--max-shard-size is not for a GGUF file");
+  f.refuses("export @model @o.gguf --like @none", 2, "none");
+  CHECK_FALSE(std::filesystem::exists(f / "o.gguf"));
+}
