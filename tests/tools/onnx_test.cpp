@@ -98,6 +98,8 @@ TEST_CASE("onnx: every option of a Transformer that its inference sees") {
        .rotary_share = 2. / 3,
        .qk_norm = NormKind::layer,
        .affine = true});
+  for (const int64_t heads : {1, 2, 4, 12})  // and 6 below: no power of two
+    gpt({.heads = heads, .positions = Positions::alibi});
   gpt({.heads = 6,
        .kv_heads = 2,
        .activation = Activation::quick_gelu,
