@@ -64,7 +64,6 @@ class Builder {
  private:
   // What all blocks use: `time` rows, [1], of which there are at most `most`.
   void prepare(const Value& time, int64_t most) {
-    g_.enter("positions");
     time_ = time;
     const bool causal = t_.causal || model_.row().causal, alibi = t_.positions == Positions::alibi;
     if (causal || alibi) {
@@ -84,7 +83,6 @@ class Builder {
       cosine_ = slice(g_.constant("cosines", cosines), g_.whole({0}), time_);
       sine_ = slice(g_.constant("sines", sines), g_.whole({0}), time_);
     }
-    g_.enter("model");
   }
 
   Value blocks(Value x) {

@@ -37,6 +37,7 @@ void check_exports(const Folder& f, const std::string& name) {
       f.succeeds(text("export @", name, " @out.onnx --opset ", opset, " --dtype ", name_of(dtype)));
       const onnx_runtime::Model exported = onnx_runtime::open(f / "out.onnx");
       CHECK(exported.opset == std::stoi(opset));
+      CHECK_FALSE(exported.apart);
       CHECK(exported.metadata == file.description);
       for (const Tensor& x : {all, some}) {
         const Tensor y = onnx_runtime::run(exported, ids ? x : x.to(dtype));
