@@ -159,6 +159,7 @@ TEST_CASE("training: curves, evaluations and the steps of its log") {
   CHECK(d.figures[1].panels.size() == 3);
   REQUIRE(d.tables[0].rows.size() == 2);
   CHECK(*d.tables[0].rows[1][2].value == 0.871);
+  CHECK(d.tables[0].rows[1][2].text == "87.10 %");
   CHECK(*d.tables[0].rows[1][3].value == 871);
   CHECK(d.tables[0].columns.size() == 5);  // no perplexity
   CHECK(contains(d.remarks[0], "Gone on with after step 10: what was before is not shown"));
