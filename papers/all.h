@@ -24,6 +24,9 @@ ExperimentResult norm_cost(const ExperimentOptions& options);
 // E18: logits and gradients of a ViT and a GPT with random weights in every form (2305.14858, sections 3.1 to 3.3).
 ExperimentResult conversion(const ExperimentOptions& options);
 
+// Peri-LN, OLMo 2's order, hyper-connections, QK-norm, DyT and Derf: their RMSNorm forms, or that there is none.
+ExperimentResult newer_norms(const ExperimentOptions& options);
+
 // How often rounding alone breaks the bound of criterion.h: Pre-LN moved by one ulp, some seeds against others. At
 // least 24 seeds.
 ExperimentResult controls(const ExperimentOptions& options);

@@ -39,6 +39,14 @@ constexpr Experiment kExperiments[] = {
     {"conversion",
      "With any weights, a ViT and a GPT give the same logits and the same gradients of the raw weights in every form.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, sections 3.1 to 3.5", conversion, kOnDevice},
+    {"newer-norms",
+     "Peri-LN, OLMo 2's order, QK-norm and hyper-connections have an exact RMSNorm form, where their coefficients do "
+     "not see "
+     "the mean of a row; DyT and Derf have none.",
+     "Kim et al., Peri-LN, 2502.02732; OLMo 2, 2501.00656; Zhu et al., Hyper-Connections, 2409.19606; Xie et al., mHC, "
+     "2512.24880; "
+     "Dehghani et al., 2302.05442; Zhu et al., Transformers without Normalization, 2503.10622; Derf, 2512.10938",
+     newer_norms, kOnDevice},
     {"controls",
      "30 times what four controls reach, and 64 eps, rejects a training that differs by rounding alone in at most one "
      "proof of a thousand.",
