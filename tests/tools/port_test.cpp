@@ -39,17 +39,6 @@ double off(const std::string& name, const std::string& file) {
   return difference / size;
 }
 
-// A copy of a folder, with another value in its config.json.
-std::string changed(const Folder& f, const std::string& name, const std::string& key, const nlohmann::json& value) {
-  const std::string copy = f / "copy";
-  fs::remove_all(copy);
-  fs::copy(folder_of(name), copy);
-  nlohmann::json config = nlohmann::json::parse(read(copy + "/config.json"));
-  config[key] = value;
-  write_text(copy + "/config.json", config.dump());
-  return copy;
-}
-
 }  // namespace
 
 TEST_CASE("port: an imported model computes what transformers does; its export has the bytes of the source") {
@@ -83,7 +72,7 @@ TEST_CASE("port: an imported model computes what transformers does; its export h
 
 TEST_CASE("port: a Mistral without a window is a LLaMA, by other keys") {
   const Folder f;
-  const std::string copy = changed(f, "llama", "architectures", {"MistralForCausalLM"});
+  const std::string copy = changed(f, folder_of("llama"), "architectures", {"MistralForCausalLM"});
   nlohmann::json config = nlohmann::json::parse(read(copy + "/config.json"));
   config["model_type"] = "mistral", config["rope_theta"] = config["rope_parameters"]["rope_theta"];
   config.erase("rope_parameters");
@@ -118,7 +107,7 @@ TEST_CASE("port: a rotated folder is refused; what is exported like another fold
   CHECK_FALSE(nlohmann::json::parse(read(f / "like/config.json")).contains("isonorm"));
 
   // transformers takes the name of the attribute_map, where it is there, in place of the family's own.
-  const std::string gpt2 = changed(f, "gpt2", "num_attention_heads", 4);
+  const std::string gpt2 = changed(f, folder_of("gpt2"), "num_attention_heads", 4);
   f.succeeds("import " + gpt2 + " @four");
   CHECK(training::open_model_file(f / "four").description.at("model.heads") == "4");
   f.succeeds("import " + folder_of("gpt2") + " @three");
@@ -210,7 +199,7 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"vit", "image_size", {8, 8}, "is '[8,8]', expected a whole number"}};
   for (const Case& c : cases) {
     INFO(c.name << ' ' << c.key << ' ' << c.value);
-    const std::string copy = changed(f, c.name, c.key, c.value);
+    const std::string copy = changed(f, folder_of(c.name), c.key, c.value);
     f.refuses("import " + copy + " @out", 3, c.says);
     CHECK_FALSE(fs::exists(f / "out"));
   }

@@ -91,6 +91,18 @@ struct Folder : TempFolder {
   }
 };
 
+// A copy of a folder, with another value in its config.json.
+inline std::string changed(const Folder& f, const std::string& folder, const std::string& key,
+                           const nlohmann::json& value) {
+  const std::string copy = f / "copy";
+  std::filesystem::remove_all(copy);
+  std::filesystem::copy(folder, copy);
+  nlohmann::json config = nlohmann::json::parse(read(copy + "/config.json"));
+  config[key] = value;
+  write_text(copy + "/config.json", config.dump());
+  return copy;
+}
+
 // Of a training of one step.
 inline double first_loss(const Folder& f, const std::string& train) {
   std::filesystem::remove(f / "first");

@@ -1,0 +1,90 @@
+// Files of other programs, by a description of what reads and writes the stream.
+#include "equivalence/verify/stream_check.h"
+#include "streams/placement.h"
+#include "tests/equivalence/model_files.h"
+
+using Catch::Matchers::EndsWith;
+
+namespace {
+
+template <class T> Tensor values(std::vector<T> v) { return from_vector(v, {static_cast<int64_t>(v.size())}); }
+
+}  // namespace
+
+TEST_CASE("verify by description: others to the last bit, and no writer among them") {
+  const char* const spec = R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1},
+                              "readers": {"out.weight": {"dim": 1, "norm": "norm"}}, "others": ["note", "up.bias"]%})";
+  const auto layout = [&](const TensorMap& state, const std::string& more = "") {
+    std::string json = spec;
+    return streams::placement_in(streams::Layout::from_json(json.replace(json.find('%'), 1, more)), state,
+                                 Form::layer_norm);
+  };
+  manual_seed(2);
+  const Tensor table = randn({5, 6}), out = randn({3, 6}), bias = randn({6});
+  const auto state = [&](const Tensor& note, bool up = false) {
+    TensorMap s;
+    s.add("table", table), s.add("out.weight", out), s.add("note", note);
+    if (up) s.add("up.bias", bias);
+    return s;
+  };
+  const auto verify = [&](const Tensor& x, const Tensor& y) {
+    return verify_streams(ModelFile{state(x), {}}, layout(state(x)), ModelFile{state(y), {}}, layout(state(y)));
+  };
+  const Tensor one = values<float>({1, 2, 3});
+  CHECK_THAT(verify(one, values<float>({-7, 0, 99})).sentence(), Contains("Different: ") && Contains("'note'"));
+  CHECK_FALSE(verify(one, values<float>({1, 2, std::nextafter(3.0F, 4.0F)})).same());
+  CHECK_FALSE(verify(values<float>({0.0F}), values<float>({-0.0F})).same());
+  CHECK_FALSE(verify(values<int64_t>({1, 2}), values<int64_t>({1, 3})).same());
+  CHECK_FALSE(verify(values<int64_t>({1, 2}), values<double>({1, 2})).same());
+  const Tensor third = values<double>({1.0 / 3}), coarse = third.to(DType::f32);
+  CHECK(verify(third, coarse).same());
+  CHECK(verify(coarse, coarse).sentence() == "Same: the two are one function. Every tensor is equal to the last bit.");
+
+  streams::Placement other_eps = layout(state(one));
+  other_eps.norms[0].eps = 1.1e-5;
+  CHECK_THAT(
+      verify_streams(ModelFile{state(one), {}}, layout(state(one)), ModelFile{state(one), {}}, other_eps).sentence(),
+      Contains("Different: ") && Contains("eps of norm 'norm' is 1e-05 and 1.1e-05"));
+
+  const TensorMap writer = state(one, true);
+  CHECK_THROWS_WITH(convert(writer, layout(writer), Form::rms_norm),
+                    Contains("'up.bias' of shape [6]") && Contains("not_on_stream"));
+  CHECK_THROWS_WITH(verify_streams(ModelFile{writer, {}}, layout(writer), ModelFile{writer, {}}, layout(writer)),
+                    Contains("'up.bias'"));
+  const TensorMap mask = state(zeros({1, 6, 6}, {DType::u8}));
+  CHECK_THROWS_WITH(convert(mask, layout(mask), Form::rms_norm), Contains("'note' of shape [1, 6, 6]"));
+  const auto off_stream = [&](const std::string& pattern) {
+    return layout(mask, ", \"not_on_stream\": [\"" + pattern + "\"]");
+  };
+  std::string said = spec;
+  const std::string others = "\"others\": [\"note\", \"up.bias\"]%";
+  said.replace(said.find(others), others.size(), "\"not_on_stream\": [\"no*\"]");
+  CHECK_NOTHROW(
+      convert(mask, streams::placement_in(streams::Layout::from_json(said), mask, Form::layer_norm), Form::rms_norm));
+  CHECK_THROWS_WITH(off_stream("note"), Contains("\"note\"") && Contains("at once"));
+  CHECK_THROWS_WITH(off_stream(""), Contains("a pattern is empty"));
+  CHECK_THROWS_WITH(off_stream("*.*.*.*"), Contains("\"*.*.*.*\" has more than three stars"));
+}
+
+TEST_CASE("convert by description: compressed streams, and lengths that are the width by chance") {
+  manual_seed(5);
+  TensorMap state;
+  state.add("table", randn({5, 6})), state.add("out.weight", randn({6, 6})), state.add("out.bias", randn({6}));
+  state.add("inner", randn({4, 5}));
+  const auto spec = [](const std::string& rest) {
+    return R"({"width": 6, "norms": {"norm": "1e-5"}, "writers": {"table": 1},
+               "readers": {"out.weight": {"dim": 1, "norm": "norm"}}, )" +
+           rest + "}";
+  };
+  const auto parsed = [&](const std::string& rest, Form form, const TensorMap& s) {
+    return streams::placement_in(streams::Layout::from_json(spec(rest)), s, form);
+  };
+  // The bias of a reader is known by its reader, listed or not; an axis of d - 1 is no stream where d are stored.
+  const Conversion c =
+      convert(state, parsed(R"("others": ["inner", "out.bias"])", Form::layer_norm, state), Form::crms_norm);
+  CHECK(c.state.at("out.bias").shape() == Dims{6});
+  CHECK_THROWS_WITH(convert(c.state, parsed(R"("others": ["inner"])", Form::crms_norm, c.state), Form::rms_norm),
+                    Contains("'inner' of shape [4, 5] has an axis of the stream's width 5"));
+  const streams::Placement said = parsed(R"("not_on_stream": ["inner"])", Form::crms_norm, c.state);
+  CHECK_NOTHROW(convert(c.state, said, Form::rms_norm));
+}
