@@ -40,6 +40,9 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
                          std::span<const Tensor> cotangents = {}, BackwardOptions options = {});
 std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, const Tensor& cotangent = {},
                          BackwardOptions options = {});
+inline std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, BackwardOptions options) {
+  return grad(output, inputs, {}, options);
+}
 
 // Calls hook(gradient of x) when a backward has summed it; the result takes its place (return the argument to only
 // look). Throws where x takes no gradient.

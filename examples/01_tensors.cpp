@@ -14,9 +14,9 @@ int main() {
   std::cout << "a + row =\n" << a + row << "\n\n";
 
   // A view shares its elements with the tensor it was taken from: no copy was made.
-  const Tensor t = a.transpose(0, 1);
-  std::cout << "a.transpose(0, 1) =\n" << t << ", strides " << t.strides() << "\n\n";
-  a[0] = 7.0;
+  const Tensor t = a.transpose();
+  std::cout << "a.transpose() =\n" << t << ", strides " << t.strides() << "\n\n";
+  a[0] = 7;
   std::cout << "after a[0] = 7 its transpose is\n" << t << "\n\n";
 
   // Matrix products read transposed views as they lie.

@@ -27,7 +27,7 @@ int main() {
   std::cout << "d(tanh^2)/dx = " << g[0] << "\nd(tanh^2)/dtanh = " << g[1] << "\n\n";
 
   // With create_graph a gradient can be differentiated: the second derivative of x^3 is 6 x.
-  const Tensor slope = grad(x.pow(3).sum(), {x}, {}, {.create_graph = true})[0];
+  const Tensor slope = grad(x.pow(3).sum(), {x}, {.create_graph = true})[0];
   std::cout << "d2(x^3)/dx2 = " << grad(slope.sum(), {x})[0] << "\n\n";
 
   // Broadcasting is undone in the gradient: a number that went everywhere collects from everywhere.

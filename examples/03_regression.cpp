@@ -1,5 +1,6 @@
 // Regression: a small network learns a curve. The loop is the one of every training: forward, zero_grad, backward,
 // step.
+#include <cmath>
 #include <cstdio>
 
 #include <isonorm/isonorm.h>
@@ -18,7 +19,7 @@ int main(int argc, char** argv) try {
   const int steps = argc > 1 ? whole_number(argv[1]) : 1000;
   manual_seed(1);
   const Tensor x = linspace(-3, 3, 200).unsqueeze(1);
-  const Tensor y = sin(x) + randn(x.shape()) * 0.05;
+  const Tensor y = sin(x) + randn_like(x) * 0.05;
 
   Net net;
   optim::Adam opt(net.parameters(), {.lr = 1e-2});
@@ -29,7 +30,7 @@ int main(int argc, char** argv) try {
     opt.step();
     if (step % (steps / 5 + 1) == 0 || step == steps) std::printf("%5d  loss %.5f\n", step, loss.item());
   }
-  NoGrad guard;
+  const NoGrad no_grad;
   for (double at : {-2.0, 0.0, 2.0})
     std::printf("f(%4.1f) = %6.3f, sin %6.3f\n", at, net(full({1, 1}, at)).item(), std::sin(at));
 } catch (const Error& e) {

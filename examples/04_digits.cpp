@@ -16,7 +16,7 @@ int main(int argc, char** argv) try {
   data::Loader test(set.test, {.rows = 500, .shuffle = false, .device = device});
   nn::Sequential net(nn::Linear(784, 256), nn::Gelu(), nn::Linear(256, 10));
   net.to(device);
-  optim::AdamW opt(net.parameters(), {.lr = 1e-3, .weight_decay = 0.01});
+  optim::AdamW opt(net.parameters(), {.lr = 1e-3});
 
   for (int epoch = 0; epoch < epochs; ++epoch) {
     net.train();
@@ -27,10 +27,10 @@ int main(int argc, char** argv) try {
       opt.step();
     }
     net.eval();
-    const NoGrad guard;
+    const NoGrad no_grad;
     double right = 0;
-    for (const auto& [images, labels] : test) right += (net(images.flatten(1)).argmax() == labels).sum().item();
-    std::printf("epoch %d  test accuracy %.2f %%\n", epoch, 100 * right / static_cast<double>(set.test.labels.numel()));
+    for (const auto& [images, labels] : test) right += (net(images.flatten(1)).argmax(1) == labels).sum().item();
+    std::printf("epoch %d  test accuracy %.2f %%\n", epoch, 100 * right / set.test.labels.numel());
   }
 } catch (const Error& e) {
   return std::fprintf(stderr, "04_digits: %s\n", e.what()), 1;

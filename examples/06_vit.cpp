@@ -1,6 +1,7 @@
 // A Vision Transformer whose residual stream is a matter of one argument.
 // usage: 06_vit [data folder] [steps] [form] [--device cuda]
 #include <cstdio>
+#include <iostream>
 
 #include <isonorm/isonorm.h>
 
@@ -18,9 +19,9 @@ int main(int argc, char** argv) try {
       {.image = 28, .patch = 7, .transformer = {.width = 64, .depth = 4, .heads = 4}}, {.form = form});
   model.to(device);
   optim::AdamW opt(model.parameters(), {.lr = 1e-3});
-  const optim::Schedule schedule{.peak = 1e-3, .warmup = steps / 10, .steps = steps};
+  const optim::Schedule schedule{.peak = opt.lr(), .warmup = steps / 10, .steps = steps};
   data::Loader loader(set.train, {.rows = 64, .seed = 1, .device = device});
-  std::printf("%s: %lld parameters\n", name_of(form), static_cast<long long>(model.parameter_count()));
+  std::cout << name_of(form) << ": " << model.parameter_count() << " parameters\n";
 
   // Run it with layer_norm, rms_norm, crms_norm and crms_isometric: the losses are the same to rounding.
   for (int step = 0; step < steps; ++step) {

@@ -13,9 +13,7 @@ int main(int argc, char** argv) try {
   const int steps = argc > 2 ? whole_number(argv[2]) : 1000;
   manual_seed(1);
   const data::Text text(argv[1]);
-  nn::Gpt model = streams::make<nn::Gpt>(
-      {.vocab = text.vocab(), .context = 64, .transformer = {.width = 128, .depth = 4, .heads = 4}},
-      {.form = streams::Form::rms_norm});
+  nn::Gpt model({.vocab = text.vocab(), .context = 64, .transformer = {.width = 128, .depth = 4, .heads = 4}});
   model.to(device);
   data::TextLoader loader(text, {.rows = 16, .length = 64, .device = device});
   optim::AdamW opt(model.parameters(), {.lr = 1e-3, .weight_decay = 0.1});
@@ -31,8 +29,9 @@ int main(int argc, char** argv) try {
   }
   training::save_model("gpt.safetensors", model);
 
+  model.eval();
   const Tensor prompt = text.batch(1, 16, 0).x[0];
-  const Tensor ids = nn::generate(model, prompt, {.length = 200, .temperature = 0.8, .top_k = 20}, default_generator());
+  const Tensor ids = nn::generate(model, prompt, {.length = 200, .temperature = 0.8, .top_k = 20});
   std::printf("\n%s\n", text.decode(ids).c_str());
 } catch (const Error& e) {
   return std::fprintf(stderr, "07_gpt: %s\n", e.what()), 1;

@@ -47,7 +47,7 @@ int main(int argc, char** argv) try {
   NoGrad guard;
   double right = 0;
   data::Loader test(set.test, {.rows = 500, .shuffle = false, .device = device});
-  for (const auto& [images, labels] : test) right += (net(images).argmax() == labels).sum().item();
+  for (const auto& [images, labels] : test) right += (net(images).argmax(1) == labels).sum().item();
   std::printf("test accuracy %.2f %%\n", 100 * right / static_cast<double>(set.test.labels.numel()));
 } catch (const Error& e) {
   return std::fprintf(stderr, "18_convolution: %s\n", e.what()), 1;

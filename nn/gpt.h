@@ -48,7 +48,7 @@ struct GenerateOptions {
 // Continues `prompt` (i64 [time], on any device): returns prompt and `length` ids after it, where the prompt lies. The
 // model sees the last `context` ids.
 // Throws on an empty prompt.
-Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions options, Generator& generator);
+Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions options, Generator& generator = default_generator());
 
 // The GPT-3 sizes of 2305.14858: "small", "medium", "large", "xl", "2.7b", "6.7b", "13b", "175b". Attention's inner
 // width is not the stream's width in "xl" and "13b". Throws on another name.

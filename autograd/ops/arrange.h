@@ -10,8 +10,8 @@
 
 namespace isonorm {
 
-Tensor cat(const std::vector<Tensor>& parts, int dim);    // along dim
-Tensor stack(const std::vector<Tensor>& parts, int dim);  // along a new dimension
+Tensor cat(const std::vector<Tensor>& parts, int dim = 0);    // along dim
+Tensor stack(const std::vector<Tensor>& parts, int dim = 0);  // along a new dimension
 Tensor flip(const Tensor& x, const std::vector<int>& dims);
 // Entry i of dims[k] moves on by shifts[k], and from the end to the beginning. Throws where the two differ in length.
 Tensor roll(const Tensor& x, const std::vector<int64_t>& shifts, const std::vector<int>& dims);

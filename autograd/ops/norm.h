@@ -18,10 +18,12 @@ struct NormOptions {
 // (x - mean) / sqrt(var + eps) gain + bias with the population variance (Ba et al., 1607.06450). A row of width 1 gives
 // the bias. The sum of a result without gain and bias is 0, so its gradient is too.
 Tensor layer_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
+inline Tensor layer_norm(const Tensor& x, NormOptions options) { return layer_norm(x, {}, {}, options); }
 
 // x / sqrt(mean(x^2) + eps) gain + bias; with p < 1 the mean is over the leading entries only (Zhang & Sennrich,
 // 1910.07467).
 Tensor rms_norm(const Tensor& x, const Tensor& gain = {}, const Tensor& bias = {}, NormOptions options = {});
+inline Tensor rms_norm(const Tensor& x, NormOptions options) { return rms_norm(x, {}, {}, options); }
 
 // RMSNorm of the zero-mean row (x, -sum x) of width + 1 entries, without its last one (Jiang et al., 2305.14858):
 // x / sqrt((sum(x^2) + sum(x)^2) / (width + 1) + eps) gain + bias.

@@ -16,6 +16,13 @@ Tensor uniform(const Dims& shape, double lo, double hi, TensorOptions options = 
                Generator& generator = default_generator());
 // Normal with mean 0 and variance 1 (Box and Muller, 1958); magnitudes end at 8.57.
 Tensor randn(const Dims& shape, TensorOptions options = {}, Generator& generator = default_generator());
+// The same in x's shape and dtype, and where x lies.
+inline Tensor rand_like(const Tensor& x, Generator& generator = default_generator()) {
+  return rand(x.shape(), x.options(), generator);
+}
+inline Tensor randn_like(const Tensor& x, Generator& generator = default_generator()) {
+  return randn(x.shape(), x.options(), generator);
+}
 // Exponential with rate 1: -ln(1 - u), u uniform; magnitudes end at 36.7.
 Tensor exponential(const Dims& shape, TensorOptions options = {}, Generator& generator = default_generator());
 // Normal with `mean` and standard `deviation`, conditioned on [lo, hi], by rejection; rounded to values inside. Throws

@@ -1,4 +1,4 @@
-// Three norms and their Jacobians, term by term: what LayerNorm does that RMSNorm does not, and where that makes no
+// Two norms and their Jacobians, term by term: what LayerNorm does that RMSNorm does not, and where that makes no
 // difference.
 #include <cstdio>
 
@@ -13,11 +13,11 @@ Tensor jacobian(Tensor (*f)(const Tensor&), const Tensor& at) {
   const Tensor x = at.clone().require_grad();
   std::vector<Tensor> rows;
   for (int64_t i = 0; i < x.numel(); ++i) rows.push_back(grad(f(x)[i], {x})[0]);
-  return stack(rows, 0);
+  return stack(rows);
 }
 
-Tensor layer(const Tensor& x) { return layer_norm(x, {}, {}, {.eps = 0}); }
-Tensor rms(const Tensor& x) { return rms_norm(x, {}, {}, {.eps = 0}); }
+Tensor layer(const Tensor& x) { return layer_norm(x, {.eps = 0}); }
+Tensor rms(const Tensor& x) { return rms_norm(x, {.eps = 0}); }
 
 // s (I - [1/d in every entry, LayerNorm only] - y y^T/d), s = 1/spread.
 void show(const char* name, Tensor (*f)(const Tensor&), const Tensor& x, double spread, bool centred) {
@@ -38,7 +38,7 @@ void show(const char* name, Tensor (*f)(const Tensor&), const Tensor& x, double 
 int main() {
   for (const Tensor& x : {tensor({1.0, 2.0, 6.0}), tensor({-2.0, -1.0, 3.0})}) {
     std::printf("\nx = %s, mean %g\n\n", to_string(x).c_str(), x.mean().item());
-    show("layer_norm", layer, x, x.var({}, 0).sqrt().item(), true);
+    show("layer_norm", layer, x, (x - x.mean()).square().mean().sqrt().item(), true);
     show("rms_norm", rms, x, x.square().mean().sqrt().item(), false);
   }
   std::printf(
