@@ -107,7 +107,7 @@ Value Graph::weight(const std::string& name, bool transposed) {
 }
 
 Value Graph::number(double x) {
-  return constant(printed("number %.17g", x), to(from_vector(std::vector{x}, {}), dtype_));
+  return constant(printed("number %.17g", x), detached::to(from_vector(std::vector{x}, {}), dtype_));
 }
 
 Value Graph::whole(const std::vector<int64_t>& x) {
@@ -129,7 +129,7 @@ Tensor Graph::outline(const Constant& c, const LazyState& state) const {
 
 Tensor Graph::numbers(const Constant& c, const LazyState& state) const {
   if (c.value.defined()) return c.value;
-  const Tensor x = to(state.read(c.name), dtype_);
+  const Tensor x = detached::to(state.read(c.name), dtype_);
   return io::packed(c.transposed ? detached::transpose(x, 0, 1) : x);
 }
 

@@ -199,7 +199,7 @@ class Builder {
       return state_.outline.find(gain)
                  ? g_.weight(gain)
                  : g_.constant(text("ones ", width),
-                               to(from_vector(std::vector<double>(width, 1), {width}), g_.dtype()));
+                               detached::to(from_vector(std::vector<double>(width, 1), {width}), g_.dtype()));
     };
     const auto by_name = [&](const char* op) {
       return g_.add(op, {x, scale()}, {{"axis", int64_t{-1}}, {"epsilon", static_cast<float>(t_.eps)}});
@@ -247,7 +247,7 @@ class Builder {
       slope.push_back(std::exp2(-8 * static_cast<double>(number) / static_cast<double>(above)));
     }
     const Dims shape = t_.kv_heads == t_.heads ? Dims{t_.heads, 1, 1} : Dims{t_.kv_heads, t_.heads / t_.kv_heads, 1, 1};
-    return to(from_vector(slope, shape), g_.dtype());
+    return detached::to(from_vector(slope, shape), g_.dtype());
   }
 
   // The cosines and sines of rotary positions, shaped for pairs of a head.
@@ -262,7 +262,7 @@ class Builder {
       }
     const Dims shape =
         t_.positions == Positions::rotary_halves ? Dims{positions, 1, 1, half} : Dims{positions, 1, half, 1};
-    return {to(from_vector(c, shape), g_.dtype()), to(from_vector(s, shape), g_.dtype())};
+    return {detached::to(from_vector(c, shape), g_.dtype()), detached::to(from_vector(s, shape), g_.dtype())};
   }
 
   Graph& g_;

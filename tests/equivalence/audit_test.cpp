@@ -115,6 +115,14 @@ TEST_CASE("audit: a gradient where none should be is told") {
   const reports::Document d = document_of(r);
   CHECK_THAT(closing(d), StartsWith("Not as theory says: token.weight has a gradient of 1.0e-03"));
   CHECK(d.tables[0].rows.size() == r.rows.size());
+  for (size_t i = 0; i < r.rows.size(); ++i) {  // each number in its column
+    const auto& row = d.tables[0].rows[i];
+    if (r.rows[i].directions == 0) continue;
+    CHECK(*row[4].value == r.rows[i].directions);
+    CHECK(row[5].text.ends_with("%"));
+    CHECK(*row[6].value == r.rows[i].gradient);
+    CHECK(*row[7].value == r.rows[i].bound);
+  }
   CHECK(test::unstyled(to_html(d)) == std::set<std::string>());
 }
 
