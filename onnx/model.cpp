@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/view.h"
 #include "onnx/graph.h"
 #include "streams/stream.h"
 
