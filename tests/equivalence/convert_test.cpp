@@ -213,6 +213,7 @@ TEST_CASE("what cannot be converted exactly is refused, with tensor and reason")
       {"head.bias", ones({4}, kF64), "[4], the bias of 'head.weight'"},
       {"norm.weight", ones({3}, kF64), "[3], a gain of this stream [4]"},
       {"table", zeros({7, 4}, {DType::i64}), "i64: integer and quantised"},
+      {"head.bias", zeros({5}, {DType::i64}), "i64: integer and quantised"},
       {"table", zeros({7, 4}, {DType::u8}), "u8: integer and quantised"},
       {"up.bias", full({4}, NAN, kF64), "NaN or infinity"},
       {"norm.weight", full({4}, INFINITY, kF64), "NaN or infinity"}};

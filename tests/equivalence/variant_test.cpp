@@ -21,6 +21,10 @@ TEST_CASE("variants have names and aliases of their own, and say what they do") 
     CHECK(&variant(v.name) == &v);
     CHECK(sentences.insert(stores(v) + maps_forward(v) + treats_gradients(v) + treats_weights(v)).second);
   }
+  for (const Variant& v : variants()) {
+    CHECK(treats_gradients(v).starts_with("lifted") == (v.gradients == GradientRule::lifted));
+    CHECK(treats_gradients(v).starts_with("given") == (v.gradients == GradientRule::as_is));
+  }
   CHECK(variants().size() == 15);
   CHECK_THROWS_WITH(variant("z9"), Contains("z9") && Contains("d2 isometric_lifted"));
   CHECK_THROWS_WITH(raw_variant(streams::Form::none), Contains("none"));

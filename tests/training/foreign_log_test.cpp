@@ -39,6 +39,9 @@ TEST_CASE("foreign logs: lines nested 100,000 deep are passed over") {
   Manifest odd = manifest;  // an option's value is read as JSON, too
   odd.options.emplace_back("init", std::string(100'000, '['));
   CHECK(log_manifest(odd).size() > 100'000);
+  odd.options = {{"seed", "18446744073709551615"}, {"lr", "0.5"}};
+  CHECK_THAT(log_manifest(odd),
+             Contains(R"("seed":18446744073709551615)") && Contains(R"("lr":0.5)"));  // no digit lost
 }
 
 TEST_CASE("foreign logs: a line without an end is refused, a test before the first step is none") {
@@ -87,6 +90,9 @@ TEST_CASE("foreign models: any option of any size is refused before there is wor
   deep["model.decoder_depth"] = "1000";
   CHECK_THROWS_WITH(ModelOptions(deep).check_size(translator.state_dict()),
                     Contains("has 1001 blocks, the file holds"));
+  deep["model.decoder_depth"] = "0", deep["model.depth"] = "600";  // as many again
+  CHECK_THROWS_WITH(ModelOptions(deep).check_size(translator.state_dict()),
+                    Contains("has 1200 blocks, the file holds"));
   deep["model.decoder_depth"] = "ten";
   deep["model.kind"] = "a\x1b[31m" + std::string(1'000'000, 'x');
   try {
