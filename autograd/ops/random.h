@@ -17,9 +17,6 @@ Tensor uniform(const Dims& shape, double lo, double hi, TensorOptions options = 
 // Normal with mean 0 and variance 1 (Box and Muller, 1958); magnitudes end at 8.57.
 Tensor randn(const Dims& shape, TensorOptions options = {}, Generator& generator = default_generator());
 // The same in x's shape and dtype, and where x lies.
-inline Tensor rand_like(const Tensor& x, Generator& generator = default_generator()) {
-  return rand(x.shape(), x.options(), generator);
-}
 inline Tensor randn_like(const Tensor& x, Generator& generator = default_generator()) {
   return randn(x.shape(), x.options(), generator);
 }

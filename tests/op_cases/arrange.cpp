@@ -129,7 +129,7 @@ Array joined(const Arrays& parts, int d) {
 }
 
 OpCase cat_row() {
-  OpCase op = row("cat", "(const std::vector<Tensor>& parts, int dim)", "the parts one after the other along dim");
+  OpCase op = row("cat", "(const std::vector<Tensor>& parts, int dim = 0)", "the parts one after the other along dim");
   const auto add = [&](const Arrays& parts, int d) -> Sample& {
     return op.add(
         text("dim ", d), parts, [=](const Tensors& x) { return cat(x, d); },
@@ -152,7 +152,7 @@ OpCase cat_row() {
 
 OpCase stack_row() {
   OpCase op =
-      row("stack", "(const std::vector<Tensor>& parts, int dim)", "the parts side by side along a new dimension");
+      row("stack", "(const std::vector<Tensor>& parts, int dim = 0)", "the parts side by side along a new dimension");
   const auto add = [&](const Arrays& parts, int d) -> Sample& {
     return op.add(
         text("dim ", d), parts, [=](const Tensors& x) { return stack(x, d); },

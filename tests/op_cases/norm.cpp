@@ -117,6 +117,18 @@ OpCase norm_row(NormKind kind, Norm norm, std::string formula) {
   return op;
 }
 
+OpCase options_row(NormKind kind, Tensor (*norm)(const Tensor&, NormOptions)) {
+  OpCase op = row_of("Norms", name_of(kind), "(x, NormOptions options)", "the same without gain and bias",
+                     tolerance::composite);
+  op.stretch_rows = false, op.checks = 1;
+  for (const Dims& shape : shapes(1))
+    op.add(
+        "eps 0.3", {op.draw.normal(shape)}, [=](const Tensors& x) { return norm(x[0], {.eps = 0.3}); },
+        [=](const Arrays& x) { return normalized(x[0], {.kind = kind, .eps = 0.3}, nullptr, nullptr); });
+  op.refuse({"i64"}, [=] { norm(integers({2, 3}), {}); });
+  return op;
+}
+
 constexpr NormSpec kSpecs[] = {{.kind = NormKind::none}, {.kind = NormKind::layer},
                                {.kind = NormKind::rms},  {.kind = NormKind::rms, .p = 0.3},
                                {.kind = NormKind::crms}, {.kind = NormKind::crms_isometric}};
@@ -171,6 +183,8 @@ std::vector<OpCase> norm_cases() {
                    "x / sqrt(mean of x^2 + eps) gain + bias; over the leading share p of the entries"),
           norm_row(NormKind::crms, crms_norm, "x / sqrt((sum x^2 + (sum x)^2) / (d + 1) + eps) gain + bias"),
           norm_row(NormKind::crms_isometric, crms_isometric_norm, "x / sqrt(sum x^2 / (d + 1) + eps) gain + bias"),
+          options_row(NormKind::layer, layer_norm),
+          options_row(NormKind::rms, rms_norm),
           normalize_row(),
           add_norm_row()};
 }

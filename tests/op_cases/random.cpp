@@ -213,6 +213,25 @@ std::vector<OpCase> random_cases() {
   all.back().refuse({"[1, 0)"}, [] { uniform({2}, 1, 0); });
   all.back().refuse({"[3, 3)"}, [] { uniform({2}, 3, 3); });
   all.push_back(fill_row("randn", "", "normal, mean 0, variance 1", {-8.6, 8.6, 0, 1}, randn));
+  {
+    OpCase op = row("randn_like", "(x, Generator& generator = default_generator())", "randn() of x's shape and dtype");
+    for (DType dtype : {DType::f64, DType::f32, DType::bf16})
+      op.add_random(
+          text(dtype),
+          [=] {
+            Generator g{.seed = 3};
+            return randn_like(zeros({2, 3, 5}, options_of(dtype)), g);
+          },
+          [=](const Tensor& y) {
+            Generator g{.seed = 3};
+            const Tensor x = randn({2, 3, 5}, options_of(dtype), g);
+            const bool same =
+                y.dtype() == dtype && y.shape() == x.shape() && y.to_vector<double>() == x.to_vector<double>();
+            return same ? std::string() : std::string("the result is another");
+          });
+    op.refuses = false;
+    all.push_back(std::move(op));
+  }
   all.push_back(fill_row("exponential", "", "exponential with rate 1", {0, 36.8, 1, 1}, exponential));
   // A normal of mean 1 and deviation 2 on [-1, 3], one deviation to either side: deviation 2 sqrt(1 - 2 phi(1) / (2
   // Phi(1) - 1)).
