@@ -215,20 +215,22 @@ std::vector<OpCase> random_cases() {
   all.push_back(fill_row("randn", "", "normal, mean 0, variance 1", {-8.6, 8.6, 0, 1}, randn));
   {
     OpCase op = row("randn_like", "(x, Generator& generator = default_generator())", "randn() of x's shape and dtype");
-    for (DType dtype : {DType::f64, DType::f32, DType::bf16})
+    for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+      const Dims shape = {2, 3, 5000};
       op.add_random(
-          text(dtype),
-          [=] {
-            Generator g{.seed = 3};
-            return randn_like(zeros({2, 3, 5}, options_of(dtype)), g);
-          },
-          [=](const Tensor& y) {
-            Generator g{.seed = 3};
-            const Tensor x = randn({2, 3, 5}, options_of(dtype), g);
-            const bool same =
-                y.dtype() == dtype && y.shape() == x.shape() && y.to_vector<double>() == x.to_vector<double>();
-            return same ? std::string() : std::string("the result is another");
-          });
+            text(dtype),
+            [=] {
+              Generator g{.seed = 3};
+              return randn_like(zeros(shape, options_of(dtype)), g);
+            },
+            [=](const Tensor& y) {
+              Generator g{.seed = 3};
+              const bool same = y.dtype() == dtype && y.shape() == shape &&
+                                y.to_vector<double>() == randn(shape, options_of(dtype), g).to_vector<double>();
+              return std::string(same ? "" : "the result is another");
+            })
+          .large = true;
+    }
     op.refuses = false;
     all.push_back(std::move(op));
   }
