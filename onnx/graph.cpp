@@ -24,20 +24,6 @@ enum TensorField { kDims = 1, kDataType = 2, kTensorName = 8, kRawData = 9, kExt
 constexpr int64_t kIr = 8;         // of ONNX 1.12, the first with opset 17
 constexpr int64_t kBeside = 1024;  // bytes of a tensor that are no numbers are fewer
 
-int64_t data_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 1;
-    case DType::i64:
-      return 7;
-    case DType::f64:
-      return 11;
-    default:
-      check(false, "onnx: the file cannot have ", dtype, ", expected f32, f64 or i64");
-      return 0;
-  }
-}
-
 // StringStringEntryProto.
 Message entry(std::string_view key, std::string_view value) { return Message().text(1, key).text(2, value); }
 
@@ -67,6 +53,20 @@ Message described(const Attribute& a) {
 }
 
 }  // namespace
+
+int64_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return 1;
+    case DType::i64:
+      return 7;
+    case DType::f64:
+      return 11;
+    default:
+      check(false, "onnx: the file cannot have ", dtype, ", expected f32, f64 or i64");
+      return 0;
+  }
+}
 
 Value Graph::input(const char* name, DType dtype, const std::vector<Axis>& axes) {
   inputs_.message(kInput, described(name, dtype, axes));

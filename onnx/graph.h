@@ -13,6 +13,9 @@
 
 namespace isonorm::onnx {
 
+// The number of a dtype in the format. Throws for all but f32, f64 and i64.
+int64_t data_type(DType dtype);
+
 using Value = std::string;  // what a node gives, an input, or a constant: by its name in the graph
 
 struct Attribute {

@@ -23,9 +23,8 @@ class Builder {
         norm_(streams::row_of(training::stored_form(model)).norm) {}
 
   void gpt() {
-    const int64_t context = model_.number("context");
     const Value ids = g_.input("ids", DType::i64, {"batch", "time"});
-    prepare(g_.add("Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}}), context);
+    prepare(g_.add("Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}}));
     Value x = g_.add("Gather", {g_.weight("token.weight"), ids});
     if (t_.positions == Positions::learned) {
       const Value first = g_.whole({model_.number("position_offset")});
@@ -42,7 +41,7 @@ class Builder {
     const int64_t side = image / patch;
     const bool cls = !model_.flag("mean_pool"), cls_position = cls && model_.flag("cls_position");
     const Value images = g_.input("images", g_.dtype(), {"batch", image, image, channels});
-    prepare(g_.whole({side * side + (cls ? 1 : 0)}), side * side + 1);
+    prepare(g_.whole({side * side + (cls ? 1 : 0)}));
     Value x = reshape(images, {0, side, patch, side, patch * channels});
     x = linear("patch", reshape(transpose(x, {0, 1, 3, 2, 4}), {0, side * side, patch * patch * channels}));
     const auto placed = [&](const Value& rows) {
@@ -63,26 +62,23 @@ class Builder {
   }
 
  private:
-  // What all blocks use: `time` rows, [1], of which there are at most `most`.
-  void prepare(const Value& time, int64_t most) {
+  // What all blocks use: `time` rows, [1].
+  void prepare(const Value& time) {
     time_ = time;
-    const bool causal = t_.causal || model_.row().causal, alibi = t_.positions == Positions::alibi;
-    if (causal || alibi) {
-      const Value end = g_.add("Squeeze", {time_, g_.whole({0})});
-      const Value position = g_.add("Range", {g_.index(0), end, g_.index(1)});
-      if (causal)
-        hidden_ = g_.add("Greater", {g_.add("Unsqueeze", {position, g_.whole({0})}),
-                                     g_.add("Unsqueeze", {position, g_.whole({1})})});
-      if (alibi) {  // slope x (key - last key)
-        const Value back = g_.add("Sub", {position, g_.add("Sub", {time_, g_.whole({1})})});
-        const Value number = g_.add("Cast", {back}, {{"to", int64_t{g_.dtype() == DType::f32 ? 1 : 11}}});
-        bias_ = g_.add("Mul", {g_.constant("slopes", slopes()), number});
-      }
+    const Value end = g_.add("Squeeze", {time, g_.whole({0})});
+    const Value position = g_.add("Range", {g_.index(0), end, g_.index(1)});
+    if (t_.causal || model_.row().causal)
+      hidden_ = g_.add(
+          "Greater", {g_.add("Unsqueeze", {position, g_.whole({0})}), g_.add("Unsqueeze", {position, g_.whole({1})})});
+    if (t_.positions == Positions::alibi) {  // slope x (key - last key)
+      const Value back = g_.add("Sub", {position, g_.add("Sub", {time, g_.whole({1})})});
+      bias_ = g_.add("Mul", {g_.constant("slopes", slopes()), cast(back, g_.dtype())});
     }
-    if (nn::rotates(t_.positions)) {
-      const auto [cosines, sines] = angles(most);
-      cosine_ = slice(g_.constant("cosines", cosines), g_.whole({0}), time_);
-      sine_ = slice(g_.constant("sines", sines), g_.whole({0}), time_);
+    if (nn::rotates(t_.positions)) {  // in f64: a position times a frequency is a large angle
+      const Value rows = reshape(cast(position, DType::f64), {-1, 1, 1, 1});
+      const Value angles = g_.add("Mul", {rows, g_.constant("frequencies", frequencies())});
+      cosine_ = cast(g_.add("Cos", {angles}), g_.dtype());
+      sine_ = cast(g_.add("Sin", {angles}), g_.dtype());
     }
   }
 
@@ -188,7 +184,7 @@ class Builder {
     const Value flat = reshape(rows, {-1, table[1]}), size = g_.whole({table[0]});
     const Value product = g_.add("Gemm", {flat, g_.weight("token.weight")}, {{"transB", int64_t{1}}});
     const Value shape = g_.add("Concat", {g_.add("Shape", {ids}), size}, {{"axis", int64_t{0}}});
-    return biased("head", g_.add("Reshape", {product, shape}));
+    return biased("head", g_.add("Reshape", {product, shape}, {{"allowzero", int64_t{1}}}));
   }
 
   // gain * normalize(x) + bias over the last axis, of `width` entries, of which compressed rows store all but one
@@ -233,6 +229,7 @@ class Builder {
   Value transpose(const Value& x, const std::vector<int64_t>& order) {
     return g_.add("Transpose", {x}, {{"perm", order}});
   }
+  Value cast(const Value& x, DType dtype) { return g_.add("Cast", {x}, {{"to", data_type(dtype)}}); }
   // Rows begin to end, [1] each.
   Value slice(const Value& x, const Value& begin, const Value& end) {
     return g_.add("Slice", {x, begin, end, g_.whole({0})});
@@ -251,19 +248,13 @@ class Builder {
     return detached::to(from_vector(slope, shape), g_.dtype());
   }
 
-  // The cosines and sines of rotary positions, shaped for pairs of a head.
-  std::pair<Tensor, Tensor> angles(int64_t positions) const {
+  // Of rotary positions (2104.09864), shaped for the pairs of a head.
+  Tensor frequencies() const {
     const int64_t half = t_.rotary_width() / 2;
-    std::vector<double> c, s;
-    for (int64_t at = 0; at < positions; ++at)
-      for (int64_t i = 0; i < half; ++i) {
-        const double angle =
-            static_cast<double>(at) * std::pow(t_.rotary_base, -static_cast<double>(i) / static_cast<double>(half));
-        c.push_back(std::cos(angle)), s.push_back(std::sin(angle));
-      }
-    const Dims shape =
-        t_.positions == Positions::rotary_halves ? Dims{positions, 1, 1, half} : Dims{positions, 1, half, 1};
-    return {detached::to(from_vector(c, shape), g_.dtype()), detached::to(from_vector(s, shape), g_.dtype())};
+    std::vector<double> f;
+    for (int64_t i = 0; i < half; ++i)
+      f.push_back(std::pow(t_.rotary_base, -static_cast<double>(i) / static_cast<double>(half)));
+    return from_vector(f, t_.positions == Positions::rotary_halves ? Dims{1, 1, 1, half} : Dims{1, 1, half, 1});
   }
 
   Graph& g_;

@@ -33,19 +33,27 @@ ModelOptions options_of(const hub::Port& port, const hub::Config& config) {
   return options.complete();
 }
 
-// Throws where the tensors are not those of the model. Blocks are alike, so that a model with one of them is made.
+// Throws where the tensors are not those of the model, all of them. Blocks are alike, so that a model with one of them is made.
 void check_tensors(const ModelOptions& options, const TensorMap& outline) {
   options.check_size(outline);
   ModelOptions one = options;
   one.transformer().depth = 1;
   const TensorMap expected = one.make()->state_dict();
+  const std::string first = "blocks.0.";
   for (const auto& [name, tensor] : outline) {
     std::string like = name;
-    if (like.starts_with("blocks.")) like.replace(0, like.find('.', 7), "blocks.0");
+    if (like.starts_with("blocks.")) like.replace(0, like.find('.', 7) + 1, first);
     const Tensor* there = expected.find(like);
     check(there != nullptr, "tensor '", name, "' is none of the model's");
     check(tensor.shape() == there->shape(), "tensor '", name, "' has shape ", tensor.shape(), ", the model's has ",
           there->shape());
+  }
+  for (const auto& [name, _] : expected) {
+    const bool in_block = name.starts_with(first);
+    for (int64_t block = 0; block < (in_block ? options.transformer().depth : 1); ++block) {
+      const std::string own = in_block ? text("blocks.", block, '.', name.substr(first.size())) : name;
+      check(outline.find(own) != nullptr, "there is no tensor '", own, "', which the model has");
+    }
   }
 }
 
@@ -78,7 +86,6 @@ ModelOptions in_stored_form(ModelOptions o) {
 // The model as one of the forms that folders have: raw weights are the Pre-LN model's; of rms_norm the stored weights are
 // those of a model with RMSNorm by definition, and a norm without a gain is one whose gain is 1.
 ModelOptions as_published(ModelOptions o) {
-  o = in_stored_form(std::move(o));
   if (o.stream().form == streams::Form::rms_norm) o.stream() = {.form = streams::Form::uncentred_rms_norm};
   nn::TransformerOptions& t = o.transformer();
   if (o.stream().form == streams::Form::uncentred_rms_norm && !t.affine) t.affine = true, t.norm_bias = false;
@@ -122,9 +129,12 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
   return {ports.front(), base};
 }
 
+// Of a file that has all tensors of its model, in the form that it has them in.
 ModelOptions options_in(const std::string& path, const training::OpenModelFile& file) {
   const Scope scope(path);
-  return ModelOptions(file.description);
+  ModelOptions options = in_stored_form(ModelOptions(file.description));
+  check_tensors(options, file.state.outline);
+  return options;
 }
 
 bool is_onnx(const std::string& path) { return path.ends_with(".onnx"); }
@@ -138,9 +148,8 @@ int run_onnx(const PortPaths& o) {
     throw UsageError(text("--dtype ", o.dtype, ": an ONNX file has f32 or f64"));
   check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
+  const ModelOptions options = options_in(o.in, file);
   const Scope scope(o.in);
-  const ModelOptions options(file.description);
-  check_tensors(in_stored_form(options), file.state.outline);
   DType dtype = DType::f64;
   for (const auto& [_, tensor] : file.state.outline)
     if (tensor.dtype() != DType::f64) dtype = DType::f32;
@@ -162,7 +171,6 @@ int run_gguf(const PortPaths& o) {
   const Metadata description = options.description();
   const auto [port, config] = fitting(hub::gguf_ports(), "GGUF files", o, o.family, json::object(), options);
   const Scope scope(o.in);
-  check_tensors(options, file.state.outline);
   const LazyState state = exported(port, file.state, description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
   std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port.type).c_str(), state.outline.size());
@@ -190,7 +198,6 @@ int run_export(const PortPaths& o) {
   }
   const auto [port, config] = fitting(hub::ports(), "folders", o, family, base, options);
   const Scope scope(o.in);
-  check_tensors(options, file.state.outline);
   const LazyState state = io::in_format(exported(port, file.state, description), format_named(o.dtype));
   hub::write_folder(o.out, {io::content_of(state), config, {{"format", "pt"}}, o.like},
                     o.shard.value_or(5'000'000'000));

@@ -167,6 +167,8 @@ inline std::vector<Tensor> run(const Node& n, const std::vector<Tensor>& in, int
   if (n.op == "Div") return {x / in.at(1)};
   if (n.op == "Pow") return {pow(x, in.at(1))};
   if (n.op == "Sqrt") return {sqrt(x)};
+  if (n.op == "Cos") return {cos(x)};
+  if (n.op == "Sin") return {sin(x)};
   if (n.op == "Erf") return {erf(x)};
   if (n.op == "Tanh") return {tanh(x)};
   if (n.op == "Relu") return {relu(x)};
@@ -204,10 +206,12 @@ inline std::vector<Tensor> run(const Node& n, const std::vector<Tensor>& in, int
     const int axis = dim(ints(3).at(0));
     return {slice(x, axis, ints(1).at(0), std::min(ints(2).at(0), x.size(axis)))};
   }
-  if (n.op == "Reshape") {  // 0: as it is
+  if (n.op == "Reshape") {  // 0: as it is, where it is not allowed
     Dims shape;
     const std::vector<int64_t> sizes = ints(1);
-    for (size_t i = 0; i < sizes.size(); ++i) shape.push_back(sizes[i] == 0 ? x.size(static_cast<int>(i)) : sizes[i]);
+    const bool zero = n.attributes.contains("allowzero");
+    for (size_t i = 0; i < sizes.size(); ++i)
+      shape.push_back(sizes[i] == 0 && !zero ? x.size(static_cast<int>(i)) : sizes[i]);
     return {reshape(x, shape)};
   }
   if (n.op == "Expand") {

@@ -207,3 +207,20 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
   f.refuses("export @none @out", 3, "no family of folders has this model: gpt2: ");
   CHECK_FALSE(fs::exists(f / "out"));
 }
+
+TEST_CASE("port: a file that lacks a tensor of its model is exported to nothing") {
+  const Folder f;
+  f.succeeds("import " + folder_of("gpt2") + " @whole");
+  Metadata metadata;
+  const TensorMap whole = load_safetensors(f / "whole", &metadata);
+  for (const char* missing :
+       {"norm.weight", "norm.bias", "blocks.1.norm2.weight", "blocks.1.mlp.fc1.bias", "position.weight"}) {
+    TensorMap less;
+    for (const auto& [name, x] : whole)
+      if (name != missing) less.add(name, x);
+    save_safetensors(f / "less", less, metadata);
+    for (const char* out : {"@out", "@out.onnx", "@out.gguf"})
+      f.refuses(text("export @less ", out), 3, text("less: there is no tensor '", missing, "', which the model has"));
+  }
+  CHECK(f.files() == 3);  // text.txt and these
+}
