@@ -167,7 +167,7 @@ TEST_CASE("onnx: what has no graph, or is meant for a folder, is refused in a li
   f.succeeds("import tests/fixtures/families/gpt2 @model");
   const auto small = [&](const char* name, const training::ModelRow& row, const nn::TransformerOptions& t) {
     nn::TransformerOptions o = t;
-    o.width = 12, o.heads = 2, o.depth = 1;
+    o.width = 12, o.heads = 2, o.depth = 2;
     training::ModelOptions options(row, o);
     options.fit({{"vocab", 9}, {"context", 7}});
     make(f, name, options);
