@@ -124,7 +124,7 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
   const Scope scope(o.in);
   check(false, "no family of ", of, " has this model: ",
         !why.empty()     ? why
-        : family.empty() ? text("none is a ", options.row().title)
+        : family.empty() ? text("none is of kind ", options.row().name)
                          : text("none is of type ", family));
   return {ports.front(), base};
 }

@@ -295,7 +295,7 @@ TEST_CASE("gguf: what llama.cpp does not compute is refused in a line") {
   f.succeeds("import " + folder_of("vit") + " @vit");
   f.refuses("export @rms @o.gguf", 3, "rms: no family of GGUF files has this model: llama: ");
   f.refuses("export @rms @o.gguf --family gpt2", 3, "gpt2: form is uncentred_rms_norm, not layer_norm");
-  f.refuses("export @vit @o.gguf", 3, "vit: no family of GGUF files has this model: none is a ViT");
+  f.refuses("export @vit @o.gguf", 3, "vit: no family of GGUF files has this model: none is of kind vit");
   f.refuses("export @model @o.gguf --family bert", 3, "none is of type bert");
   f.refuses("export @model @o.gguf --dtype f64", 2, "--dtype f64: a GGUF file has f32, f16 or bf16");
   f.refuses("export @model @o.gguf --max-shard-size 1KB", 2, "--max-shard-size is not for a GGUF file");
