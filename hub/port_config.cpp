@@ -80,6 +80,8 @@ std::vector<PortOption> port_options(const Port& port, const Config& config) {
   check(config.text_of("quantization_config").empty(),
         "config.json: \"quantization_config\" is there: the weights are not those of model.safetensors as they are");
   check(!config.own_code(), "config.json names code of its own (auto_map), which may compute something else");
+  check(config.flag("is_causal", true),
+        "config.json: \"is_causal\" is 'false': every id sees all others, expected true");
   const std::string rotation = converted(config).rotation;
   check(rotation.empty(), "config.json: the stream is rotated (", Shown{rotation}, "), which a model of type '",
         port.type, "' does not compute; import the folder that isonorm rotate began with");

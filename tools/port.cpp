@@ -63,7 +63,9 @@ struct PortPaths {
 };
 
 int run_import(const PortPaths& o) {
-  check_outputs({{"OUT", o.out}}, {{"FOLDER", o.in}});
+  NamedFile source{"FOLDER", o.in};
+  for (const auto& entry : std::filesystem::directory_iterator(o.in)) source.beside.push_back(entry.path().string());
+  check_outputs({{"OUT", o.out}}, {source});
   const hub::Folder folder = hub::open_folder(o.in);
   const Scope scope(o.in);
   const hub::Port& port = hub::port_named(folder.config.word("model_type"));
@@ -132,7 +134,15 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
 // Of a file that has all tensors of its model, in the form that it has them in.
 ModelOptions options_in(const std::string& path, const training::OpenModelFile& file) {
   const Scope scope(path);
-  ModelOptions options = in_stored_form(ModelOptions(file.description));
+  const ModelOptions said(file.description);
+  ModelOptions options = in_stored_form(said);
+  check(said.transformer().final_norm || (said.stream().form == options.stream().form && !said.stream().centre_readers),
+        "without a last norm the head reads the mean of the stream, which ", name_of(said.stream().form),
+        said.stream().centre_readers ? " with centred readers" : "",
+        " takes off: it is not the Pre-LN model of its weights");
+  for (const auto& [name, tensor] : file.state.outline)
+    check(is_floating(tensor.dtype()) && !file.foreign.contains(name), "tensor '", name,
+          "' is not of f64, f32, bf16 or f16");
   check_tensors(options, file.state.outline);
   return options;
 }

@@ -176,6 +176,8 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"llama", "rope_parameters", {{"rope_type", "llama3"}}, "\"rope_parameters.rope_type\" is"},
       {"llama", "num_key_value_heads", 1, "expected [6, 12]"},
       {"llama", "head_dim", 3, "head_width 3"},
+      {"qwen2", "is_causal", false, "\"is_causal\" is 'false'"},
+      {"mpt", "num_hidden_layers", 1, "has no place"},
       {"qwen2", "use_sliding_window", true, "\"use_sliding_window\" is 'true'"},
       {"qwen3", "attention_bias", true, "\"attention_bias\" is 'true'"},
       {"qwen3", "head_dim", 4, "expected [16, 12]"},
@@ -223,4 +225,19 @@ TEST_CASE("port: a file that lacks a tensor of its model is exported to nothing"
       f.refuses(text("export @less ", out), 3, text("less: there is no tensor '", missing, "', which the model has"));
   }
   CHECK(f.files() == 3);  // text.txt and these
+}
+
+TEST_CASE("port: what would be lost, is of whole numbers, or reads the mean that its form takes off is refused") {
+  const Folder f;
+  std::filesystem::copy(folder_of("qwen2"), f / "source");
+  f.refuses("import @source @source/config.json", 2, "would be lost");
+  f.succeeds("import " + folder_of("gpt2_untied") + " @whole");
+  Metadata metadata;
+  TensorMap whole = load_safetensors(f / "whole", &metadata), odd;
+  for (const auto& [name, x] : whole) odd.add(name, name == "head.weight" ? detached::to(x, DType::u8) : x);
+  save_safetensors(f / "odd", odd, metadata);
+  f.refuses("export @odd @out.onnx", 3, "tensor 'head.weight' is not of");
+  f.succeeds("train +small --no-final-norm --steps 1 -q --checkpoint @bare");
+  f.refuses("export @bare @out.onnx", 3,
+            "without a last norm the head reads the mean of the stream, which rms_norm takes off");
 }
