@@ -15,7 +15,8 @@ std::span<const Port> gguf_ports();
 json gguf_tokenizer(const std::string& folder, int64_t vocab);
 
 // Replaces the file. config: of exported_config(); theirs: of exported(); matrices in `format`, or as they are where there is
-// none and in f32 where they are of f64, and vectors in f32, as llama.cpp computes with them. tokenizer: of gguf_tokenizer(); null: the file has none. Throws as io::Replacement.
+// none and in f32 where they are of f64, and vectors in f32, as llama.cpp computes with them. tokenizer: of gguf_tokenizer();
+// null: the file has none. Throws as io::Replacement.
 // Source: github.com/ggml-org/ggml, docs/gguf.md (version 3).
 void write_gguf(const std::string& path, const Port& port, const json& config, const Metadata& options,
                 const LazyState& theirs, std::optional<NumberFormat> format, const json& tokenizer);

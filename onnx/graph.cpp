@@ -46,9 +46,10 @@ Message described(const Attribute& a) {
     m.number(kInt, *x).number(kType, 2);
   else if (const float* x = std::get_if<float>(&a.value))
     m.real(kFloat, *x).number(kType, 1);
-  else
+  else {
     for (int64_t x : std::get<std::vector<int64_t>>(a.value)) m.number(kInts, x);
-  if (a.value.index() == 2) m.number(kType, 7);
+    m.number(kType, 7);
+  }
   return m;
 }
 
@@ -78,25 +79,18 @@ void Graph::output(const char* name, const Value& of, const std::vector<Axis>& a
   outputs_.message(kOutput, described(name, dtype_, axes));
 }
 
-Value Graph::add(const char* op, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes) {
+std::vector<Value> Graph::add_all(const char* op, const std::vector<Value>& inputs,
+                                  const std::vector<Attribute>& attributes, size_t outputs) {
+  const std::string name = text(part_, '/', op, '_', count_++);
   Message node;
   for (const Value& v : inputs) node.text(kNodeInput, v);
-  const Value name = text(part_, '/', op, '_', count_++);
-  node.text(kNodeOutput, name).text(kNodeName, name).text(kOpType, op);
+  std::vector<Value> given = {name};
+  for (size_t i = 1; i < outputs; ++i) given.push_back(text(name, '.', i));
+  for (const Value& v : given) node.text(kNodeOutput, v);
+  node.text(kNodeName, name).text(kOpType, op);
   for (const Attribute& a : attributes) node.message(kAttribute, described(a));
   nodes_.message(kNode, node);
-  return name;
-}
-
-std::vector<Value> Graph::split(const Value& x, int64_t axis, const std::vector<int64_t>& sizes) {
-  const Value name = text(part_, "/Split_", count_++);
-  Message node;
-  node.text(kNodeInput, x).text(kNodeInput, whole(sizes));
-  std::vector<Value> parts;
-  for (size_t i = 0; i < sizes.size(); ++i) node.text(kNodeOutput, parts.emplace_back(text(name, '.', i)));
-  node.text(kNodeName, name).text(kOpType, "Split").message(kAttribute, described({"axis", axis}));
-  nodes_.message(kNode, node);
-  return parts;
+  return given;
 }
 
 Value Graph::weight(const std::string& name, bool transposed) {
@@ -173,7 +167,8 @@ void Graph::save(const std::string& path, const LazyState& state, const Metadata
   std::optional<io::Replacement> data;
   if (apart) data.emplace(beside);
   io::Replacement file(path);
-  for (const Message& m : {model, nodes_, inputs_, outputs_}) file.write(m.bytes());
+  for (const Message* m : std::initializer_list<const Message*>{&model, &nodes_, &inputs_, &outputs_})
+    file.write(m->bytes());
   for (size_t i = 0; i < heads.size(); ++i) {
     const Tensor x = numbers(constants_[i], state);
     file.write(heads[i].bytes());

@@ -39,8 +39,12 @@ class Graph {
 
   Value input(const char* name, DType dtype, const std::vector<Axis>& axes);
   void output(const char* name, const Value& of, const std::vector<Axis>& axes);
-  Value add(const char* op, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes = {});
-  std::vector<Value> split(const Value& x, int64_t axis, const std::vector<int64_t>& sizes);
+  Value add(const char* op, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes = {}) {
+    return add_all(op, inputs, attributes, 1)[0];
+  }
+  std::vector<Value> split(const Value& x, int64_t axis, const std::vector<int64_t>& sizes) {
+    return add_all("Split", {x, whole(sizes)}, {{"axis", axis}}, sizes.size());
+  }
 
   // A tensor of the model's file under its own name; transposed: of a matrix, [in, out]. Throws where it is asked for in both
   // ways.
@@ -58,6 +62,9 @@ class Graph {
             int64_t most = (int64_t{1} << 31) - 1) const;
 
  private:
+  std::vector<Value> add_all(const char* op, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
+                             size_t outputs);
+
   struct Constant {
     Value name;
     Tensor value;             // undefined: the file's tensor of that name

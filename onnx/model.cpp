@@ -24,16 +24,17 @@ class Builder {
 
   void gpt() {
     const Value ids = g_.input("ids", DType::i64, {"batch", "time"});
-    prepare(g_.add("Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}}));
+    const Value time = g_.add("Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
+    prepare(time);
     Value x = g_.add("Gather", {g_.weight("token.weight"), ids});
     if (t_.positions == Positions::learned) {
       const Value first = g_.whole({model_.number("position_offset")});
-      x = g_.add("Add", {x, slice(g_.weight("position.weight"), first, g_.add("Add", {first, time_}))});
+      x = g_.add("Add", {x, slice(g_.weight("position.weight"), first, g_.add("Add", {first, time}))});
     }
     x = blocks(x);
-    const Value rows = normed("norm", x, t_.final_norm ? norm_ : NormKind::none, t_.width);
-    const bool tied = !state_.outline.find("head.weight");
-    g_.output("logits", tied ? tied_head(rows, ids) : linear("head", rows), {"batch", "time", model_.number("vocab")});
+    const Value rows = last(x);
+    g_.output("logits", model_.flag("tied") ? tied_head(rows, ids) : linear("head", rows),
+              {"batch", "time", model_.number("vocab")});
   }
 
   void vit() {
@@ -57,20 +58,20 @@ class Builder {
     if (cls_position) x = placed(x);
     x = blocks(x);
     x = cls ? g_.add("Gather", {x, g_.index(0)}, {{"axis", int64_t{1}}}) : mean(x, 1, false);
-    g_.output("logits", linear("head", normed("norm", x, t_.final_norm ? norm_ : NormKind::none, t_.width)),
-              {"batch", model_.number("classes")});
+    g_.output("logits", linear("head", last(x)), {"batch", model_.number("classes")});
   }
 
  private:
   // What all blocks use: `time` rows, [1].
   void prepare(const Value& time) {
-    time_ = time;
+    const bool causal = t_.causal || model_.row().causal, alibi = t_.positions == Positions::alibi;
+    if (!causal && !alibi && !nn::rotates(t_.positions)) return;
     const Value end = g_.add("Squeeze", {time, g_.whole({0})});
     const Value position = g_.add("Range", {g_.index(0), end, g_.index(1)});
-    if (t_.causal || model_.row().causal)
+    if (causal)
       hidden_ = g_.add(
           "Greater", {g_.add("Unsqueeze", {position, g_.whole({0})}), g_.add("Unsqueeze", {position, g_.whole({1})})});
-    if (t_.positions == Positions::alibi) {  // slope x (key - last key)
+    if (alibi) {  // slope x (key - last key)
       const Value back = g_.add("Sub", {position, g_.add("Sub", {time, g_.whole({1})})});
       bias_ = g_.add("Mul", {g_.constant("slopes", slopes()), cast(back, g_.dtype())});
     }
@@ -95,6 +96,8 @@ class Builder {
     g_.enter("head");
     return x;
   }
+
+  Value last(const Value& x) { return normed("norm", x, t_.final_norm ? norm_ : NormKind::none, t_.width); }
 
   // [..., time, (heads + 2 kv_heads) head_width] as queries, keys and values; heads that share keys are an axis of the queries.
   Value attention(const std::string& path, const Value& x) {
@@ -262,7 +265,7 @@ class Builder {
   const training::ModelOptions& model_;
   const nn::TransformerOptions& t_;
   const NormKind norm_;
-  Value time_, hidden_, bias_, cosine_, sine_;  // empty: there is none
+  Value hidden_, bias_, cosine_, sine_;  // empty: there is none
 };
 
 }  // namespace

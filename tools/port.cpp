@@ -1,5 +1,5 @@
-// isonorm import FOLDER OUT and isonorm export IN OUT: a published model as a checkpoint of ours, and back; or as an ONNX
-// file.
+// isonorm import FOLDER OUT and isonorm export IN OUT: a published model as a checkpoint of ours, and back; or as an ONNX or
+// a GGUF file.
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -64,7 +64,9 @@ struct PortPaths {
 
 int run_import(const PortPaths& o) {
   NamedFile source{"FOLDER", o.in};
-  for (const auto& entry : std::filesystem::directory_iterator(o.in)) source.beside.push_back(entry.path().string());
+  std::error_code unreadable;  // which opening it says
+  for (const auto& entry : std::filesystem::directory_iterator(o.in, unreadable))
+    source.beside.push_back(entry.path().string());
   check_outputs({{"OUT", o.out}}, {source});
   const hub::Folder folder = hub::open_folder(o.in);
   const Scope scope(o.in);
@@ -147,8 +149,6 @@ ModelOptions options_in(const std::string& path, const training::OpenModelFile& 
   return options;
 }
 
-bool is_onnx(const std::string& path) { return path.ends_with(".onnx"); }
-
 int run_onnx(const PortPaths& o) {
   for (const auto& [given, name] : {std::pair(!o.like.empty(), "--like"),
                                     {!o.family.empty(), "--family"},
@@ -188,7 +188,7 @@ int run_gguf(const PortPaths& o) {
 }
 
 int run_export(const PortPaths& o) {
-  if (is_onnx(o.out)) return run_onnx(o);
+  if (o.out.ends_with(".onnx")) return run_onnx(o);
   if (o.opset) throw UsageError("--opset is for an ONNX file, whose name ends with .onnx");
   if (o.out.ends_with(".gguf")) return run_gguf(o);
   check_outputs({}, {{"IN", o.in}});
@@ -240,24 +240,26 @@ Verb add_import(CLI::App& app) {
 }
 
 Verb add_export(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("export", "Make a checkpoint a folder for transformers, or an ONNX file");
+  CLI::App* command =
+      app.add_subcommand("export", "Make a checkpoint a folder for transformers, an ONNX or a GGUF file");
   auto o = std::make_shared<PortPaths>();
   command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file that says what model it holds")
       ->required();
   command
-      ->add_option(
-          "OUT", o->out,
-          "the folder to make, which the transformers library loads, or a file NAME.onnx, which runtimes run; it "
-          "appears whole, or not")
+      ->add_option("OUT", o->out,
+                   "the folder to make, which the transformers library loads; a file NAME.onnx, which runtimes run; or "
+                   "NAME.gguf, "
+                   "which llama.cpp runs. It appears whole, or not")
       ->required();
   command
       ->add_option("--like", o->like,
                    "folder of a published model of this kind, whose tokenizer and other files are copied, and whose "
-                   "config.json is kept where it says nothing else")
+                   "config.json is kept where it says nothing else; of a GGUF file: the folder whose tokenizer it gets")
       ->check(CLI::ExistingDirectory);
   command->add_option("--opset", o->opset, "of an ONNX file (default: 17)")
       ->check(CLI::IsMember(std::vector<int64_t>(std::begin(onnx::kOpsets), std::end(onnx::kOpsets))));
-  command->add_option("--family", o->family, "what the folder is to be, such as llama (default: the first that fits)");
+  command->add_option("--family", o->family,
+                      "what the folder or the GGUF file is to be, such as llama (default: the first that fits)");
   command->add_option("--max-shard-size", o->shard, "of the files of the folder (default: 5GB)")
       ->transform(CLI::AsSizeValue(true));
   add_common(*command, *o);

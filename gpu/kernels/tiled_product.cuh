@@ -11,7 +11,7 @@ namespace isonorm::gpu {
 struct Side {
   int64_t along, deep;  // strides from row to row (of b: column to column), and in the depth
   int64_t count;        // rows (of b: columns)
-  bool packs = {};      // of bf16: 8 neighbours from a multiple of 8 on are one load of 16 bytes
+  bool packs = false;   // of bf16: 8 neighbours from a multiple of 8 on are one load of 16 bytes
 };
 
 struct Tiles {

@@ -7,7 +7,6 @@
 #include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
-#include "equivalence/lockstep/made_examples.h"
 #include "equivalence/probes/architecture.h"
 #include "optim/adamw.h"
 #include "optim/sgd.h"

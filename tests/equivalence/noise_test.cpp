@@ -1,12 +1,9 @@
 // What rounding alone moves, and what is zero in exact arithmetic.
 #include "equivalence/compare/compare.h"
 
-#include <limits>
-
 #include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/made_examples.h"
 #include "equivalence/probes/architecture.h"
-#include "optim/adamw.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/small_net.h"
 

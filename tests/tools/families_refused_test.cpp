@@ -1,22 +1,16 @@
 // Folders of the hub that are refused, or copies that cannot be made, each in a line.
 #include <unistd.h>
 
-#include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <set>
 
-#include "autograd/ops/create.h"
 #include "hub/folder.h"
 #include "io/safetensors.h"
 #include "tests/support/catch.h"
-#include "tests/support/same_bytes.h"
 #include "tests/tools/child.h"
 #include "tests/tools/small_run.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
-using Catch::Matchers::StartsWith;
 namespace fs = std::filesystem;
 
 namespace {

@@ -1,9 +1,6 @@
 // Folders of the hub's families, tiny, with what PyTorch computes (tests/fixtures/families.py).
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "autograd/ops/create.h"
