@@ -25,7 +25,7 @@ class Builder {
   void gpt() {
     const Value ids = g_.input("ids", DType::i64, {"batch", "time"});
     const Value time = g_.add("Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
-    prepare(time);
+    prepare([&] { return time; });
     Value x = g_.add("Gather", {g_.weight("token.weight"), ids});
     if (t_.positions == Positions::learned) {
       const Value first = g_.whole({model_.number("position_offset")});
@@ -42,7 +42,7 @@ class Builder {
     const int64_t side = image / patch;
     const bool cls = !model_.flag("mean_pool"), cls_position = cls && model_.flag("cls_position");
     const Value images = g_.input("images", g_.dtype(), {"batch", image, image, channels});
-    prepare(g_.whole({side * side + (cls ? 1 : 0)}));
+    prepare([&] { return g_.whole({side * side + (cls ? 1 : 0)}); });
     Value x = reshape(images, {0, side, patch, side, patch * channels});
     x = linear("patch", reshape(transpose(x, {0, 1, 3, 2, 4}), {0, side * side, patch * patch * channels}));
     const auto placed = [&](const Value& rows) {
@@ -62,11 +62,11 @@ class Builder {
   }
 
  private:
-  // What all blocks use: `time` rows, [1].
-  void prepare(const Value& time) {
+  // What all blocks use: rows() gives their number, [1].
+  template <class F> void prepare(const F& rows) {
     const bool causal = t_.causal || model_.row().causal, alibi = t_.positions == Positions::alibi;
     if (!causal && !alibi && !nn::rotates(t_.positions)) return;
-    const Value end = g_.add("Squeeze", {time, g_.whole({0})});
+    const Value time = rows(), end = g_.add("Squeeze", {time, g_.whole({0})});
     const Value position = g_.add("Range", {g_.index(0), end, g_.index(1)});
     if (causal)
       hidden_ = g_.add(
@@ -76,8 +76,8 @@ class Builder {
       bias_ = g_.add("Mul", {g_.constant("slopes", slopes()), cast(back, g_.dtype())});
     }
     if (nn::rotates(t_.positions)) {  // in f64: a position times a frequency is a large angle
-      const Value rows = reshape(cast(position, DType::f64), {-1, 1, 1, 1});
-      const Value angles = g_.add("Mul", {rows, g_.constant("frequencies", frequencies())});
+      const Value at = reshape(cast(position, DType::f64), {-1, 1, 1, 1});
+      const Value angles = g_.add("Mul", {at, g_.constant("frequencies", frequencies())});
       cosine_ = cast(g_.add("Cos", {angles}), g_.dtype());
       sine_ = cast(g_.add("Sin", {angles}), g_.dtype());
     }
