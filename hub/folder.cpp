@@ -98,6 +98,9 @@ Folder open_folder(const std::string& path) {
   check(!file_exists(path + "/adapter_config.json"), path,
         ": adapter_config.json says that an adapter is added to the weights; merge it first");
   Folder folder{path, read_config(config), {}, {}};
+  const std::string others = folder.config.text_of("transformers_weights");
+  check(others.empty(), config, ": \"transformers_weights\" is ", Shown{others},
+        ", a file in place of the usual ones, which is not read");
   using Place = std::pair<std::shared_ptr<const Shard>, io::TensorEntry>;
   const auto places = std::make_shared<std::map<std::string, Place>>();
   const Weights weights = weights_of(path);

@@ -201,9 +201,10 @@ LazyState imported(const Port& port, const Folder& folder, const Metadata& optio
   for (const Step& s : steps) {
     std::vector<Tensor> parts;
     for (const std::string& name : s.theirs) {
+      const auto foreign = folder.foreign.find(name);
+      check(foreign == folder.foreign.end(), "tensor '", name, "' is of ",
+            foreign == folder.foreign.end() ? "" : foreign->second, ", expected floating numbers");
       parts.push_back(needed(folder.state.outline, name, whose));
-      check(!folder.foreign.contains(name), "tensor '", name, "' is of ",
-            folder.foreign.contains(name) ? folder.foreign.at(name) : "", ", expected floating numbers");
     }
     result.outline.add(
         s.ours,

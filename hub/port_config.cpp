@@ -85,6 +85,15 @@ std::vector<PortOption> port_options(const Port& port, const Config& config) {
   const std::string rotation = converted(config).rotation;
   check(rotation.empty(), "config.json: the stream is rotated (", Shown{rotation}, "), which a model of type '",
         port.type, "' does not compute; import the folder that isonorm rotate began with");
+  check(config.text_of("per_layer_config").empty(), "config.json: \"per_layer_config\" is there: blocks differ");
+  if (const json* types = found(config.values(), "layer_types"))
+    for (const json& type : *types)
+      check(type == "full_attention", "config.json: \"layer_types\" has ", Shown{dump(type)},
+            ", expected \"full_attention\": every id sees all before it");
+  if (const json* rotary = found(config.values(), "rope_parameters"))
+    for (const json& value : *rotary)
+      check(!value.is_object(), "config.json: \"rope_parameters\" holds ", Shown{dump(value)},
+            ", of some blocks alone, expected the same for all");
   std::vector<PortOption> options;
   for (const Port::Fixed& f : port.fixed) options.push_back({std::string(f.option), std::string(f.value), ""});
   for (const Port::Key& key : port.keys) {

@@ -23,18 +23,21 @@ class Builder {
         norm_(streams::row_of(training::stored_form(model)).norm) {}
 
   void gpt() {
-    const Value ids = g_.input("ids", DType::i64, {"batch", "time"});
+    const bool learned = t_.positions == Positions::learned;
+    // A table of one row would be added to all ids; slices of a longer one fail beyond its end.
+    const Axis rows_of_ids = learned && model_.number("context") == 1 ? Axis(int64_t{1}) : "time";
+    const Value ids = g_.input("ids", DType::i64, {"batch", rows_of_ids});
     const Value time = g_.add("Shape", {ids}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
     prepare([&] { return time; });
     Value x = g_.add("Gather", {g_.weight("token.weight"), ids});
-    if (t_.positions == Positions::learned) {
+    if (learned) {
       const Value first = g_.whole({model_.number("position_offset")});
       x = g_.add("Add", {x, slice(g_.weight("position.weight"), first, g_.add("Add", {first, time}))});
     }
     x = blocks(x);
     const Value rows = last(x);
     g_.output("logits", model_.flag("tied") ? tied_head(rows, ids) : linear("head", rows),
-              {"batch", "time", model_.number("vocab")});
+              {"batch", rows_of_ids, model_.number("vocab")});
   }
 
   void vit() {

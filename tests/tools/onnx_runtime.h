@@ -91,7 +91,8 @@ struct Model {
   std::vector<Node> nodes;
   std::map<std::string, Tensor> constants;
   std::vector<std::string> inputs, outputs;
-  bool apart = false;  // numbers lie in another file
+  std::vector<int64_t> sizes;  // of the last input; 0: any
+  bool apart = false;          // numbers lie in another file
 };
 
 inline Tensor tensor_of(std::string_view m, const std::string& folder, Model& model, std::string& name) {
@@ -118,6 +119,17 @@ inline Tensor tensor_of(std::string_view m, const std::string& folder, Model& mo
   return x;
 }
 
+// Of a ValueInfoProto.
+inline std::vector<int64_t> sizes_of(std::string_view info) {
+  std::vector<int64_t> sizes;
+  for (const Field& axis : fields_of(only(only(only(info, 2), 1), 2))) {
+    sizes.push_back(0);
+    for (const Field& size : fields_of(axis.bytes))
+      if (size.number == 1) sizes.back() = static_cast<int64_t>(size.value);
+  }
+  return sizes;
+}
+
 inline Model open(const std::string& path) {
   const std::vector<uint8_t> file = read_bytes(path);
   Model model;
@@ -128,7 +140,7 @@ inline Model open(const std::string& path) {
     if (f.number == 14) model.metadata[std::string(only(f.bytes, 1))] = only(f.bytes, 2);
     if (f.number != 7) continue;
     for (const Field& g : fields_of(f.bytes)) {
-      if (g.number == 11) model.inputs.emplace_back(only(g.bytes, 1));
+      if (g.number == 11) model.inputs.emplace_back(only(g.bytes, 1)), model.sizes = sizes_of(g.bytes);
       if (g.number == 12) model.outputs.emplace_back(only(g.bytes, 1));
       if (g.number == 5) {
         std::string name;
@@ -244,10 +256,15 @@ inline std::vector<Tensor> run(const Node& n, const std::vector<Tensor>& in, int
   return {};
 }
 
-// What the model gives for its one input. Throws where a node reads what no node before it gave.
+// What the model gives for its one input. Throws where that is not of the declared sizes, and where a node reads what no node
+// before it gave.
 inline Tensor run(const Model& model, const Tensor& input) {
   std::map<std::string, Tensor> values = model.constants;
   check(model.inputs.size() == 1 && model.outputs.size() == 1, model.inputs.size(), " inputs");
+  check(input.rank() == std::ssize(model.sizes), "the input has ", input.rank(), " axes");
+  for (int i = 0; i < input.rank(); ++i)
+    check(model.sizes[static_cast<size_t>(i)] == 0 || model.sizes[static_cast<size_t>(i)] == input.size(i),
+          "the input's axis ", i, " has ", input.size(i));
   values[model.inputs[0]] = input;
   for (const Node& n : model.nodes) {
     std::vector<Tensor> in;

@@ -162,6 +162,18 @@ TEST_CASE("onnx: weights that a file of protobuf cannot have lie beside it") {
   }
 }
 
+TEST_CASE("onnx: a context of one id takes one, whose position would else be that of all") {
+  const Folder f;
+  training::ModelOptions options(training::kGpt, {.width = 12, .depth = 1, .heads = 2});
+  options.fit({{"vocab", 9}, {"context", 1}});
+  make(f, "model", options);
+  f.succeeds("export @model @o.onnx");
+  const onnx_runtime::Model exported = onnx_runtime::open(f / "o.onnx");
+  CHECK(onnx_runtime::run(exported, from_vector(std::vector<int64_t>{3, 4}, {2, 1})).shape() == Dims{2, 1, 9});
+  CHECK_THROWS_WITH(onnx_runtime::run(exported, from_vector(std::vector<int64_t>{3, 4}, {1, 2})),
+                    Contains("the input's axis 1 has 2"));
+}
+
 TEST_CASE("onnx: what has no graph, or is meant for a folder, is refused in a line") {
   const Folder f;
   f.succeeds("import tests/fixtures/families/gpt2 @model");
