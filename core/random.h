@@ -11,11 +11,13 @@ namespace isonorm {
 struct Generator {
   uint64_t seed = 0;
   uint64_t offset = 0;  // of the next block
+  // Of draws that `shares` ranks make together, each of as many blocks, this one takes the share-th.
+  uint64_t share = 0, shares = 1;
 
-  // The state to draw `blocks` blocks from; moves on past them.
+  // The state to draw `blocks` blocks from; moves on past them, and past those of the other shares.
   Generator take(uint64_t blocks) {
-    const Generator here = *this;
-    offset += blocks;
+    const Generator here{seed, offset + share * blocks};
+    offset += shares * blocks;
     return here;
   }
   bool operator==(const Generator&) const = default;

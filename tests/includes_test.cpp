@@ -19,7 +19,7 @@ using Set = std::set<std::string>;
 
 // What a room may include besides itself. A room is a folder, or a folder in a folder where it stands here. Folders not
 // named (tools, examples, benchmarks, tests) may include everything.
-const Set kBelowTraining = {"core", "autograd", "nn", "streams", "optim", "io", "data", "gpu"};
+const Set kBelowTraining = {"core", "autograd", "nn", "streams", "optim", "io", "data", "gpu", "distributed"};
 const Set kBelowEquivalence = {"core",
                                "autograd",
                                "nn",
@@ -28,6 +28,7 @@ const Set kBelowEquivalence = {"core",
                                "io",
                                "data",
                                "reports",
+                               "distributed",
                                "training",
                                "training/models",
                                "training/options",
@@ -56,6 +57,7 @@ std::map<std::string, Set> allowed_includes() {
       {"data", {"core"}},
       {"tokenizers", {"core", "io"}},
       {"reports", {"core"}},
+      {"distributed", {"core"}},
       {"training/options", {"core"}},
       {"training", kBelowTraining + Set{"training/options"}},
       {"training/models", kBelowTraining + Set{"training", "training/options"}},
@@ -126,7 +128,7 @@ std::vector<Source> sources() {
     all.push_back(std::move(s));
   };
   for (const char* folder :
-       {"core", "autograd", "nn", "streams", "optim", "io", "data", "tokenizers", "reports", "training", "equivalence",
+       {"core", "autograd", "nn", "streams", "optim", "io", "data", "tokenizers", "reports", "distributed", "training", "equivalence",
         "gpu", "tools", "examples", "benchmarks", "tests", "scripts", "cmake"})
     if (fs::exists(folder))
       for (const auto& entry : fs::recursive_directory_iterator(folder))

@@ -15,6 +15,7 @@
 #include "gpu/steps/captured.h"
 #include "nn/residual/gpas.h"
 #include "optim/clip.h"
+#include "training/ranks.h"
 
 namespace isonorm::training {
 
@@ -66,11 +67,21 @@ Tensor counted(const Tensor& targets) {
   return sum(ne(targets, static_cast<double>(CrossEntropyOptions().ignore_index)).to(DType::f64));
 }
 
-// What each part, or the whole, adds to the loss; the gradients are those of their sum. A part's mean weighs as much as it has
-// targets that count.
-std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts) {
+// Tensors of one element each as one of f64.
+Tensor packed(const std::vector<Tensor>& scalars) {
+  const Tensor all = empty({std::ssize(scalars)}, {DType::f64, scalars.front().device()});
+  for (size_t i = 0; i < scalars.size(); ++i)
+    kernels::copy(as_strided(all, scalars[i].shape(), scalars[i].strides(), static_cast<int64_t>(i)), scalars[i]);
+  return all;
+}
+
+// What each part, or the whole, adds to the loss; the gradients are those of their sum. A mean over some of the rows weighs as
+// much as these have targets that count.
+std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts,
+                              distributed::Group* group) {
   for (const Tensor& p : model.parameters()) set_grad(p, {});
-  if (parts == 1) {
+  const bool shared = group && group->size() > 1;
+  if (parts == 1 && !shared) {
     const Tensor loss = loss_of(model, batch);
     backward(loss);
     return {detach(loss)};
@@ -81,22 +92,28 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   const Tensor all = ids ? counted(batch.targets) : Tensor();
   std::vector<Tensor> losses;
   for (int64_t part = 0, size = examples / parts; part < parts; ++part) {
-    const Examples some{narrow(batch.inputs, 0, part * size, size), narrow(batch.targets, 0, part * size, size)};
+    const Rows rows = shared ? rows_of(*group, part * size, size) : Rows{part * size, size};
+    losses.push_back(empty({}, {DType::f64, batch.targets.device()}));
+    kernels::fill(losses.back(), 0);
+    const std::optional<DrawsOfRank> draws =
+        shared ? std::optional<DrawsOfRank>(std::in_place, *group, size) : std::nullopt;
+    if (rows.count == 0) continue;
+    const Examples some{narrow(batch.inputs, 0, rows.begin, rows.count),
+                        narrow(batch.targets, 0, rows.begin, rows.count)};
+    const Tensor weight = ids ? counted(some.targets) : Tensor();
     const Tensor mean = loss_of(model, some);
-    const Tensor loss =
-        ids ? mean * (counted(some.targets) / all).to(mean.dtype()) : mean * (1.0 / static_cast<double>(parts));
+    if (ids && weight.device() == kCpu && weight.item() == 0) continue;  // the mean of nothing is NaN
+    const Tensor loss = ids ? mean * (weight / all).to(mean.dtype())
+                            : mean * (static_cast<double>(rows.count) / static_cast<double>(examples));
     backward(loss);
-    losses.push_back(detach(loss));
+    losses.back() = detach(loss);
   }
+  if (!shared) return losses;
+  sum_gradients(*group, model.parameters());
+  const Tensor sums = packed(losses);
+  group->all_reduce(sums);
+  for (int64_t part = 0; part < parts; ++part) losses[static_cast<size_t>(part)] = as_strided(sums, {}, {}, part);
   return losses;
-}
-
-// Tensors of one element each as one of f64.
-Tensor packed(const std::vector<Tensor>& scalars) {
-  const Tensor all = empty({std::ssize(scalars)}, {DType::f64, scalars.front().device()});
-  for (size_t i = 0; i < scalars.size(); ++i)
-    kernels::copy(as_strided(all, scalars[i].shape(), scalars[i].strides(), static_cast<int64_t>(i)), scalars[i]);
-  return all;
 }
 
 // What they hold, for one wait.
@@ -113,8 +130,10 @@ double sum_of(const std::vector<double>& losses, size_t parts) {
 
 }  // namespace
 
-double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts) {
-  const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts));
+double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts,
+                     distributed::Group* group) {
+  if (group && group->size() > 1) check_batch(*group, batch, 0);
+  const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts, group));
   return sum_of(losses, losses.size());
 }
 
@@ -132,6 +151,10 @@ Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepO
 // One wait for all numbers, at the end: a device is not kept waiting in between.
 StepResult Step::operator()(const Examples& batch, std::optional<double> lr) {
   const bool replays = options_.captured && optimizer_.device() != kCpu;
+  if (distributed::Group* group = options_.group; group && group->size() > 1) {
+    check(!replays, "step: one of several ranks is not captured");
+    check_step(*group, taken_++, model_, optimizer_, loss_, batch, lr.value_or(optimizer_.lr()));
+  }
   const std::vector<double> numbers = replays ? replayed(batch, lr) : numbers_of(losses_and_norm(batch, lr));
   const auto parts = static_cast<size_t>(options_.accumulate);
   return {sum_of(numbers, parts), numbers.size() > parts ? std::optional(numbers.back()) : std::nullopt};
@@ -216,6 +239,7 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
 }
 
 double Step::differentiate(const Examples& batch) {
+  if (options_.group && options_.group->size() > 1) check_batch(*options_.group, batch, 0);
   const std::vector<double> losses = numbers_of(losses_of_batch(batch));
   return sum_of(losses, losses.size());
 }
@@ -230,7 +254,7 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
   std::optional<SaveActivations> kept_as;
   if (options_.activations) kept_as.emplace(*options_.activations);
   const RoundedMasters rounded(masters_);
-  return losses_of(model_, loss_, batch, options_.accumulate);
+  return losses_of(model_, loss_, batch, options_.accumulate, options_.group);
 }
 
 Tensor Step::take_update(std::optional<double> lr) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autograd/rounded_masters.h"
+#include "distributed/group.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
 #include "training/examples.h"
@@ -27,7 +28,13 @@ Objective smoothed_cross_entropy(double label_smoothing);
 // Clears the gradients of the model; forward, loss, backward, in `parts` of equal size. The loss is a mean over targets: of a
 // part's, it weighs as much as it has targets that count (all, or of ids those that cross_entropy() does not ignore), so that
 // loss and gradients are those of the whole batch. Returns the loss. Throws where the batch does not divide so.
-double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts = 1);
+//
+// group: ranks that hold the same model and are given the same batch. Of each part's rows they take as many each, one behind the
+// other; loss and gradients are summed (Group::all_reduce) and the same bits on all ranks. What they draw (dropout) are their
+// rows of what one process draws, where each has as many rows and every draw is of a multiple of 256 numbers; else other numbers
+// than those of one process, and than those of the other ranks. Throws Disagreement where batch or random state differ.
+double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts = 1,
+                     distributed::Group* group = nullptr);
 
 // What is done to gradients before an update, in this order; 0: nothing.
 struct GradientLimits {
@@ -58,6 +65,10 @@ struct StepOptions {
   // eval), a parameter another storage or another requires_grad, the optimizer another state. Throws where
   // optimizer.replays() is false, and with `apply`. On the CPU it means nothing.
   bool captured = false;
+  // Ranks that train this model together, each given the same batches and rates (distributed/world.h); null: this process alone.
+  // Every rank then has the same weights after every step, bit by bit. Steps throw Disagreement where batch, rate or random state
+  // of a rank differ, the first two where anything of model or optimizer does, later ones where the weight does that each looks at.
+  distributed::Group* group = nullptr;
   // In place of optimizer.step(scale), where the update is more than that.
   std::function<void(double scale)> apply = {};
 };
@@ -102,7 +113,8 @@ class Step {
   optim::Optimizer& optimizer_;
   const Objective loss_;
   const StepOptions options_;
-  Masters masters_;  // that the last forward read rounded
+  Masters masters_;    // that the last forward read rounded
+  int64_t taken_ = 0;  // steps
   struct Replay;
   std::unique_ptr<Replay> replay_;  // null: there is none yet
 };

@@ -1,0 +1,253 @@
+#include "distributed/group.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "core/error.h"
+#include "core/memory/bytes.h"
+#include "core/system/foreign_text.h"
+#include "core/system/parallel.h"
+#include "core/view.h"
+#include "distributed/transport.h"
+
+namespace isonorm::distributed {
+namespace {
+
+// What a rank is about to do, as all of them compare it.
+struct Announced {
+  int64_t number, call, kind, count, root;
+  bool operator==(const Announced&) const = default;
+};
+
+constexpr const char* kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                  "barrier",    "check_same",     "split",      "nothing more"};
+
+std::string words_of(const Announced& a) {
+  const bool known = a.call >= 0 && a.call < std::ssize(kNames);
+  std::string words = text(known ? kNames[a.call] : "?", " (its call ", a.number, ')');
+  if (a.count >= 0) words += text(" of ", a.count, a.kind < 0 ? " bytes" : " numbers");
+  if (a.kind >= 0) words += text(" of ", static_cast<DType>(a.kind));
+  if (a.root > 0) words += text(" from rank ", a.root);
+  return words;
+}
+
+// Into the first of `size` blocks, from all of them, in their order.
+template <class T> void add_blocks(T* sum, const T* blocks, int size, int64_t block) {
+  parallel_for(block, int64_t{1} << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      acc_t<T> s = blocks[i];
+      for (int r = 1; r < size; ++r) s += static_cast<acc_t<T>>(blocks[r * block + i]);
+      sum[i] = static_cast<T>(s);
+    }
+  });
+}
+
+uint64_t mixed(uint64_t h, const void* data, size_t bytes) {
+  const auto* p = static_cast<const unsigned char*>(data);
+  for (; bytes > 0;) {
+    uint64_t word = 0;
+    const size_t n = std::min<size_t>(bytes, sizeof word);
+    std::memcpy(&word, p, n), p += n, bytes -= n;
+    h = (h ^ word) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
+  }
+  return h;
+}
+
+// x on the CPU, one element behind the other.
+Tensor on_host(const Tensor& x) {
+  if (x.device() == kCpu && x.is_contiguous()) return x;
+  const Tensor copy = empty(x.shape(), {x.dtype()});
+  copy_into(copy, x);
+  return copy;
+}
+
+DType common_dtype(std::span<const Tensor> tensors, const char* what) {
+  for (const Tensor& x : tensors) {
+    check(x.dtype() == tensors[0].dtype(), what, ": tensors of ", tensors[0].dtype(), " and of ", x.dtype());
+    check(x.dtype() != DType::u8, what, ": dtype is u8, expected f32, f64, bf16 or i64");
+    check(x.is_contiguous(), what, ": a tensor has shape ", x.shape(), " and strides ", x.strides(),
+          ", expected a contiguous one");
+  }
+  return tensors[0].dtype();
+}
+
+int64_t count_of(std::span<const Tensor> tensors) {
+  return std::accumulate(tensors.begin(), tensors.end(), int64_t{0},
+                         [](int64_t n, const Tensor& x) { return n + x.numel(); });
+}
+
+// One behind the other in `flat`, or from there.
+void pack(const Tensor& flat, std::span<const Tensor> tensors) {
+  int64_t at = 0;
+  for (const Tensor& x : tensors) copy_into(as_strided(flat, x.shape(), x.strides(), at), x), at += x.numel();
+}
+void unpack(std::span<const Tensor> tensors, const Tensor& flat) {
+  int64_t at = 0;
+  for (const Tensor& x : tensors) copy_into(x, as_strided(flat, x.shape(), x.strides(), at)), at += x.numel();
+}
+
+// `kept`, or a longer one in its place.
+Tensor room(Tensor& kept, int64_t count, DType dtype) {
+  if (!kept.defined() || kept.dtype() != dtype || kept.numel() < count) kept = empty({count}, {dtype});
+  return kept.numel() == count ? kept : detached::narrow(kept, 0, 0, count);
+}
+
+}  // namespace
+
+double time_limit() {
+  const char* wish = std::getenv("ISONORM_TIMEOUT");
+  const double seconds = wish ? std::strtod(wish, nullptr) : 600;
+  check(seconds > 0 && seconds < 1e9, "ISONORM_TIMEOUT is ", Shown{wish ? wish : ""}, ", expected seconds above 0");
+  return seconds;
+}
+
+Group::Group() = default;
+Group::Group(std::unique_ptr<Transport> transport)
+    : transport_(std::move(transport)), rank_(transport_->rank()), size_(transport_->size()) {
+  if (size_ == 1) transport_ = nullptr;
+}
+Group::Group(Group&&) noexcept = default;
+Group& Group::operator=(Group&&) noexcept = default;
+Group::~Group() = default;
+
+void Group::exchange(const void* send, void* receive, int64_t bytes, const char* what) {
+  transport_->exchange(send, receive, static_cast<size_t>(bytes), what);
+  bytes_sent_ += (size_ - 1) * bytes;
+}
+
+void Group::gather(const void* own, void* all, int64_t bytes, const char* what) {
+  transport_->gather(own, all, static_cast<size_t>(bytes), what);
+  bytes_sent_ += (size_ - 1) * bytes;
+}
+
+// Every rank learns what all others are about to do, so that all of them refuse the same.
+void Group::match(Call call, int64_t kind, int64_t count, int64_t root) {
+  const Announced own{++calls_, static_cast<int64_t>(call), kind, count, root};
+  std::vector<Announced> all(static_cast<size_t>(size_));
+  transport_->gather(&own, all.data(), sizeof own, kNames[own.call]);
+  for (int r = 1; r < size_; ++r)
+    if (const Announced& a = all[0], &b = all[static_cast<size_t>(r)]; !(a == b))
+      throw Disagreement(text("rank ", r, " calls ", words_of(b), ", rank 0 ", words_of(a)), 0);
+}
+
+// Of `padded`, size() blocks: the sum of every rank's block of this rank.
+Tensor Group::sum_of_blocks(const Tensor& padded, int64_t block) {
+  const Tensor blocks = room(received_, size_ * block, padded.dtype());
+  exchange(bytes_of(padded), mutable_bytes_of(blocks), block * size_of(padded.dtype()), "a sum");
+  visit_all(padded.dtype(), [&]<class T>() {
+    T* p = blocks.mutable_data<T>();
+    add_blocks(p, p, size_, block);
+  });
+  return detached::narrow(blocks, 0, 0, block);
+}
+
+void Group::all_reduce(std::span<const Tensor> tensors) {
+  if (size_ == 1 || tensors.empty()) return;
+  const DType dtype = common_dtype(tensors, "all_reduce");
+  const int64_t count = count_of(tensors), block = (count + size_ - 1) / size_;
+  match(Call::reduce, static_cast<int64_t>(dtype), count);
+  if (count == 0) return;
+  const Tensor flat = room(sent_, size_ * block, dtype);
+  pack(flat, tensors);
+  std::memset(mutable_bytes_of(flat) + count * size_of(dtype), 0,
+              static_cast<size_t>((size_ * block - count) * size_of(dtype)));
+  const Tensor sum = sum_of_blocks(flat, block);
+  gather(bytes_of(sum), mutable_bytes_of(flat), block * size_of(dtype), "a sum");
+  unpack(tensors, flat);
+}
+
+Tensor Group::reduce_scatter(const Tensor& x) {
+  if (size_ == 1) return detached::clone(x);
+  check(x.rank() >= 1 && x.size(0) % size_ == 0, "reduce_scatter: shape ", x.shape(), " on ", size_,
+        " ranks, expected rows that they share evenly");
+  match(Call::scatter, static_cast<int64_t>(common_dtype({&x, 1}, "reduce_scatter")), x.numel());
+  Dims shape = x.shape();
+  shape[0] /= size_;
+  const Tensor own = empty(shape, x.options());
+  if (x.numel() == 0) return own;
+  copy_into(own, detached::reshape(sum_of_blocks(on_host(x), x.numel() / size_), shape));
+  return own;
+}
+
+Tensor Group::all_gather(const Tensor& x) {
+  if (size_ == 1) return detached::clone(x);
+  check(x.rank() >= 1, "all_gather: shape ", x.shape(), ", expected rows");
+  match(Call::gather, static_cast<int64_t>(common_dtype({&x, 1}, "all_gather")), x.numel());
+  Dims shape = x.shape();
+  shape[0] *= size_;
+  const Tensor all = empty(shape, {x.dtype()});
+  if (x.numel() > 0) gather(bytes_of(on_host(x)), mutable_bytes_of(all), byte_size(x), "all_gather");
+  if (x.device() == kCpu) return all;
+  const Tensor there = empty(shape, x.options());
+  copy_into(there, all);
+  return there;
+}
+
+// As a scatter from the root and a gather: no rank sends more than twice the bytes.
+void Group::broadcast(std::span<const Tensor> tensors, int root) {
+  check(root >= 0 && root < size_, "broadcast: from rank ", root, " of ", size_);
+  if (size_ == 1 || tensors.empty()) return;
+  const DType dtype = common_dtype(tensors, "broadcast");
+  const int64_t count = count_of(tensors), block = (count + size_ - 1) / size_;
+  match(Call::broadcast, static_cast<int64_t>(dtype), count, root);
+  if (count == 0) return;
+  const Tensor flat = room(sent_, size_ * block, dtype);
+  pack(flat, tensors);
+  const int64_t bytes = block * size_of(dtype);
+  const Tensor parts = room(received_, size_ * block, dtype);
+  exchange(bytes_of(flat), mutable_bytes_of(parts), bytes, "broadcast");
+  gather(bytes_of(parts) + root * bytes, mutable_bytes_of(flat), bytes, "broadcast");
+  if (rank_ != root) unpack(tensors, flat);
+}
+
+void Group::barrier() {
+  if (size_ > 1) match(Call::barrier, -1, -1);
+}
+
+void Group::check_same(std::span<const Tensor> tensors, const char* what) {
+  if (size_ == 1 || tensors.empty()) return;
+  match(Call::same, -1, std::ssize(tensors));
+  std::vector<uint64_t> own, all(tensors.size() * static_cast<size_t>(size_));
+  for (const Tensor& x : tensors) {
+    const Tensor here = on_host(x);
+    own.push_back(mixed(
+        mixed(static_cast<uint64_t>(x.dtype()), x.shape().begin(), static_cast<size_t>(x.rank()) * sizeof(int64_t)),
+        bytes_of(here), static_cast<size_t>(byte_size(here))));
+  }
+  gather(own.data(), all.data(), std::ssize(own) * int64_t{sizeof(uint64_t)}, "check_same");
+  for (size_t i = 0; i < all.size(); ++i)
+    if (const Tensor& x = tensors[i % own.size()]; all[i] != all[i % own.size()])
+      throw Disagreement(text("rank ", i / own.size(), " has another ", what, " than rank 0: number ",
+                              i % own.size() + 1, " of ", own.size(), ", on rank 0 ", x.dtype(), ' ', x.shape()),
+                         0);
+}
+
+void Group::check_same(const std::string& words, const char* what) {
+  if (size_ == 1) return;
+  match(Call::same, -1, -1);
+  const uint64_t own = mixed(0, words.data(), words.size());
+  std::vector<uint64_t> all(static_cast<size_t>(size_));
+  gather(&own, all.data(), sizeof own, "check_same");
+  for (size_t r = 1; r < all.size(); ++r)
+    if (all[r] != all[0]) throw Disagreement(text("rank ", r, " has another ", what, " than rank 0"), 0);
+}
+
+Group Group::split(int colour, int key) {
+  check(colour >= 0, "split: colour is ", colour, ", expected 0 or more");
+  if (size_ == 1) return {};
+  match(Call::split, -1, -1);
+  return Group(transport_->split(colour, key));
+}
+
+void Group::end() {
+  if (size_ > 1) match(Call::end, -1, -1);
+}
+
+void Group::abort(const std::string& why) noexcept {
+  if (transport_) transport_->abort(why);
+}
+
+}  // namespace isonorm::distributed

@@ -1,0 +1,88 @@
+// Ranks that compute together: one process alone, threads of a process (threads.h), or processes that an MPI launcher has
+// started (world.h). Every rank makes the same calls in the same order. A call that differs between ranks is refused on all of
+// them, in a line that names who called what.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/error.h"
+#include "core/tensor.h"
+
+namespace isonorm::distributed {
+
+class Transport;
+
+// All ranks know of it, or all that still run: one of them is to tell, and says it for the others.
+class Disagreement : public Error {
+ public:
+  Disagreement(const std::string& line, int speaker)
+      : Error(ErrorKind::invalid, line, __FILE__, __LINE__), speaker_(speaker) {}
+  int speaker() const { return speaker_; }
+
+ private:
+  int speaker_;
+};
+
+// Tensors are contiguous, of f64, f32, bf16 or i64, and lie anywhere: those of a GPU travel by the host. All calls throw
+// Disagreement where a rank calls something else, or another size or dtype, and where one has not come within time_limit()
+// seconds; Error where one has aborted. Not synchronised: one thread of a rank at a time.
+class Group {
+ public:
+  Group();  // of one rank: every call is for nothing
+  explicit Group(std::unique_ptr<Transport> transport);
+  Group(Group&&) noexcept;
+  Group& operator=(Group&&) noexcept;
+  ~Group();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // Each becomes the sum over all ranks, in place: added in order of ranks, in the accumulation type (of bf16: f32), and
+  // rounded once. So a sum has the same bits on every rank and in every run. All of one dtype. Each rank sends and receives
+  // 2 (size - 1) / size times their bytes.
+  void all_reduce(std::span<const Tensor> tensors);
+  void all_reduce(const Tensor& x) { all_reduce({&x, 1}); }
+  // x [size n, ...] of every rank: the sum of the rank-th n of its rows.
+  Tensor reduce_scatter(const Tensor& x);
+  // x [n, ...] of every rank as [size n, ...].
+  Tensor all_gather(const Tensor& x);
+  // Each becomes what it is on `root`, in place.
+  void broadcast(std::span<const Tensor> tensors, int root = 0);
+  void broadcast(const Tensor& x, int root = 0) { broadcast({&x, 1}, root); }
+  // Returns when every rank has called it.
+  void barrier();
+
+  // Throws Disagreement, naming rank, tensor and `what`, where one has other bits on another rank.
+  void check_same(std::span<const Tensor> tensors, const char* what);
+  void check_same(const std::string& words, const char* what);
+
+  // The ranks that give this colour (from 0), in order of `key`, then of rank.
+  Group split(int colour, int key = 0);
+
+  // This rank makes no more calls; returns when all have said so.
+  void end();
+  // Ends the other ranks, which say why: threads throw, processes end.
+  void abort(const std::string& why) noexcept;
+
+  // Bytes that this rank has sent so far.
+  int64_t bytes_sent() const { return bytes_sent_; }
+
+ private:
+  enum class Call : int64_t { reduce, scatter, gather, broadcast, barrier, same, split, end };
+  void match(Call call, int64_t kind, int64_t count, int64_t root = 0);
+  void exchange(const void* send, void* receive, int64_t bytes, const char* what);
+  void gather(const void* own, void* all, int64_t bytes, const char* what);
+  Tensor sum_of_blocks(const Tensor& padded, int64_t block);
+
+  std::unique_ptr<Transport> transport_;  // null: of one rank
+  int rank_ = 0, size_ = 1;
+  int64_t calls_ = 0, bytes_sent_ = 0;
+  Tensor sent_, received_;  // kept from call to call
+};
+
+// How long a call waits for another rank, in seconds: ISONORM_TIMEOUT, else 600.
+double time_limit();
+
+}  // namespace isonorm::distributed

@@ -1,0 +1,183 @@
+#include "distributed/mpi.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/system/stopwatch.h"
+#include "distributed/group.h"
+
+namespace isonorm::distributed {
+namespace {
+
+// A handle of either library: a pointer in Open MPI, an int in MPICH, whose other half is never read.
+using Handle = intptr_t;
+
+// The functions that are called and the constants that they take (MPI 3.1; Open MPI 4.1: mpi.h; MPICH 4.0: mpi.h).
+class Library {
+ public:
+  // Opened at the first call, which throws where that fails.
+  static const Library& get() {
+    static const Library library;
+    return library;
+  }
+
+  int (*init_thread)(int*, char***, int wanted, int* given);
+  int (*initialized)(int* flag);
+  int (*finalize)();
+  int (*abort)(Handle comm, int code);
+  int (*comm_rank)(Handle comm, int* rank);
+  int (*comm_size)(Handle comm, int* size);
+  int (*comm_split)(Handle comm, int colour, int key, Handle* made);
+  int (*isend)(const void* data, int count, Handle type, int to, int tag, Handle comm, Handle* request);
+  int (*irecv)(void* data, int count, Handle type, int from, int tag, Handle comm, Handle* request);
+  int (*test)(Handle* request, int* done, void* status);
+  Handle world, byte;
+
+ private:
+  Library() {
+    const bool open_mpi = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+    const std::vector<const char*> names = open_mpi ? std::vector{"libmpi.so.40", "libmpi.so"}
+                                                    : std::vector{"libmpich.so.12", "libmpi.so.12", "libmpich.so"};
+    std::string tried;
+    for (const char* name : names) {
+      library_ = dlopen(name, RTLD_NOW | RTLD_GLOBAL);  // global: Open MPI's parts look for it
+      if (library_) break;
+      const char* why = dlerror();
+      tried += text(tried.empty() ? "" : "; ", why ? why : name);
+    }
+    check_io(library_ != nullptr,
+             "this process is one of several that MPI has started, and its library cannot be opened: ", tried);
+    take(init_thread, "MPI_Init_thread"), take(initialized, "MPI_Initialized"), take(finalize, "MPI_Finalize");
+    take(abort, "MPI_Abort"), take(comm_rank, "MPI_Comm_rank"), take(comm_size, "MPI_Comm_size");
+    take(comm_split, "MPI_Comm_split"), take(isend, "MPI_Isend"), take(irecv, "MPI_Irecv"), take(test, "MPI_Test");
+    world = open_mpi ? reinterpret_cast<Handle>(symbol("ompi_mpi_comm_world")) : 0x44000000;
+    byte = open_mpi ? reinterpret_cast<Handle>(symbol("ompi_mpi_byte")) : 0x4c00010d;
+    constexpr int kSerialized = 2;  // MPI_THREAD_SERIALIZED
+    int there = 0, given = 0;
+    initialized(&there);  // by the program itself
+    if (there) return;
+    check_io(init_thread(nullptr, nullptr, kSerialized, &given) == 0, "MPI_Init_thread has failed");
+    check_io(given >= kSerialized, "this MPI lets one thread alone call it");
+  }
+
+  void* symbol(const char* name) const {
+    void* at = dlsym(library_, name);
+    check_io(at != nullptr, "the MPI library has no ", name);
+    return at;
+  }
+  template <class F> void take(F& f, const char* name) { f = reinterpret_cast<F>(symbol(name)); }
+
+  void* library_ = nullptr;
+};
+
+class MpiTransport : public Transport {
+ public:
+  explicit MpiTransport(Handle comm) : comm_(comm) { mpi_.comm_rank(comm, &rank_), mpi_.comm_size(comm, &size_); }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void exchange(const void* send, void* receive, size_t bytes, const char* what) override {
+    move(static_cast<const char*>(send), bytes, static_cast<char*>(receive), bytes, what);
+  }
+  void gather(const void* own, void* all, size_t bytes, const char* what) override {
+    move(static_cast<const char*>(own), 0, static_cast<char*>(all), bytes, what);
+  }
+
+  std::unique_ptr<Transport> split(int colour, int key) override {
+    Handle made = 0;
+    check_io(mpi_.comm_split(comm_, colour, key, &made) == 0, "MPI_Comm_split has failed");
+    return std::make_unique<MpiTransport>(made);
+  }
+
+  void abort(const std::string&) noexcept override { mpi_.abort(mpi_.world, 1); }
+
+ private:
+  struct Message {
+    Handle request = 0;
+    int with = 0;  // rank
+  };
+
+  // To rank r the `bytes` at r * stride of `send`, from there as many at r * bytes of `receive`. Nearest ranks first, so that not
+  // all begin with rank 0.
+  void move(const char* send, size_t stride, char* receive, size_t bytes, const char* what) {
+    constexpr size_t kMost = size_t{1} << 30;  // bytes of a message, whose count is an int
+    const auto own = static_cast<size_t>(rank_);
+    std::memcpy(receive + own * bytes, send + own * stride, bytes);
+    waiting_.clear();
+    for (int step = 1; step < size_; ++step) {
+      const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
+      for (size_t at = 0; at < bytes; at += kMost) {
+        const int count = static_cast<int>(std::min(kMost, bytes - at));
+        Message in{0, from}, out{0, to};
+        const bool ok =
+            mpi_.irecv(receive + static_cast<size_t>(from) * bytes + at, count, mpi_.byte, from, 0, comm_,
+                       &in.request) == 0 &&
+            mpi_.isend(send + static_cast<size_t>(to) * stride + at, count, mpi_.byte, to, 0, comm_, &out.request) == 0;
+        check_io(ok, what, ": MPI refuses a message of ", count, " bytes with ranks ", from, " and ", to);
+        waiting_.push_back(in), waiting_.push_back(out);
+      }
+    }
+    wait(what);
+  }
+
+  // Until all messages are there. A rank that has nothing to do gives its core away: the others may be on it.
+  void wait(const char* what) {
+    const Stopwatch watch;
+    std::array<std::byte, 64> status;  // which has at most 24 bytes
+    for (int idle = 0; !waiting_.empty(); ++idle) {
+      const size_t before = waiting_.size();
+      std::erase_if(waiting_, [&](Message& m) {
+        int done = 0;
+        check_io(mpi_.test(&m.request, &done, status.data()) == 0, what, ": a message with rank ", m.with,
+                 " has failed");
+        return done != 0;
+      });
+      if (waiting_.size() < before) idle = 0;
+      if (idle > 100) std::this_thread::yield();
+      if (idle > 2000) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      if (watch.seconds() > limit_ && !waiting_.empty()) give_up(what);
+    }
+  }
+
+  [[noreturn]] void give_up(const char* what) const {
+    std::vector<int> late;
+    for (const Message& m : waiting_) late.push_back(m.with);
+    std::ranges::sort(late);
+    late.erase(std::unique(late.begin(), late.end()), late.end());
+    std::string list;
+    for (int r : late) list += text(list.empty() ? "" : ", ", r);
+    int speaker = 0;
+    while (std::ranges::count(late, speaker) > 0) ++speaker;
+    throw Disagreement(late_text(what, list, limit_), speaker);
+  }
+
+  const Library& mpi_ = Library::get();
+  const Handle comm_;
+  const double limit_ = time_limit();
+  int rank_ = 0, size_ = 1;
+  std::vector<Message> waiting_;
+};
+
+}  // namespace
+
+bool launched_by_mpi() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* size = std::getenv(name)) return std::strtol(size, nullptr, 10) > 1;
+  return false;
+}
+
+std::unique_ptr<Transport> mpi_world() { return std::make_unique<MpiTransport>(Library::get().world); }
+
+void finish_mpi() noexcept { Library::get().finalize(); }
+
+}  // namespace isonorm::distributed

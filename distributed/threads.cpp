@@ -1,0 +1,153 @@
+#include "distributed/threads.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/system/parallel.h"
+#include "distributed/transport.h"
+
+namespace isonorm::distributed {
+namespace {
+
+// Why ranks end, for all groups of one run_ranks().
+struct Ending {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string why;  // empty: they do not
+  std::exception_ptr first;
+  int rank = -1;  // whose it is
+};
+
+// Where the threads of a group meet.
+struct Place {
+  Place(int size, double limit, std::shared_ptr<Ending> ending)
+      : limit(limit), ending(std::move(ending)), given(static_cast<size_t>(size)) {}
+  const double limit;
+  const std::shared_ptr<Ending> ending;
+  std::vector<const void*> given;                          // of every rank, in the call that runs
+  std::vector<int> came = std::vector<int>(given.size());  // how often each has come to wait()
+};
+
+class ThreadTransport : public Transport {
+ public:
+  ThreadTransport(std::shared_ptr<Place> place, int rank) : place_(std::move(place)), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(place_->given.size()); }
+
+  void exchange(const void* send, void* receive, size_t bytes, const char* what) override {
+    copied(send, receive, bytes, static_cast<size_t>(rank_) * bytes, what);
+  }
+  void gather(const void* own, void* all, size_t bytes, const char* what) override { copied(own, all, bytes, 0, what); }
+
+  std::unique_ptr<Transport> split(int colour, int key) override {
+    struct Wish {
+      int colour, key, rank;
+    };
+    const Wish own{colour, key, rank_};
+    std::vector<Wish> all(place_->given.size());
+    gather(&own, all.data(), sizeof own, "split");
+    std::erase_if(all, [&](const Wish& w) { return w.colour != colour; });
+    std::ranges::stable_sort(all, {}, &Wish::key);
+    const auto at = std::ranges::find(all, rank_, &Wish::rank) - all.begin();
+    // The first of a colour makes the place, the others take it while it holds it.
+    std::shared_ptr<Place> made;
+    if (at == 0) made = std::make_shared<Place>(static_cast<int>(all.size()), place_->limit, place_->ending);
+    const std::shared_ptr<Place>* const handed = &made;
+    std::vector<const std::shared_ptr<Place>*> places(place_->given.size());
+    gather(&handed, places.data(), sizeof handed, "split");
+    std::shared_ptr<Place> place = *places[static_cast<size_t>(all[0].rank)];
+    wait("split");
+    return std::make_unique<ThreadTransport>(std::move(place), static_cast<int>(at));
+  }
+
+  void abort(const std::string& why) noexcept override { end(why); }
+
+ private:
+  // From every rank `bytes` at `offset` of what it gives.
+  void copied(const void* own, void* into, size_t bytes, size_t offset, const char* what) {
+    place_->given[static_cast<size_t>(rank_)] = own;
+    wait(what);
+    for (size_t r = 0; r < place_->given.size(); ++r)
+      std::memcpy(static_cast<char*>(into) + r * bytes, static_cast<const char*>(place_->given[r]) + offset, bytes);
+    wait(what);
+  }
+
+  // Returns when all ranks have come.
+  void wait(const char* what) {
+    std::unique_lock lock(place_->ending->mutex);
+    std::vector<int>& came = place_->came;
+    const int now = ++came[static_cast<size_t>(rank_)];
+    const auto late = [&](int times) { return times < now; };
+    place_->ending->changed.notify_all();
+    const bool in_time = place_->ending->changed.wait_for(lock, std::chrono::duration<double>(place_->limit), [&] {
+      return !place_->ending->why.empty() || std::ranges::none_of(came, late);
+    });
+    if (!in_time) {
+      std::string list;
+      for (size_t r = 0; r < came.size(); ++r)
+        if (late(came[r])) list += text(list.empty() ? "" : ", ", r);
+      place_->ending->changed.notify_all();
+      place_->ending->why = late_text(what, list, place_->limit);
+      throw Disagreement(place_->ending->why, rank_);
+    }
+    check(place_->ending->why.empty(), place_->ending->why);
+  }
+
+  void end(const std::string& why) noexcept {
+    const std::lock_guard lock(place_->ending->mutex);
+    if (place_->ending->why.empty()) place_->ending->why = text("rank ", rank_, " ended: ", why);
+    place_->ending->changed.notify_all();
+  }
+
+  const std::shared_ptr<Place> place_;
+  const int rank_;
+};
+
+}  // namespace
+
+void run_ranks(int n, const std::function<void(Group&)>& f, double limit) {
+  check(n >= 1 && n <= kMostRanks, "run_ranks: ", n, " ranks asked for, expected 1 to ", kMostRanks);
+  const auto ending = std::make_shared<Ending>();
+  const auto place = std::make_shared<Place>(n, limit, ending);
+  const auto run = [&](int rank) {
+    set_num_threads(1);
+    auto transport = std::make_unique<ThreadTransport>(place, rank);
+    const auto ended = [&](const std::string& why) {
+      const std::lock_guard lock(ending->mutex);
+      if (!ending->first) ending->first = std::current_exception(), ending->rank = rank;
+      if (ending->why.empty()) ending->why = text("rank ", rank, " ended: ", why);
+      ending->changed.notify_all();
+    };
+    try {
+      Group group(std::move(transport));
+      f(group);
+      group.end();
+    } catch (const std::exception& e) {
+      ended(e.what());
+    } catch (...) {
+      ended("an exception");
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < n; ++rank) threads.emplace_back(run, rank);
+  for (std::thread& t : threads) t.join();
+  if (!ending->first) return;
+  try {
+    std::rethrow_exception(ending->first);
+  } catch (const Disagreement&) {
+    throw;
+  } catch (const Error& e) {
+    throw Error(e.kind(), text("rank ", ending->rank, ": ", e.what()), e.file(), e.line());
+  } catch (const std::exception& e) {
+    check(false, "rank ", ending->rank, ": ", e.what());
+  }
+}
+
+}  // namespace isonorm::distributed

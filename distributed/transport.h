@@ -1,0 +1,34 @@
+// Internal: what carries bytes between ranks. All ranks make the same calls in the same order.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "core/error.h"
+
+namespace isonorm::distributed {
+
+inline std::string late_text(const char* what, const std::string& ranks, double limit) {
+  return text(what, ": rank ", ranks, " has not come within ", limit, " s");
+}
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Block j of `send`, `bytes` each, goes to rank j. In `receive` lies a block of every rank, in their order. Throws where
+  // a rank has ended, or has not come within the time limit: what() names it. After that the transport is of no more use.
+  virtual void exchange(const void* send, void* receive, size_t bytes, const char* what) = 0;
+  // The `bytes` of every rank to every rank, in their order. Throws as exchange().
+  virtual void gather(const void* own, void* all, size_t bytes, const char* what) = 0;
+  // A transport among the ranks of that colour, in order of `key` and then of rank. Every rank calls it.
+  virtual std::unique_ptr<Transport> split(int colour, int key) = 0;
+  // Tells the other ranks why this one ends: their calls throw that line, or their processes end.
+  virtual void abort(const std::string& why) noexcept = 0;
+};
+
+}  // namespace isonorm::distributed

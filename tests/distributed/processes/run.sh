@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# run.sh PROGRAM: the suite on 1, 2, 3, 4 and 7 processes of each launcher that is there, and what all see of one that fails.
+# Exit 77 where there is none.
+set -uo pipefail
+program=$1
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+
+fail() {
+  printf '%s\n' "$*"
+  exit 1
+}
+
+# ranks N WORD...: the program on N processes; what it says is in $said, its exit code in $code.
+ranks() {
+  local n=$1
+  shift
+  case $launcher in
+    mpirun.openmpi) said=$(timeout 60 mpirun.openmpi --oversubscribe --bind-to none -np "$n" "$program" "$@" 2>&1) ;;
+    mpirun.mpich) said=$(timeout 60 mpirun.mpich -np "$n" "$program" "$@" 2>&1) ;;
+  esac
+  code=$?
+}
+
+found=no
+for launcher in mpirun.openmpi mpirun.mpich; do
+  command -v $launcher >/dev/null || continue
+  found=yes
+  for n in 1 2 3 4 7; do
+    ranks $n
+    [[ $code == 0 ]] && (($(grep -c "^rank [0-9] of $n$" <<<"$said") == n)) || fail "$launcher -np $n: exit $code, $said"
+  done
+  while read -r word line; do
+    ISONORM_TIMEOUT=5 ranks 3 "$word"
+    [[ $code != 0 && $code != 124 ]] || fail "$launcher, rank 1 $word: exit $code, $said"
+    (($(grep -c "^rank_processes: rank" <<<"$said") <= 1)) || fail "$launcher, rank 1 $word: more than a line, $said"
+    [[ -z $line ]] || grep -qF "$line" <<<"$said" || fail "$launcher, rank 1 $word: no '$line' in $said"
+    for _ in {1..20}; do  # the launcher ends before those that it ends
+      pgrep -f "^$program" >/dev/null || continue 2
+      sleep 0.5
+    done
+    fail "$launcher, rank 1 $word: a rank goes on"
+  done <<'END'
+throws rank_processes: rank 1: no such file
+ends rank_processes: rank 0: rank 1 calls nothing more
+sleeps rank_processes: rank 0: all_reduce: rank 1 has not come within 5 s
+other rank_processes: rank 0: rank 1 calls barrier
+size rank_processes: rank 0: rank 1 calls all_reduce (its call 2) of 10 numbers of f32, rank 0 all_reduce (its call 2) of 1000
+killed
+END
+done
+[[ $found == yes ]] || exit 77

@@ -1,0 +1,126 @@
+// What every group of ranks does, whatever carries its bytes: the same checks for threads (threads_test.cpp) and for processes
+// (processes/main.cpp). Each rank knows what every other holds, so that what a call gives is computed here alone. Throws where it is
+// not that.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "distributed/group.h"
+
+namespace isonorm::test {
+
+// Element i of rank r.
+template <class T> T element(int r, int64_t i) {
+  return static_cast<T>(std::is_integral_v<T> ? static_cast<double>(r * 1000 + i) : std::sin(r * 7.1 + i * 0.3));
+}
+
+template <class T> std::vector<T> elements(int r, int64_t n) {
+  std::vector<T> x;
+  for (int64_t i = 0; i < n; ++i) x.push_back(element<T>(r, i));
+  return x;
+}
+
+// Of all ranks, added in their order, in f32 where they are of bf16.
+template <class T> T sum_of_ranks(int size, int64_t i) {
+  acc_t<T> sum = element<T>(0, i);
+  for (int r = 1; r < size; ++r) sum += static_cast<acc_t<T>>(element<T>(r, i));
+  return static_cast<T>(sum);
+}
+
+template <class T> void demand_equal(const Tensor& x, const std::vector<T>& expected, const char* what) {
+  check(x.dtype() == dtype_of<T> && x.numel() == std::ssize(expected), what, ": ", x.dtype(), ' ', x.shape());
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (std::memcmp(x.data<T>() + i, &expected[i], sizeof(T)) != 0)
+      check(false, what, ": element ", i, " of ", expected.size(), " of ", x.dtype(), " is not the expected one");
+}
+
+template <class T> void check_calls(distributed::Group& g, int64_t n) {
+  const auto own = [&](const Dims& shape) { return from_vector(elements<T>(g.rank(), n), shape); };
+  std::vector<T> sums, all;
+  for (int64_t i = 0; i < n; ++i) sums.push_back(sum_of_ranks<T>(g.size(), i));
+  for (int r = 0; r < g.size(); ++r)
+    for (int64_t i = 0; i < n; ++i) all.push_back(element<T>(r, i));
+
+  const Tensor x = own({n});
+  g.all_reduce(x);
+  demand_equal(x, sums, "all_reduce");
+
+  const std::vector<Tensor> several = {own({n}), from_vector(std::vector<T>{element<T>(g.rank(), 5)}, {}),
+                                       empty({0}, {dtype_of<T>}), own({1, n})};
+  g.all_reduce(several);
+  demand_equal(several[0], sums, "all_reduce of several");
+  demand_equal(several[1], std::vector<T>{sum_of_ranks<T>(g.size(), 5)}, "all_reduce of several");
+  demand_equal(several[3], sums, "all_reduce of several");
+
+  const Tensor gathered = g.all_gather(own({n, 1}));
+  check(gathered.shape() == Dims{g.size() * n, 1}, "all_gather: ", gathered.shape());
+  demand_equal(gathered, all, "all_gather");
+
+  std::vector<T> rows, mine;  // 2 rows of 3 for every rank
+  for (int64_t i = 0; i < 6 * g.size(); ++i) rows.push_back(element<T>(g.rank(), i));
+  for (int64_t i = 6 * g.rank(); i < 6 * (g.rank() + 1); ++i) mine.push_back(sum_of_ranks<T>(g.size(), i));
+  const Tensor scattered = g.reduce_scatter(from_vector(rows, {2 * g.size(), 3}));
+  check(scattered.shape() == Dims{2, 3}, "reduce_scatter: ", scattered.shape());
+  demand_equal(scattered, mine, "reduce_scatter");
+
+  for (int root = 0; root < g.size(); ++root) {
+    const std::vector<Tensor> two = {own({n}), own({n, 1})};
+    g.broadcast(two, root);
+    for (const Tensor& y : two) demand_equal(y, elements<T>(root, n), "broadcast");
+  }
+}
+
+// That f throws Disagreement with that in its line, on every rank.
+template <class F> void demand_disagreement(const std::string& part, const F& f) {
+  try {
+    f();
+  } catch (const distributed::Disagreement& e) {
+    const std::string line = e.what();
+    check(line.find(part) != line.npos, "the line is '", line, "', expected '", part, "'");
+    return;
+  }
+  check(false, "nothing was thrown, expected '", part, "'");
+}
+
+inline void check_group(distributed::Group& g) {
+  for (const int64_t n : {1, 7, 100, 70'001}) {
+    if (n * g.size() > (g.size() > 7 ? 500 : 500'000)) continue;  // each rank makes what all others hold
+    check_calls<float>(g, n);
+    check_calls<double>(g, n);
+    check_calls<bf16>(g, n);
+    check_calls<int64_t>(g, n);
+  }
+
+  // Of even and of odd ranks, the last first.
+  distributed::Group half = g.split(g.rank() % 2, -g.rank());
+  const int members = (g.size() + 1 - g.rank() % 2) / 2;
+  check(half.size() == members && half.rank() == members - 1 - g.rank() / 2, "split: rank ", half.rank(), " of ",
+        half.size());
+  const Tensor ranks = half.all_gather(from_vector(std::vector<int64_t>{g.rank()}, {1}));
+  for (int i = 0; i < members; ++i)
+    check(ranks.data<int64_t>()[i] == 2 * (members - 1 - i) + g.rank() % 2, "split: member ", i);
+  g.barrier();
+
+  const Tensor same = from_vector(elements<float>(0, 9), {3, 3});
+  g.check_same({&same, 1}, "weight");
+  g.check_same(std::string("words"), "order");
+  if (g.size() == 1) return;
+  const int last = g.size() - 1;
+  const bool odd = g.rank() == last;
+  const std::string rank = text("rank ", last);
+  demand_disagreement(rank + " has another weight than rank 0: number 2 of 2, on rank 0 f32 [3, 3]", [&] {
+    const std::vector<Tensor> both = {same, from_vector(elements<float>(odd ? 1 : 0, 9), {3, 3})};
+    g.check_same(both, "weight");
+  });
+  demand_disagreement(rank + " has another order than rank 0", [&] { g.check_same(odd ? "w1" : "w0", "order"); });
+  demand_disagreement(rank + " calls barrier", [&] { odd ? g.barrier() : g.all_reduce(same); });
+  demand_disagreement(rank + " calls all_reduce", [&] { g.all_reduce(empty({odd ? 8 : 9}, {DType::f32})); });
+  demand_disagreement(rank + " calls all_reduce", [&] { g.all_reduce(empty({9}, {odd ? DType::bf16 : DType::f32})); });
+  demand_disagreement(rank + " calls broadcast", [&] { g.broadcast(same, odd ? 1 : 0); });
+  g.barrier();  // nobody is left behind
+}
+
+}  // namespace isonorm::test

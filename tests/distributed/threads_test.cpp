@@ -1,0 +1,93 @@
+// Groups of one rank and of threads.
+#include "distributed/threads.h"
+
+#include <thread>
+
+#include "distributed/world.h"
+#include "tests/distributed/suite.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+using distributed::Group, distributed::run_ranks;
+
+TEST_CASE("ranks: of one process, and as threads, every call gives what its definition says") {
+  Group one;
+  test::check_group(one);
+  CHECK(one.bytes_sent() == 0);
+  CHECK(distributed::world().size() == 1);
+  for (const int n : {1, 2, 3, 4, 7, 64}) {
+    INFO(n);
+    CHECK_NOTHROW(run_ranks(n, test::check_group));
+  }
+}
+
+TEST_CASE("ranks: an all_reduce sends twice what a rank does not keep") {
+  for (const int n : {2, 4, 7})
+    run_ranks(n, [&](Group& g) {
+      const int64_t before = g.bytes_sent();
+      g.all_reduce(empty({28 * 5}, {DType::f64}));
+      check(g.bytes_sent() - before == 2 * (n - 1) * 28 * 5 * 8 / n, g.bytes_sent() - before, " bytes");
+    });
+}
+
+TEST_CASE("ranks: one that throws, ends early, or stays away ends all, and is named") {
+  const auto reduce = [](Group& g) { g.all_reduce(empty({4}, {DType::f32})); };
+  CHECK_THROWS_WITH(run_ranks(4,
+                              [&](Group& g) {
+                                reduce(g);
+                                check(g.rank() != 2, "no such file");
+                                reduce(g);
+                              }),
+                    "rank 2: no such file");
+  CHECK_THROWS_WITH(
+      run_ranks(3,
+                [&](Group& g) {
+                  if (g.rank() != 1) reduce(g);
+                }),
+      Contains("rank 1 calls nothing more (its call 1), rank 0 all_reduce (its call 1) of 4 numbers of f32"));
+  CHECK_THROWS_WITH(run_ranks(
+                        4,
+                        [&](Group& g) {
+                          if (g.rank() % 2 == 1) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+                          reduce(g);
+                        },
+                        0.05),
+                    Contains("all_reduce: rank 1, 3 has not come within 0.05 s"));
+  CHECK_THROWS_WITH(run_ranks(2,
+                              [&](Group& g) {
+                                if (g.rank() == 1) g.abort("enough");
+                                reduce(g);
+                              }),
+                    Contains("rank 1 ended: enough"));
+  CHECK_THROWS_WITH(run_ranks(3,
+                              [&](Group& g) {
+                                Group pair = g.split(g.rank() / 2);
+                                check(g.rank() != 2, "alone");
+                                reduce(pair), reduce(pair);
+                                g.barrier();
+                              }),
+                    "rank 2: alone");
+  CHECK_THROWS_WITH(run_ranks(0, reduce), Contains("0 ranks asked for, expected 1 to 1024"));
+}
+
+TEST_CASE("ranks: what cannot be sent is refused") {
+  run_ranks(2, [&](Group& g) {
+    const auto refused = [](const char* part, const auto& f) {
+      try {
+        f();
+      } catch (const Error& e) {
+        return check(std::string(e.what()).find(part) != std::string::npos, e.what());
+      }
+      check(false, part);
+    };
+    refused("all_reduce: dtype is u8", [&] { g.all_reduce(empty({2}, {DType::u8})); });
+    refused("all_reduce: tensors of f32 and of f64", [&] {
+      g.all_reduce(std::vector<Tensor>{empty({2}, {DType::f32}), empty({2}, {DType::f64})});
+    });
+    refused("strides", [&] { g.all_reduce(as_strided(empty({2, 2}, {DType::f32}), {2, 2}, {1, 2}, 0)); });
+    refused("reduce_scatter: shape [3]", [&] { g.reduce_scatter(empty({3}, {DType::f32})); });
+    refused("broadcast: from rank 2 of 2", [&] { g.broadcast(empty({3}, {DType::f32}), 2); });
+    refused("split: colour is -1", [&] { g.split(-1); });
+  });
+}

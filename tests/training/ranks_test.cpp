@@ -1,0 +1,235 @@
+// Training by several ranks is the training of one process: bit by bit where that takes the rows of the ranks as its parts, and to
+// rounding where it takes the whole batch. Ranks are threads here; how bytes travel is tested in tests/distributed.
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/arrange.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/shape.h"
+#include "core/memory/bytes.h"
+#include "distributed/threads.h"
+#include "nn/linear.h"
+#include "optim/sgd.h"
+#include "tests/support/catch.h"
+#include "training/build_model.h"
+#include "training/loop.h"
+#include "training/training_options.h"
+
+using namespace isonorm;
+using namespace isonorm::training;
+using Catch::Matchers::Contains;
+using distributed::Group, distributed::run_ranks;
+
+namespace {
+
+constexpr int kVocab = 11, kContext = 8, kWidth = 16;
+
+struct Setting {
+  const char* optimizer = "adamw";
+  DType dtype = DType::f64;
+  int64_t rows = 12;
+  StepOptions step = {.limits = {.norm = 0.5}};
+  double dropout = 0;
+  nn::Precision precision = nn::Precision::full;
+  bool ignored = false;  // half of the targets, among them all of the first rows
+  int steps = 4;
+};
+
+TrainingOptions options_of(const Setting& s) {
+  TrainingOptions o;
+  o.model = ModelOptions(kGpt, {.width = kWidth, .depth = 2, .heads = 2});
+  o.model.fit({{"vocab", kVocab}, {"context", kContext}});
+  o.model.transformer().branch.dropout = s.dropout;
+  o.model.transformer().precision.products = s.precision;
+  o.model.stream().form = streams::Form::crms_norm;
+  o.dtype = s.dtype, o.optimizer = &optimizer(s.optimizer), o.lr = 1e-2;
+  return o;
+}
+
+Examples batch_of(const Setting& s, int64_t step) {
+  Generator generator{9, static_cast<uint64_t>(step) << 32};
+  const Tensor ids = randint(0, kVocab, {s.rows, kContext + 1}, kCpu, generator);
+  Examples e{narrow(ids, 1, 0, kContext).contiguous(), narrow(ids, 1, 1, kContext).contiguous()};
+  if (s.ignored)
+    for (int64_t i = 0; i < e.targets.numel() / 2; ++i) e.targets.mutable_data<int64_t>()[i] = -100;
+  return e;
+}
+
+struct Trained {
+  std::vector<double> losses;
+  TensorMap weights;
+};
+
+// What differs on a rank that is to be found.
+struct Fault {
+  std::function<void(TrainingOptions&)> options = [](TrainingOptions&) {};
+  std::function<void(nn::Module&, int64_t step)> before = [](nn::Module&, int64_t) {};
+  std::function<Examples(Examples, int64_t step)> batch = [](Examples e, int64_t) { return e; };
+  Objective loss = cross_entropy_of;
+  double rate = 1e-2;
+  uint64_t seed = 5;
+};
+
+Trained trained(const Setting& s, Group* group = nullptr, const Fault& fault = {}) {
+  manual_seed(fault.seed);
+  TrainingOptions o = options_of(s);
+  fault.options(o);
+  const auto model = build_model(o, o.model.stream());
+  const auto optimizer = build_optimizer(o, model->named_parameters());
+  StepOptions options = s.step;
+  options.group = group;
+  Step step(*model, *optimizer, fault.loss, options);
+  Trained result;
+  for (int64_t t = 0; t < s.steps; ++t) {
+    fault.before(*model, t);
+    result.losses.push_back(step(fault.batch(batch_of(s, t), t), fault.rate).loss);
+  }
+  for (const auto& [name, x] : model->state_dict()) result.weights.add(name, clone(detach(x)));
+  return result;
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::memcmp(bytes_of(a), bytes_of(b), static_cast<size_t>(byte_size(a))) == 0;
+}
+
+// Of all ranks, which have the same.
+Trained trained_by(int ranks, const Setting& s) {
+  std::vector<Trained> all(static_cast<size_t>(ranks));
+  run_ranks(ranks, [&](Group& g) { all[static_cast<size_t>(g.rank())] = trained(s, &g); });
+  for (const Trained& t : all) {
+    CHECK(t.losses == all[0].losses);
+    for (const auto& [name, x] : t.weights) CHECK(equal(x, all[0].weights.at(name)));
+  }
+  return all[0];
+}
+
+// The greatest difference of a weight, in eps of the largest weight.
+double off(const Trained& a, const Trained& b, DType dtype) {
+  double most = 0, largest = 0;
+  for (const auto& [name, x] : a.weights) {
+    const std::vector<double> u = x.to(DType::f64).to_vector<double>(),
+                              v = b.weights.at(name).to(DType::f64).to_vector<double>();
+    for (size_t i = 0; i < u.size(); ++i)
+      most = std::max(most, std::abs(u[i] - v[i])), largest = std::max(largest, std::abs(v[i]));
+  }
+  return most / largest / epsilon(dtype);
+}
+
+void check_bit_equal(int ranks, Setting s) {
+  const Trained several = trained_by(ranks, s);
+  s.step.accumulate = ranks;
+  const Trained one = trained(s);
+  for (size_t i = 0; i < one.losses.size(); ++i)  // added in another order than their parts
+    CHECK(std::abs(one.losses[i] - several.losses[i]) <= ranks * epsilon(s.dtype) * one.losses[i]);
+  for (const auto& [name, x] : one.weights) {
+    INFO(name);
+    CHECK(equal(x, several.weights.at(name)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks: their training is that of one process with as many parts, bit by bit") {
+  for (const OptimizerRow& row : optimizers()) {
+    INFO(row.name);
+    check_bit_equal(2, {.optimizer = row.name});
+  }
+  for (const int ranks : {1, 3, 4, 6, 12}) check_bit_equal(ranks, {});
+  check_bit_equal(4, {.dtype = DType::f32});
+  check_bit_equal(4, {.dtype = DType::f32, .precision = nn::Precision::bf16});
+  check_bit_equal(4, {.ignored = true});  // two ranks have no target that counts
+  check_bit_equal(2, {.step = {.limits = {.l2 = 0.1, .value = 0.01, .norm = 0.02}}});
+}
+
+TEST_CASE("ranks: to rounding it is the training of one process with the whole batch") {
+  // SGD: an error of a gradient, of some eps, reaches the weights times the rate, and grows little in four steps.
+  const Setting plain{.optimizer = "sgd"};
+  const auto check_off = [](int ranks, const Setting& s) {
+    const double most = off(trained_by(ranks, s), trained(s), s.dtype);
+    INFO(ranks << " ranks, " << s.rows << " rows: " << most);
+    CHECK(most < 100);
+  };
+  check_off(4, plain);
+  check_off(5, plain);  // 2, 2, 3, 2 and 3 rows
+  Setting few = plain;
+  few.rows = 3;
+  check_off(5, few);  // two ranks have none
+  Setting ignored = plain;
+  ignored.ignored = true;
+  check_off(3, ignored);
+  Setting parts = plain;
+  parts.step.accumulate = 2;
+  check_off(3, parts);
+  Setting dropped = plain;
+  dropped.dropout = 0.3;
+  check_off(3, dropped);  // each draws for 4 x 8 x 16 numbers
+  dropped.rows = 16;
+  check_off(4, dropped);
+  dropped.step.accumulate = 2;
+  check_off(2, dropped);
+  // What is drawn is not that of one process, and not that of another rank either, where ranks have different numbers of rows.
+  dropped.step.accumulate = 1;
+  CHECK(off(trained_by(5, dropped), trained(dropped), dropped.dtype) > 1e6);
+}
+
+TEST_CASE("ranks: one that would train something else is found, and named") {
+  const auto found = [](const Fault& fault, const std::string& says, Setting s = {}) {
+    INFO(says);
+    CHECK_THROWS_WITH(run_ranks(3, [&](Group& g) { trained(s, &g, g.rank() == 1 ? fault : Fault{}); }),
+                      Contains("rank 1") && Contains(says));
+  };
+  const std::string batch = "has another batch (inputs, targets, rate, random state) or weight than rank 0: number ";
+  const Setting dropped{.dropout = 0.1};
+  found({.options = [](TrainingOptions& o) { o.model.transformer().eps = 1e-3; }},
+        "another loss of the batch's first row");
+  found({.options = [](TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }},
+        "another loss of the batch's first row", dropped);
+  found({.options = [](TrainingOptions& o) { o.model.transformer().heads = 4; }}, "another ");
+  found({.options = [](TrainingOptions& o) { o.optimizer = &optimizer("lion"); }}, "another model or optimizer");
+  found({.options = [](TrainingOptions& o) { o.weight_decay = 0.5; }}, "another weight or optimizer's state");
+  found({.loss = smoothed_cross_entropy(0.1)}, "another loss of the batch's first row");
+  found({.rate = 2e-2}, batch + "3 of 4");
+  found({.seed = 6}, batch + "4 of 4");
+  found({.batch =
+             [](Examples e, int64_t t) {
+               return t == 2 ? Examples{flip(e.inputs, {0}), e.targets} : e;
+             }},
+        batch + "1 of 5");
+  found({.batch =
+             [](Examples e, int64_t t) {
+               return t == 3 ? Examples{e.inputs, flip(e.targets, {0})} : e;
+             }},
+        batch + "2 of 5");
+  Setting longer;
+  longer.steps = 60;  // more than there are parameters
+  found({.before =
+             [](nn::Module& model, int64_t t) {
+               const NoGrad no_grad;
+               if (t == 3) copy_into(model.parameters()[7], model.parameters()[7] * (1 + 1e-15));
+             }},
+        batch + "5 of 5", longer);
+}
+
+TEST_CASE("ranks: what a step of several does not do is refused") {
+  run_ranks(2, [](Group& g) {
+    nn::Linear model(3, 2), other(3, 2);
+    std::vector<Tensor> all = model.parameters();
+    all.push_back(other.parameters()[0]);
+    optim::Sgd sgd(all, {.lr = 0.1});
+    Step step(model, sgd, [](nn::Module& m, const Examples& e) { return mse_loss(m(e.inputs), e.targets); },
+              {.group = &g});
+    try {
+      step({ones({4, 3}), ones({4, 2})});
+    } catch (const Error& e) {
+      return check(std::string(e.what()) ==
+                       "step: a parameter of sgd of shape [2, 3] is none of the model's, whose gradients the ranks sum",
+                   e.what());
+    }
+    check(false, "nothing was thrown");
+  });
+}

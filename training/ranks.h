@@ -1,0 +1,48 @@
+// Internal: what ranks that take a step together do in it (data parallelism; Goyal et al., 1706.02677, section 2).
+#pragma once
+
+#include <optional>
+
+#include "core/random.h"
+#include "distributed/group.h"
+#include "training/step.h"
+
+namespace isonorm::training {
+
+struct Rows {
+  int64_t begin, count;
+};
+
+// Of `count` rows from `begin` those of this rank: as many each, where they do not divide the last ones have one more.
+Rows rows_of(const distributed::Group& group, int64_t begin, int64_t count);
+
+// While it lives, the default generator draws this rank's share of what one process would draw for `rows` rows; where ranks have
+// different numbers of rows, from a place of its own. Afterwards it stands in the same place on every rank.
+class DrawsOfRank {
+ public:
+  DrawsOfRank(const distributed::Group& group, int64_t rows);
+  ~DrawsOfRank();
+  DrawsOfRank(const DrawsOfRank&) = delete;
+  DrawsOfRank& operator=(const DrawsOfRank&) = delete;
+
+ private:
+  static constexpr uint64_t kApart = uint64_t{1} << 32;  // blocks between the places of two ranks
+  const Generator before_;
+  const uint64_t ranks_;
+  const bool even_;
+};
+
+// The gradients of all ranks, added; a rank that has none for a parameter adds nothing. In reverse order of the parameters, in
+// buckets of at most 25 MiB or one gradient.
+void sum_gradients(distributed::Group& group, const std::vector<Tensor>& parameters);
+
+// Before a step. Throws Disagreement where a rank has another batch, rate or random state. Step 0: or another loss of the batch's
+// first row, so another model or objective; steps 0 and 1: or other parameters, buffers, optimizer, or state of that, which the
+// first update changes if it is another; then, one in turn at a step: another parameter. Error where the optimizer has a parameter
+// that is none of the model's, whose gradient nobody would sum.
+void check_step(distributed::Group& group, int64_t step, nn::Module& model, const optim::Optimizer& optimizer,
+                const Objective& loss, const Examples& batch, double lr);
+// That of batch, rate and random state alone.
+void check_batch(distributed::Group& group, const Examples& batch, double lr, const Tensor& watched = {});
+
+}  // namespace isonorm::training
