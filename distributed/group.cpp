@@ -246,8 +246,8 @@ void Group::end() {
   if (size_ > 1) match(Call::end, -1, -1);
 }
 
-void Group::abort(const std::string& why) noexcept {
-  if (transport_) transport_->abort(why);
+void Group::abort(const std::string& why, int code) noexcept {
+  if (transport_) transport_->abort(why, code);
 }
 
 }  // namespace isonorm::distributed

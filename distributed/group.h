@@ -63,8 +63,8 @@ class Group {
 
   // This rank makes no more calls; returns when all have said so.
   void end();
-  // Ends the other ranks, which say why: threads throw, processes end.
-  void abort(const std::string& why) noexcept;
+  // Ends the other ranks: threads throw, and say why; processes end with that exit code, this one too.
+  void abort(const std::string& why, int code = 1) noexcept;
 
   // Bytes that this rank has sent so far.
   int64_t bytes_sent() const { return bytes_sent_; }

@@ -99,7 +99,7 @@ class MpiTransport : public Transport {
     return std::make_unique<MpiTransport>(made);
   }
 
-  void abort(const std::string&) noexcept override { mpi_.abort(mpi_.world, 1); }
+  void abort(const std::string&, int code) noexcept override { mpi_.abort(mpi_.world, code); }
 
  private:
   struct Message {

@@ -67,7 +67,7 @@ class ThreadTransport : public Transport {
     return std::make_unique<ThreadTransport>(std::move(place), static_cast<int>(at));
   }
 
-  void abort(const std::string& why) noexcept override { end(why); }
+  void abort(const std::string& why, int) noexcept override { end(why); }
 
  private:
   // From every rank `bytes` at `offset` of what it gives.

@@ -27,8 +27,8 @@ class Transport {
   virtual void gather(const void* own, void* all, size_t bytes, const char* what) = 0;
   // A transport among the ranks of that colour, in order of `key` and then of rank. Every rank calls it.
   virtual std::unique_ptr<Transport> split(int colour, int key) = 0;
-  // Tells the other ranks why this one ends: their calls throw that line, or their processes end.
-  virtual void abort(const std::string& why) noexcept = 0;
+  // Ends the other ranks: their calls throw that line, or their processes end with that code.
+  virtual void abort(const std::string& why, int code) noexcept = 0;
 };
 
 }  // namespace isonorm::distributed

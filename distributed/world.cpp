@@ -1,19 +1,36 @@
 #include "distributed/world.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 
+#include "core/system/cores.h"
+#include "core/system/parallel.h"
 #include "distributed/mpi.h"
 #include "distributed/transport.h"
 
 namespace isonorm::distributed {
 namespace {
 
+// Of the cores of the machine what comes to one of its processes.
+int threads_of_rank() {
+  int local = 1;
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
+    if (const char* said = std::getenv(name)) local = std::max(1, std::atoi(said));
+  const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return std::clamp(cores / local, 1, std::min(usable_cores(), kMostThreads));
+}
+
 // Leaves MPI where the process ends. A rank that ends early is told of by the others' next call.
 struct World {
-  Group group = launched_by_mpi() ? Group(mpi_world()) : Group();
+  Group group = one_of_several() ? Group(mpi_world()) : Group();
 
+  World() {
+    if (group.size() > 1 && !std::getenv("OMP_NUM_THREADS")) set_num_threads(threads_of_rank());
+  }
   ~World() {
     if (group.size() == 1) return;
     try {
@@ -32,20 +49,27 @@ Group& world() {
   return world.group;
 }
 
-int ended_by(const std::exception& e, const char* program) noexcept try {
-  if (!launched_by_mpi()) {
-    std::fprintf(stderr, "%s: %s\n", program, e.what());
-    return 1;
-  }
-  Group& group = world();
+bool one_of_several() { return launched_by_mpi(); }
+
+void wait_to_tell(const std::exception& e) noexcept try {
+  if (!one_of_several()) return;
   const auto* common = dynamic_cast<const Disagreement*>(&e);
-  if (common && common->speaker() != group.rank())
-    std::this_thread::sleep_for(std::chrono::seconds(5));  // the one that is to tell ends this one before
-  std::fprintf(stderr, "%s: rank %d: %s\n", program, group.rank(), e.what());
-  group.abort(e.what());
-  std::abort();
+  if (world().rank() != (common ? common->speaker() : 0)) std::this_thread::sleep_for(std::chrono::seconds(2));
+} catch (...) {  // there is no world: each for itself
+}
+
+void end_all(int code) noexcept try {
+  if (one_of_several()) world().abort("", code);
 } catch (...) {
-  std::abort();
+}
+
+int ended_by(const std::exception& e, const char* program) noexcept {
+  wait_to_tell(e);
+  const bool several = one_of_several();
+  std::fprintf(stderr, "%s: %s%s%s\n", program, several ? "rank " : "",
+               several ? text(world().rank(), ": ").c_str() : "", e.what());
+  end_all(1);
+  return 1;
 }
 
 }  // namespace isonorm::distributed

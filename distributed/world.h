@@ -6,12 +6,22 @@
 namespace isonorm::distributed {
 
 // All processes of a launcher of MPI, `mpirun -np 4 PROGRAM`, found by the environment that it sets; without one this process
-// alone. MPI begins with the first call and ends with the process. Throws where the launcher's library cannot be opened:
-// several processes that each train alone are never what was meant.
+// alone. MPI begins with the first call and ends with the process. Where OMP_NUM_THREADS is not set the calling thread's kernels
+// then use this process's share of the machine's cores. Throws where the launcher's library cannot be opened: several processes
+// that each train alone are never what was meant.
 Group& world();
 
-// For main(), of what nothing caught: ends all ranks, behind one line on stderr, "program: rank 2: ...", of the rank that is to
-// tell. Returns 1; of several processes it does not return.
+// Whether a launcher has started this process as one of several.
+bool one_of_several();
+
+// For a program that tells on stderr what went wrong: returns where this rank is to tell it. That is the one that a Disagreement
+// names; of other errors, which may have come to all ranks, the first rank at once, the others after a while: by then end_all()
+// of another one has ended them.
+void wait_to_tell(const std::exception& e) noexcept;
+// Ends all processes with that exit code; of one alone does nothing.
+void end_all(int code) noexcept;
+
+// Both, for main(), behind one line "program: rank 2: what went wrong". Returns 1, where it returns.
 int ended_by(const std::exception& e, const char* program) noexcept;
 
 }  // namespace isonorm::distributed

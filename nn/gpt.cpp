@@ -49,11 +49,12 @@ Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
 
 Projection Gpt::head() const { return {head_.weight(), head_.bias()}; }
 
-Tensor Gpt::forward(const Tensor& ids) {
-  const Tensor x = features(ids);
+Tensor Gpt::logits(const Tensor& rows) const {
   const auto [weight, bias] = head();
-  return linear(x, weight, bias).to(weight.dtype());
+  return linear(rows, weight, bias).to(weight.dtype());
 }
+
+Tensor Gpt::forward(const Tensor& ids) { return logits(features(ids)); }
 
 Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions o, Generator& generator) {
   check(prompt.rank() == 1 && prompt.numel() > 0, "generate: the prompt has shape ", prompt.shape(),
@@ -70,8 +71,7 @@ Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions o, Generator& 
     const size_t next = moves ? context : ids.size() - static_cast<size_t>(cache.time());
     const Tensor window = from_span(std::span<const int64_t>(ids).last(next), {1, static_cast<int64_t>(next)});
     const Tensor rows = model.features(to(window, device), moves ? nullptr : &cache);
-    const auto [weight, bias] = model.head();
-    Tensor logits = linear(select(select(rows, 1, -1), 0, 0), weight, bias).to(weight.dtype());
+    Tensor logits = model.logits(select(select(rows, 1, -1), 0, 0));
     if (o.temperature == 0) {
       ids.push_back(static_cast<int64_t>(argmax(logits).item()));
       continue;

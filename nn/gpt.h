@@ -25,6 +25,8 @@ class Gpt : public Module {
   // seen, one where it has seen some: the rows are to rounding those of all ids at once.
   Tensor features(const Tensor& ids, DecodingCache* cache = nullptr);
   Projection head() const;
+  // Of such rows [..., stored width] -> [..., vocab].
+  Tensor logits(const Tensor& rows) const;
 
   const GptOptions options;
 

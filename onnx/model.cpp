@@ -277,9 +277,14 @@ void save_model(const std::string& path, const LazyState& state, const training:
                 int64_t opset) {
   const training::ModelOptions model = options.complete();
   const nn::TransformerOptions& t = model.transformer();
+  // One more member does not compile until it has its name here: the graph computes it, or it is refused.
+  [[maybe_unused]] const auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions,
+                                rotary_base, rotary_share, qk_norm, parallel, shared_norm, causal, affine, norm_bias,
+                                folded, scaled_gains, bias, qkv_bias, norm, eps, final_norm, branch, connection,
+                                precision, initialisation] = t;
   const std::string_view kind = model.row().name;
   check(kind == "gpt" || kind == "vit", "onnx: no graph is known of a model of kind ", kind, ", expected gpt or vit");
-  check(t.connection == nn::kPreLn, "onnx: no graph is known of connections ", t.connection.name, ", expected pre_ln");
+  check(connection == nn::kPreLn, "onnx: no graph is known of connections ", connection.name, ", expected pre_ln");
   Graph graph(dtype, opset);
   Builder builder(graph, state, model);
   kind == "gpt" ? builder.gpt() : builder.vit();

@@ -1,5 +1,5 @@
 // What a result says, as plain data, and the three ways to show it: as text for a terminal, as one HTML file, as JSON
-// for a program. An entry of `values`, `details` or a table shows up in all three; a member, by its line in document.cpp.
+// for a program. An entry of `values` or a table shows up in all three, of `details` in the last two; a member, by its line in document.cpp.
 #pragma once
 
 #include <cstdint>

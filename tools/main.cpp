@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/kernels/kernel.h"
+#include "distributed/world.h"
 #include "tools/limits.h"
 #include "tools/verb.h"
 
@@ -48,7 +49,14 @@ std::string decimal(std::string& word) {
 int run(const Verb& verb, const std::string& who) {
   try {
     isa();  // where ISONORM_ISA is wrong this says so before any work
+    if (distributed::one_of_several() && verb.command->get_name() != "train")
+      throw UsageError("MPI has started it several times, which is for isonorm train");
     return finish(who, verb.run());
+  } catch (const std::exception& e) {
+    distributed::wait_to_tell(e);
+    const int code = fail(who);
+    distributed::end_all(code);
+    return code;
   } catch (...) {
     return fail(who);
   }

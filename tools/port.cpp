@@ -17,10 +17,11 @@ namespace {
 
 using training::ModelOptions;
 
-// What acts in training alone, or in what precision the function is computed: a folder does not say it.
-const std::set<std::string> kNotOfFolder = {"model.dropout",          "model.stochastic_depth", "model.precision",
-                                            "model.stream_precision", "model.initialisation",   "model.scaled_gains",
-                                            "model.storage",          "model.centre_readers",   "model.recentring"};
+// What a folder does not say.
+bool not_of_folder(std::string_view option) {
+  return std::ranges::count(training::kOfTrainingAlone, option) > 0 || option == "model.storage" ||
+         option == "model.centre_readers" || option == "model.recentring";
+}
 
 // The options of a folder's model. Throws, naming the key of config.json, where one cannot be that.
 ModelOptions options_of(const hub::Port& port, const hub::Config& config) {
@@ -100,7 +101,7 @@ ModelOptions as_published(ModelOptions o) {
 std::string difference(const hub::Port& port, const json& config, const Metadata& options) {
   const Metadata there = options_of(port, hub::Config(dump(config))).description();
   for (const auto& [key, value] : options)
-    if (!kNotOfFolder.contains(key) && there.at(key) != value)
+    if (!not_of_folder(key) && there.at(key) != value)
       return text(key.substr(training::kOptionPrefix.size()), " is ", value, ", not ", there.at(key));
   return "";
 }

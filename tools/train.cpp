@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
+#include "distributed/world.h"
 #include "gpu/device.h"
 #include "io/name_lock.h"
 #include "streams/stream.h"
@@ -114,9 +115,11 @@ struct TrainVerb {
 
 int run(TrainVerb& verb) {
   TrainOptions& o = verb.options;
+  const bool first = distributed::world().rank() == 0;
   if (const auto data = verb.given.find("data"); data != verb.given.end()) o.training.data = data->second;
+  if (!first) o.output = {}, o.output.quiet = true;  // one rank prints and writes
   check_outputs(o);
-  const io::NameLock lock(o.checkpoint);  // before it is read
+  const io::NameLock lock(first ? o.checkpoint : "");  // before it is read
   std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(o.checkpoint);
   set_options(o, verb.given, verb.preset, newest ? &*newest : nullptr);
   check_options(o);
@@ -124,12 +127,13 @@ int run(TrainVerb& verb) {
   gpu::set_deterministic(!o.any_order);
   Training training(o, std::move(newest));
   if (!training.run()) {
+    if (!first) return kInterrupted;
     std::fprintf(stderr, "isonorm train: interrupted after step %d of %d%s\n", training.step_count(),
                  o.training.step_count(),
                  o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint).c_str());
     return kInterrupted;
   }
-  show(document_of(training.result()), o.output.quiet, o.output.report, o.output.json);
+  if (first) show(document_of(training.result()), o.output.quiet, o.output.report, o.output.json);
   return kOk;
 }
 

@@ -101,7 +101,7 @@ Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest
   int64_t bytes = 0;  // at least, of a checkpoint
   for (const TensorMap& state : {model_->state_dict(), optimizer_->state_dict()})
     for (const auto& [name, tensor] : state) bytes += byte_size(tensor);
-  if (!o.checkpoint.empty()) io::Replacement::rehearse(o.checkpoint, bytes);
+  if (!o.checkpoint.empty() && is_first()) io::Replacement::rehearse(o.checkpoint, bytes);
   result_.first_step = step_ + 1;
   if (const auto init = identity_.find("init"); init != identity_.end()) result_.manifest.init_sha256 = init->second;
   if (!result_.manifest.init_sha256.empty() && o.init.empty()) result_.manifest.command.clear();  // which file it was
@@ -122,6 +122,9 @@ Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest
   }
   log_->keep(kept);
   if (log_->open()) log_->write(log_manifest(result_.manifest));
+  std::string words = text("step ", step_);
+  for (const auto& [name, value] : identity_) words += text(", ", name, ' ', value);
+  ranks_.check_same(words, "checkpoint, data or option");
 }
 
 void Training::begin() {
@@ -153,7 +156,7 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   check_agreement(optimizer, step_);
   check_weights(text(from, ": "));
   if (checkpoint_is_good_) saved_step_ = step_;
-  if (!checkpoint_is_good_)
+  if (!checkpoint_is_good_ && is_first())
     std::fprintf(stderr, "%s is damaged: taking the one before it\n", printable(o_.checkpoint).c_str());
   status_.print(text(from, ": going on after step ", step_));
   if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
@@ -178,7 +181,8 @@ bool Training::run() {
                       {.limits = o_.training.limits(),
                        .accumulate = o_.training.accumulate,
                        .activations = o_.activations == nn::Precision::full ? o_.training.dtype : DType::bf16,
-                       .captured = o_.captured});
+                       .captured = o_.captured,
+                       .group = &ranks_});
   const auto batch = [&](int64_t t) {
     seed_step(o_.training.seed, t);
     return source_.batch(t);
@@ -196,7 +200,7 @@ bool Training::run() {
   // A test pass that an interruption took away is made up for.
   const auto& tested = result_.earlier.evaluations;
   const bool due = step_ > 0 && step_ < steps() && o_.evaluate_every > 0 && step_ % o_.evaluate_every == 0;
-  if (log_->open() && due && (tested.empty() || tested.back().step < step_)) evaluate();
+  if (agreed(log_->open() && due && (tested.empty() || tested.back().step < step_))) evaluate();
   const bool all = !stopped() && loop.run(steps(), step_);
   if (!all) status_.clear();
   save();
@@ -209,7 +213,14 @@ bool Training::run() {
   return whole;
 }
 
-bool Training::stopped() const { return interrupted() || log_failure_; }
+bool Training::agreed(bool here) {
+  if (ranks_.size() == 1) return here;
+  const Tensor ranks = from_vector(std::vector{int64_t{here}}, {1});
+  ranks_.all_reduce(ranks);
+  return ranks.data<int64_t>()[0] > 0;
+}
+
+bool Training::stopped() { return stop_ = stop_ || agreed(interrupted() || log_failure_); }
 
 void Training::log(const std::string& line) {
   if (!log_->open() || log_failure_) return;
@@ -242,9 +253,9 @@ void Training::show(const training::TrainingStep& s) {
 bool Training::evaluate() {
   nn::Module* models[] = {model_.get()};
   if (average_) average_->apply();
-  const std::optional<training::TestPass> pass = test_pass(source_, models, [&](int, int) { return !stopped(); });
+  const std::optional<training::TestPass> pass = test_pass(source_, models, [&](int, int) { return !interrupted() && !log_failure_; });
   if (average_) average_->restore();
-  if (!pass) return false;
+  if (agreed(!pass)) return false;
   if (pass->predictions == 0) return true;
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text("the held-out loss after step ", step_, " is not a finite number"));
@@ -266,6 +277,11 @@ void Training::check_weights(const std::string& where) const {
 void Training::save() {
   check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
+  std::vector<Tensor> all;
+  for (const TensorMap& map : {model_->state_dict(), optimizer_->state_dict()})
+    for (const auto& [_, tensor] : map) all.push_back(tensor);
+  ranks_.check_same(all, "weight or optimizer's state");
+  if (!is_first()) return void(saved_step_ = step_);
   Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity_};
   c.values.emplace("step", text(step_));
   if (average_)
@@ -277,7 +293,7 @@ void Training::save() {
 }
 
 void Training::save_average() {
-  if (o_.average.empty()) return;
+  if (o_.average.empty() || !is_first()) return;
   average_->apply();
   training::save_model(o_.average, *model_);
   average_->restore();

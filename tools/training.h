@@ -1,10 +1,12 @@
-// A training as `isonorm train` runs it: steps, checkpoints, test passes, progress and log.
+// A training as `isonorm train` runs it: steps, checkpoints, test passes, progress and log. Of several ranks the first prints and
+// writes, all read.
 #pragma once
 
 #include <memory>
 #include <optional>
 
 #include "core/system/stopwatch.h"
+#include "distributed/world.h"
 #include "io/checkpoint.h"
 #include "optim/ema.h"
 #include "optim/optimizer.h"
@@ -60,10 +62,13 @@ class Training {
   void check_weights(const std::string& where) const;  // throws Diverged
   void save();
   void log(const std::string& line);
-  bool stopped() const;  // by Ctrl-C or the log
+  bool is_first() const { return ranks_.rank() == 0; }
+  bool agreed(bool here);  // whether it is so on any rank; all ranks ask
+  bool stopped();          // by Ctrl-C or the log; all ranks ask
   void save_average();
   int steps() const { return o_.training.step_count(); }
 
+  distributed::Group& ranks_ = distributed::world();
   const TrainOptions& o_;
   const Stopwatch watch_;
   double first_step_began_ = 0;  // on that
@@ -77,6 +82,7 @@ class Training {
   std::unique_ptr<LineLog> log_;
   std::exception_ptr log_failure_;  // a log that cannot be written ends the training as Ctrl-C does, saved
   int step_ = 0, saved_step_ = -1;
+  bool stop_ = false;
   bool checkpoint_is_good_ = false;  // the file under its name was read or written by this process
 };
 

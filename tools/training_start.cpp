@@ -23,12 +23,10 @@ constexpr const char* kEarlier = "earlier";
 // What changes nothing, or is named by a checksum.
 constexpr std::string_view kNotOfIdentity[] = {"data", "threads", "device", "captured", "any_order"};
 
-// What may differ between the weights of --init and the model: coordinates, the dtypes that it computes in, whether
-// gains are in their readers already, and what acts in training alone.
-constexpr std::string_view kFreeOfInit[] = {
-    "model.form",           "model.storage",      "model.centre_readers", "model.precision", "model.stream_precision",
-    "model.initialisation", "model.scaled_gains", "model.folded",         "model.dropout",   "model.stochastic_depth",
-    "model.layer_scale"};
+// What may differ between the weights of --init and the model beside kOfTrainingAlone: coordinates, and whether gains are in
+// their readers already.
+constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "model.centre_readers", "model.folded",
+                                            "model.layer_scale"};
 
 // The options of two models, whatever coordinates their streams are in.
 void check_same_model(const training::ModelOptions& file, const training::ModelOptions& asked) {
@@ -39,7 +37,8 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
   for (const auto& [name, value] : asked.description()) {
     const auto at = other.find(name);
     const std::string theirs = at == other.end() ? "nothing" : at->second;
-    const bool free = std::ranges::count(kFreeOfInit, name) > 0;
+    const bool free =
+        std::ranges::count(kFreeOfInit, name) > 0 || std::ranges::count(training::kOfTrainingAlone, name) > 0;
     check(free || theirs == value, "its ", name, " is ", printable(theirs, 80), ", asked for is ", value);
   }
 }

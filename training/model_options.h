@@ -13,6 +13,11 @@ namespace isonorm::training {
 
 inline constexpr std::string_view kOptionPrefix = "model.";
 
+// What acts in training alone, or is in what dtypes the function is computed: models that differ in these are one function.
+inline constexpr std::string_view kOfTrainingAlone[] = {"model.dropout",        "model.stochastic_depth",
+                                                        "model.precision",      "model.stream_precision",
+                                                        "model.initialisation", "model.scaled_gains"};
+
 // What the data decide about a model.
 struct ModelShape {
   int64_t image = 28, channels = 1, classes = 10;  // of images

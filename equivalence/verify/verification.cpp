@@ -46,9 +46,7 @@ bool convertible(const TensorMap& outline, const streams::Placement& layout) {
 // The options in which two models differ, but those that act in training alone, and, where the forms of the stream are
 // coordinates of one function, the forms and what is folded on the way.
 std::string different_options(const Metadata& a, const Metadata& b, bool forms_too) {
-  // What acts in training alone, and in what the function is computed: here f64.
-  std::set<std::string> free = {"model.dropout",          "model.stochastic_depth", "model.precision",
-                                "model.stream_precision", "model.initialisation",   "model.scaled_gains"};
+  std::set<std::string> free(std::begin(training::kOfTrainingAlone), std::end(training::kOfTrainingAlone));
   if (!forms_too)
     free.insert({"model.form", "model.storage", "model.affine", "model.norm_bias", "model.bias", "model.qkv_bias",
                  "model.tied", "model.layer_scale", "model.recentring", "model.centre_readers", "model.folded"});
