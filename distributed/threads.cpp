@@ -13,9 +13,9 @@
 #include "distributed/transport.h"
 
 namespace isonorm::distributed {
-namespace {
+namespace threads {  // named: members of Ranks::State
 
-// Why ranks end, for all groups of one run_ranks().
+// Why ranks end, for all groups of some Ranks.
 struct Ending {
   std::mutex mutex;
   std::condition_variable changed;
@@ -110,43 +110,90 @@ class ThreadTransport : public Transport {
   const int rank_;
 };
 
-}  // namespace
+}  // namespace threads
 
-void run_ranks(int n, const std::function<void(Group&)>& f, double limit) {
-  check(n >= 1 && n <= kMostRanks, "run_ranks: ", n, " ranks asked for, expected 1 to ", kMostRanks);
-  const auto ending = std::make_shared<Ending>();
-  const auto place = std::make_shared<Place>(n, limit, ending);
-  const auto run = [&](int rank) {
-    set_num_threads(1);
-    auto transport = std::make_unique<ThreadTransport>(place, rank);
-    const auto ended = [&](const std::string& why) {
-      const std::lock_guard lock(ending->mutex);
-      if (!ending->first) ending->first = std::current_exception(), ending->rank = rank;
-      if (ending->why.empty()) ending->why = text("rank ", rank, " ended: ", why);
-      ending->changed.notify_all();
-    };
-    try {
-      Group group(std::move(transport));
-      f(group);
-      group.end();
-    } catch (const std::exception& e) {
-      ended(e.what());
-    } catch (...) {
-      ended("an exception");
-    }
-  };
+using namespace threads;
+
+// `job` counts the calls of run(); a thread does each once.
+struct Ranks::State {
+  State(int n, double limit) : place(std::make_shared<Place>(n, limit, ending)), groups(static_cast<size_t>(n)) {}
+
+  std::shared_ptr<Ending> ending = std::make_shared<Ending>();
+  std::shared_ptr<Place> place;
+  std::vector<Group> groups;
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < n; ++rank) threads.emplace_back(run, rank);
-  for (std::thread& t : threads) t.join();
-  if (!ending->first) return;
+  const std::function<void(Group&)>* f = nullptr;  // null: the threads are to end
+  int job = 0, running = 0;
+  std::condition_variable told, done;
+
+  void ended(int rank, const char* why) {
+    const std::lock_guard lock(ending->mutex);
+    if (!ending->first) ending->first = std::current_exception(), ending->rank = rank;
+    if (ending->why.empty()) ending->why = text("rank ", rank, " ended: ", why);
+    ending->changed.notify_all();
+  }
+
+  void work(int rank) {
+    set_num_threads(1);
+    Group& group = groups[static_cast<size_t>(rank)];
+    for (int next = 1;; ++next) {
+      {
+        std::unique_lock lock(ending->mutex);
+        told.wait(lock, [&] { return job == next; });
+        if (!f) return;
+      }
+      try {
+        (*f)(group);
+        group.end();
+      } catch (const std::exception& e) {
+        ended(rank, e.what());
+      } catch (...) {
+        ended(rank, "an exception");
+      }
+      const std::lock_guard lock(ending->mutex);
+      if (--running == 0) done.notify_all();
+    }
+  }
+
+  // Lets the threads begin.
+  void tell(const std::function<void(Group&)>* what) {
+    const std::lock_guard lock(ending->mutex);
+    f = what, running = static_cast<int>(groups.size()), ++job;
+    told.notify_all();
+  }
+};
+
+Ranks::Ranks(int n, double limit) {
+  check(n >= 1 && n <= kMostRanks, "ranks: ", n, " ranks asked for, expected 1 to ", kMostRanks);
+  state_ = std::make_unique<State>(n, limit);
+  for (int rank = 0; rank < n; ++rank)
+    state_->groups[static_cast<size_t>(rank)] = Group(std::make_unique<ThreadTransport>(state_->place, rank));
+  for (int rank = 0; rank < n; ++rank) state_->threads.emplace_back(&State::work, state_.get(), rank);
+}
+
+Ranks::~Ranks() {
+  state_->tell(nullptr);
+  for (std::thread& t : state_->threads) t.join();
+}
+
+int Ranks::size() const { return static_cast<int>(state_->groups.size()); }
+Group& Ranks::group(int rank) { return state_->groups.at(static_cast<size_t>(rank)); }
+
+void Ranks::run(const std::function<void(Group&)>& f) {
+  state_->tell(&f);
+  Ending& ending = *state_->ending;
+  std::unique_lock lock(ending.mutex);
+  state_->done.wait(lock, [&] { return state_->running == 0; });
+  if (!ending.first) return;
+  const int rank = ending.rank;
   try {
-    std::rethrow_exception(ending->first);
+    std::rethrow_exception(ending.first);
   } catch (const Disagreement&) {
     throw;
   } catch (const Error& e) {
-    throw Error(e.kind(), text("rank ", ending->rank, ": ", e.what()), e.file(), e.line());
+    throw Error(e.kind(), text("rank ", rank, ": ", e.what()), e.file(), e.line());
   } catch (const std::exception& e) {
-    check(false, "rank ", ending->rank, ": ", e.what());
+    check(false, "rank ", rank, ": ", e.what());
   }
 }
 

@@ -2,15 +2,37 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "distributed/group.h"
 
 namespace isonorm::distributed {
 
-// Calls f(group) on n threads, one a rank. What one throws ends the others, whose calls throw, too; run_ranks() throws the first
-// of them, with the number of its rank, when all have ended. `limit`: seconds that a call waits for a rank. Each rank uses one
-// thread for its kernels, whose bits do not depend on that. Throws where n is not in [1, kMostRanks].
-void run_ranks(int n, const std::function<void(Group&)>& f, double limit = time_limit());
 inline constexpr int kMostRanks = 1024;
+
+// n threads, one a rank, that wait for what they are to do. Each uses one thread for its kernels, whose bits do not depend on that.
+class Ranks {
+ public:
+  // limit: seconds that a call of a group waits for a rank. Throws where n is not in [1, kMostRanks].
+  explicit Ranks(int n, double limit = time_limit());
+  ~Ranks();
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  int size() const;
+  // Of that rank, for its thread.
+  Group& group(int rank);
+  // Calls f(group) on every rank, and returns when all have ended. What one throws ends the others, whose calls throw, too: then the
+  // first of them is thrown, with the number of its rank, and the ranks are of no more use.
+  void run(const std::function<void(Group&)>& f);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+inline void run_ranks(int n, const std::function<void(Group&)>& f, double limit = time_limit()) {
+  Ranks(n, limit).run(f);
+}
 
 }  // namespace isonorm::distributed

@@ -20,6 +20,7 @@ has() {
     g++) command -v c++ >/dev/null ;;
     cmake) command -v cmake >/dev/null ;;
     clang) command -v clang++ >/dev/null ;;
+    openmpi-bin) command -v mpirun >/dev/null ;;
     ninja-build) command -v ninja >/dev/null ;;
     python3) command -v python3 >/dev/null ;;
     *) [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]] ;;

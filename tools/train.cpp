@@ -27,6 +27,9 @@ const training::ModelRow& sized_model() {
   return **std::ranges::find_if(training::kModels, [](const training::ModelRow* row) { return row->preset; });
 }
 
+// What is of proofs alone: a training has the ranks that MPI has started.
+constexpr auto kOfTrain = [](std::string_view name) { return name != "resume_at" && name != "ranks"; };
+
 // Options that the command line does not give are those of the checkpoint that it goes on from. The others are held
 // against it later (continued()).
 void take_from_checkpoint(TrainOptions& o, const Given& given, const NewestCheckpoint& newest) {
@@ -44,7 +47,7 @@ void take_from_checkpoint(TrainOptions& o, const Given& given, const NewestCheck
   fields(o.training, f), fields(o, f);
   for (const training::Option& option : f.options)
     if (const auto said = values.find(option.name);
-        said != values.end() && is_of_identity(option.name) && option.name != "resume_at")
+        said != values.end() && is_of_identity(option.name) && kOfTrain(option.name))
       check(option.set(said->second), "it was trained with ", training::word_of(option.name), " ", Shown{said->second},
             ", expected ", option.expected);
 }
@@ -122,6 +125,7 @@ int run(TrainVerb& verb) {
   const io::NameLock lock(first ? o.checkpoint : "");  // before it is read
   std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(o.checkpoint);
   set_options(o, verb.given, verb.preset, newest ? &*newest : nullptr);
+  o.training.ranks = distributed::world().size();
   check_options(o);
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   gpu::set_deterministic(!o.any_order);
@@ -149,7 +153,7 @@ Verb add_train(CLI::App& app) {
                         ": a published size of LLaMA models, 9m to 7b, but for the vocabulary, which is that of the "
                         "data; other options change it"))
       ->type_name("SIZE");
-  add_training_options(*command, o->training, verb->given, [](std::string_view name) { return name != "resume_at"; });
+  add_training_options(*command, o->training, verb->given, kOfTrain);
   training::Fields f;
   fields(*o, f);
   add_options(*command, f.options, verb->given);

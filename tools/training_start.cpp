@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kEarlier = "earlier";
 
 // What changes nothing, or is named by a checksum.
-constexpr std::string_view kNotOfIdentity[] = {"data", "threads", "device", "captured", "any_order"};
+constexpr std::string_view kNotOfIdentity[] = {"data", "threads", "ranks", "device", "captured", "any_order"};
 
 // What may differ between the weights of --init and the model beside kOfTrainingAlone: coordinates, and whether gains are in
 // their readers already.
@@ -74,9 +74,10 @@ training::Manifest manifest_of(const TrainOptions& o, const training::Source& so
   training::Fields own;
   fields(given, own);
   for (const training::Option& option : own.options) m.options.emplace_back(option.name, option.text());
-  m.command =
-      text("isonorm train --model ", model.row().name, training::said(all_options(given), all_options(defaults)),
-           o.init.empty() ? "" : text(" --init ", training::quoted(o.init)));
+  const int ranks = std::exchange(given.training.ranks, 1);
+  m.command = text(ranks > 1 ? text("mpirun -np ", ranks, " ") : "", "isonorm train --model ", model.row().name,
+                   training::said(all_options(given), all_options(defaults)),
+                   o.init.empty() ? "" : text(" --init ", training::quoted(o.init)));
   return m;
 }
 

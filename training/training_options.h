@@ -38,6 +38,7 @@ struct TrainingOptions {
   int accumulate = 1;                // parts of equal size that a batch is differentiated in
   double ema = 0;     // decay of an exponential moving average of the weights, compared beside them; 0: none
   int resume_at = 0;  // after so many steps every form's model and optimizer are made anew from their states; 0: never
+  int ranks = 1;      // that train every form together, each its rows of a batch (distributed/); the reference has one
   std::optional<int> steps = {};  // 200 in f64, 50 in f32 where not set
   int batch = 64;
 

@@ -15,6 +15,8 @@ enum class Forgery {
   frozen_gains,      // gains and biases of norms are not trained
   uncorrected_head,  // the head reads the stored table as it is (gpt)
   centred_entry,     // it begins with centred embeddings, though the first branch reads them as they are
+  summed,            // its ranks sum what they should average
+  left_out,          // what the second of its ranks has learned is left out
 };
 
 // A trainee that does something else than its options say.

@@ -22,7 +22,7 @@ class Lockstep {
   void add(std::unique_ptr<Training> training, RunResult& record, bool control = false);
 
   // Makes a model for every record, by its variant, seed and device, from the parameters of `initial` (a raw model).
-  // Reference and controls are never resumed.
+  // Reference and controls are never resumed, and of one rank.
   Lockstep(const training::TrainingOptions& options, const nn::Module& initial, RunResult& reference,
            std::span<RunResult> controls, std::span<RunResult> runs);
 

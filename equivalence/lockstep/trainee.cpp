@@ -4,6 +4,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/coordinates/parametrisation.h"
 #include "streams/parametrize.h"
@@ -15,7 +16,28 @@ Trainee::Trainee(const training::TrainingOptions& o, const Variant& variant)
     : options_(o), variant_(variant), generator_{o.seed, uint64_t{1} << 62} {
   check(o.accumulate >= 1 && o.batch % o.accumulate == 0, "accumulate: ", o.batch, " examples in ", o.accumulate,
         " parts of equal size");
+  if (o.ranks > 1) {
+    ranks_ = std::make_unique<distributed::Ranks>(o.ranks);
+    group_ = &ranks_->group(0);
+    for (int rank = 1; rank < o.ranks; ++rank) others_.emplace_back(new Trainee(o, variant, ranks_->group(rank)));
+  }
   make();
+}
+
+Trainee::Trainee(const training::TrainingOptions& o, const Variant& variant, distributed::Group& group)
+    : options_(o), variant_(variant), group_(&group), generator_{o.seed, uint64_t{1} << 62} {
+  make();
+}
+
+Trainee::~Trainee() = default;
+
+void Trainee::falsify(int rank, double factor) {
+  (rank == 0 ? *this : *others_.at(static_cast<size_t>(rank) - 1)).gradient_factor_ = factor;
+}
+
+template <class F> void Trainee::on_ranks(const F& f) {
+  if (!ranks_) return f(*this);
+  ranks_->run([&](distributed::Group& g) { f(g.rank() == 0 ? *this : *others_[static_cast<size_t>(g.rank()) - 1]); });
 }
 
 void Trainee::make() {
@@ -31,10 +53,11 @@ void Trainee::make() {
     lifted_ = std::make_unique<Lifted>(parameters_, stream(), make);
   else
     own_ = make(model_->parameters());
-  training::StepOptions step{.limits = options_.limits(), .accumulate = options_.accumulate};
+  training::StepOptions step{.limits = options_.limits(), .accumulate = options_.accumulate, .group = group_};
   if (lifted_) step.apply = [this](double scale) { lifted_->step(scale); };
   const auto loss = [this](nn::Module&, const training::Examples& b) {
-    return cross_entropy(forward(b.inputs), b.targets);
+    const Tensor loss = cross_entropy(forward(b.inputs), b.targets);
+    return gradient_factor_ == 1 ? loss : loss + (loss - detach(loss)) * (gradient_factor_ - 1);
   };
   step_.emplace(*model_, optimizer(), loss, step);
 }
@@ -42,6 +65,7 @@ void Trainee::make() {
 void Trainee::start_from(const nn::Module& raw) {
   model_->load_state_dict(mapped_state(raw, stream()));
   project(parameters_, variant_.start);
+  for (const auto& other : others_) other->start_from(raw);
 }
 
 void Trainee::resume() {
@@ -64,6 +88,17 @@ Tensor Trainee::compared_gradient(const streams::NamedParameter& p) const {
 }
 
 void Trainee::differentiate(const training::Examples& batch) {
+  on_ranks([&](Trainee& t) { t.differentiate_here(batch); });
+}
+
+void Trainee::update(double lr) {
+  on_ranks([&](Trainee& t) {
+    t.update_here(lr);
+    if (t.group_) t.group_->check_same(t.model_->parameters(), "weight after an update");
+  });
+}
+
+void Trainee::differentiate_here(const training::Examples& batch) {
   if (options_.resume_at > 0 && taken_ == options_.resume_at) resume();
   ++taken_;
   {
@@ -82,7 +117,7 @@ Tensor Trainee::compared_weight(const streams::NamedParameter& p) const {
   return visible_weight(p, stream(), !affine);
 }
 
-void Trainee::update(double lr) {
+void Trainee::update_here(double lr) {
   if (variant_.gradients == GradientRule::metric) correct_gradients(parameters_, stream());
   if (lifted_) lifted_->lift();
   if (options_.ema > 0 && !average_)

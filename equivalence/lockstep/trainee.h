@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "distributed/threads.h"
 #include "equivalence/coordinates/lifted.h"
 #include "equivalence/coordinates/variant.h"
 #include "equivalence/lockstep/training.h"
@@ -14,10 +15,13 @@
 
 namespace isonorm::equivalence {
 
-// A model whose weights are stored and updated as a Variant says: one training loop for all of them.
+// A model whose weights are stored and updated as a Variant says: one training loop for all of them. Where options.ranks is more
+// than 1, so many threads train a copy each of it together; what is compared is the first one's, and bit by bit all have its
+// weights.
 class Trainee : public Training {
  public:
   Trainee(const training::TrainingOptions& options, const Variant& variant);
+  ~Trainee() override;
 
   // Takes over the parameters of a raw model, in this one's coordinates, with what the variant projects once.
   virtual void start_from(const nn::Module& raw);
@@ -37,11 +41,18 @@ class Trainee : public Training {
  protected:
   // The logits.
   virtual Tensor forward(const Tensor& inputs) { return (*model_)(inputs); }
+  // Multiplies the gradients of that rank, and not its loss: it then does not what it should.
+  void falsify(int rank, double factor);
 
   int taken_ = 0;  // steps that differentiate() has begun
 
  private:
+  Trainee(const training::TrainingOptions& options, const Variant& variant, distributed::Group& group);
   void make();
+  // What each rank does, with its own copy.
+  template <class F> void on_ranks(const F& f);
+  void differentiate_here(const training::Examples& batch);
+  void update_here(double lr);
   // Goes on with model, optimizer and average made anew from the states of these, as from a checkpoint.
   void resume();
   optim::Optimizer& optimizer() const { return lifted_ ? lifted_->optimizer() : *own_; }
@@ -50,6 +61,10 @@ class Trainee : public Training {
 
   const training::TrainingOptions options_;
   const Variant variant_;
+  std::unique_ptr<distributed::Ranks> ranks_;  // null: there is one
+  std::vector<std::unique_ptr<Trainee>> others_;
+  distributed::Group* group_ = nullptr;
+  double gradient_factor_ = 1;
   std::unique_ptr<nn::Module> model_;
   const streams::Stream* stream_ = nullptr;  // of the model
   Generator generator_;                      // where dropout draws

@@ -32,8 +32,15 @@ std::vector<WrongTraining> wrong_trainings(const training::TrainingOptions& o) {
   }
   // What a Pre-LN model's weights hide, these show.
   if (t.connection.bare_entry) all.push_back({variant("raw_rms_norm"), Forgery::centred_entry, "embeddings centred"});
+  if (o.ranks > 1)
+    for (const auto& [forgery, fault] :
+         {std::pair{Forgery::summed, "sum for mean"}, {Forgery::left_out, "a rank left out"}})
+      all.push_back({raw_variant(streams::Form::rms_norm), forgery, fault});
   return all;
 }
+
+// Those that are no mistake of ranks are of one.
+bool of_ranks(Forgery forgery) { return forgery == Forgery::summed || forgery == Forgery::left_out; }
 
 }  // namespace
 
@@ -53,7 +60,9 @@ void add_wrong(Lockstep& all, const training::TrainingOptions& o, const nn::Modu
   size_t next = 0;
   for (const WrongTraining& w : wrong_trainings(o)) {
     RunResult& record = records[next++];
-    auto training = std::make_unique<Forged>(o, *record.variant, w.forgery);
+    training::TrainingOptions own = o;
+    if (!of_ranks(w.forgery)) own.ranks = 1;
+    auto training = std::make_unique<Forged>(own, *record.variant, w.forgery);
     training->exchange_batch(kNegativeSteps / 2, other);
     training->start_from(initial);
     all.add(std::move(training), record);

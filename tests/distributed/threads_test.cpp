@@ -69,6 +69,11 @@ TEST_CASE("ranks: one that throws, ends early, or stays away ends all, and is na
                               }),
                     "rank 2: alone");
   CHECK_THROWS_WITH(run_ranks(0, reduce), Contains("0 ranks asked for, expected 1 to 1024"));
+
+  distributed::Ranks two(2);  // work again and again, until one has failed
+  for (int i = 0; i < 3; ++i) two.run(reduce);
+  for (int i = 0; i < 2; ++i)
+    CHECK_THROWS_WITH(two.run([&](Group& g) { check(g.rank() != 0 || i > 0, "once"), reduce(g); }), "rank 0: once");
 }
 
 TEST_CASE("ranks: what cannot be sent is refused") {

@@ -108,6 +108,7 @@ TEST_CASE("the forms train as Pre-LN does under what trainings have beside an op
       {"decay of matrices", [](auto& o, auto& t) { o.decay_matrices_only = t.affine = true, o.weight_decay = 0.3; }},
       {"accumulation", [](auto& o, auto&) { o.accumulate = 3; }},
       {"average", [](auto& o, auto&) { o.ema = 0.9; }},
+      {"ranks", [](auto& o, auto&) { o.ranks = 3, o.accumulate = 2, o.ema = 0.9, o.resume_at = 7; }},
       {"resumed", [](auto& o, auto& t) { o.resume_at = 7, o.ema = 0.9, t.branch.dropout = 0.1; }}};
   for (const auto& [name, change] : regimes) {
     INFO(name);
