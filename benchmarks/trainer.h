@@ -9,7 +9,7 @@
 #include "nn/precision.h"
 #include "optim/optimizer.h"
 #include "streams/stream.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 namespace isonorm::bench {
 

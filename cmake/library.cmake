@@ -9,7 +9,7 @@ set(units
     "optim streams distributed"
     "io data tokenizers"
     "hub onnx"
-    "reports training training/models training/options training/records"
+    "reports training training/models training/options training/records training/steps"
     "equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/probes"
     "equivalence/convert equivalence/verify equivalence/reference"
     "equivalence/explain equivalence/compare equivalence/text equivalence/certificate")

@@ -12,7 +12,7 @@
 #include "papers/timing/paper_cell.h"
 #include "papers/timing/turns.h"
 #include "streams/transformer.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 namespace isonorm::papers {
 namespace {

@@ -13,7 +13,7 @@
 #include "papers/all.h"
 #include "papers/margin.h"
 #include "papers/nets/deep_net.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 namespace isonorm::papers {
 namespace {

@@ -9,7 +9,7 @@
 #include "papers/all.h"
 #include "streams/parametrize.h"
 #include "training/build_model.h"
-#include "training/loop.h"
+#include "training/steps/loop.h"
 #include "training/source.h"
 
 namespace isonorm::papers {

@@ -6,7 +6,7 @@
 #include "optim/adam.h"
 #include "papers/experiment.h"
 #include "papers/timing/turns.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 namespace isonorm::papers {
 

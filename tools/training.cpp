@@ -16,7 +16,7 @@
 #include "tools/interrupt.h"
 #include "tools/training_start.h"
 #include "training/fields.h"
-#include "training/loop.h"
+#include "training/steps/loop.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"
 #include "training/records/held_out.h"
@@ -253,7 +253,8 @@ void Training::show(const training::TrainingStep& s) {
 bool Training::evaluate() {
   nn::Module* models[] = {model_.get()};
   if (average_) average_->apply();
-  const std::optional<training::TestPass> pass = test_pass(source_, models, [&](int, int) { return !interrupted() && !log_failure_; });
+  const std::optional<training::TestPass> pass =
+      test_pass(source_, models, [&](int, int) { return !interrupted() && !log_failure_; });
   if (average_) average_->restore();
   if (agreed(!pass)) return false;
   if (pass->predictions == 0) return true;

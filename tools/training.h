@@ -27,7 +27,7 @@ struct TrainOptions {
   std::string checkpoint, init;                     // files to go on from and to begin with; empty: none
   std::string average;                              // file for the averaged weights of --ema; empty: none
   bool extend = false;                              // the checkpoint may have been trained with other steps and rates
-  bool captured = false;                            // steps of a GPU are replayed (training/step.h)
+  bool captured = false;                            // steps of a GPU are replayed (training/steps/step.h)
   bool any_order = false;                           // gpu::set_deterministic(false)
   int save_every = 500, evaluate_every = 0;
   OutputOptions output;

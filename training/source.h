@@ -14,7 +14,7 @@
 #include "data/text.h"
 #include "io/sha256.h"
 #include "training/build_model.h"
-#include "training/examples.h"
+#include "training/steps/examples.h"
 
 namespace isonorm::training {
 

@@ -11,7 +11,7 @@
 #include "optim/schedule.h"
 #include "training/model_options.h"
 #include "training/optimizers.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 namespace isonorm::training {
 

@@ -15,7 +15,7 @@
 #include "equivalence/lockstep/result.h"
 #include "equivalence/lockstep/training.h"
 #include "optim/optimizer.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 namespace isonorm::equivalence {
 

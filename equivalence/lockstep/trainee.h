@@ -11,7 +11,7 @@
 #include "optim/ema.h"
 #include "streams/parametrize.h"
 #include "training/build_model.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 namespace isonorm::equivalence {
 

@@ -6,7 +6,7 @@
 #include "equivalence/coordinates/pairs.h"
 #include "nn/module.h"
 #include "streams/parametrize.h"
-#include "training/examples.h"
+#include "training/steps/examples.h"
 
 namespace isonorm::equivalence {
 

@@ -15,7 +15,7 @@
 #include "tests/support/device.h"
 #include "tests/support/ops.h"
 #include "tests/support/thrown.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 using namespace isonorm;
 using namespace isonorm::test;

@@ -7,7 +7,7 @@
 #include "nn/vit.h"
 #include "optim/adamw.h"
 #include "tests/support/ops.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;

@@ -11,7 +11,7 @@
 #include "streams/transformer.h"
 #include "tests/support/nearest_bf16.h"
 #include "tests/support/ops.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;

@@ -6,7 +6,7 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/equivalence/room.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 using namespace isonorm::nn;
 using streams::Layout;

@@ -16,7 +16,7 @@
 #include "optim/sgd.h"
 #include "tests/support/catch.h"
 #include "training/build_model.h"
-#include "training/loop.h"
+#include "training/steps/loop.h"
 #include "training/training_options.h"
 
 using namespace isonorm;

@@ -10,7 +10,7 @@
 #include "nn/residual/gpas.h"
 #include "optim/sgd.h"
 #include "tests/support/catch.h"
-#include "training/loop.h"
+#include "training/steps/loop.h"
 
 using namespace isonorm;
 using namespace isonorm::training;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "training/loop.h"
+#include "training/steps/loop.h"
 #include "training/records/manifest.h"
 #include "training/training_options.h"
 

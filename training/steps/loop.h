@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/system/stopwatch.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 namespace isonorm::training {
 

@@ -1,4 +1,4 @@
-#include "training/step.h"
+#include "training/steps/step.h"
 
 #include <algorithm>
 #include <numeric>
@@ -15,7 +15,7 @@
 #include "gpu/steps/captured.h"
 #include "nn/residual/gpas.h"
 #include "optim/clip.h"
-#include "training/ranks.h"
+#include "training/steps/ranks.h"
 
 namespace isonorm::training {
 

@@ -1,4 +1,4 @@
-#include "training/ranks.h"
+#include "training/steps/ranks.h"
 
 #include <algorithm>
 

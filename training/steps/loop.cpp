@@ -1,4 +1,4 @@
-#include "training/loop.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::training {
 

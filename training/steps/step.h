@@ -11,7 +11,7 @@
 #include "distributed/group.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
-#include "training/examples.h"
+#include "training/steps/examples.h"
 
 namespace isonorm::training {
 

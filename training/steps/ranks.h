@@ -5,7 +5,7 @@
 
 #include "core/random.h"
 #include "distributed/group.h"
-#include "training/step.h"
+#include "training/steps/step.h"
 
 namespace isonorm::training {
 
