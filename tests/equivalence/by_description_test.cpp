@@ -87,4 +87,11 @@ TEST_CASE("convert by description: compressed streams, and lengths that are the 
                     Contains("'inner' of shape [4, 5] has an axis of the stream's width 5"));
   const streams::Placement said = parsed(R"("not_on_stream": ["inner"])", Form::crms_norm, c.state);
   CHECK_NOTHROW(convert(c.state, said, Form::rms_norm));
+  // By another description the reader has another bias, and this one is nothing to the stream.
+  std::string other = spec(R"("not_on_stream": ["inner", "out.bias"])");
+  other.insert(other.find("}}"), R"(, "bias": "none")");
+  const streams::Placement without = streams::placement_in(streams::Layout::from_json(other), state, Form::layer_norm);
+  CHECK_THAT(
+      compare_entries(state, parsed(R"("not_on_stream": ["inner"])", Form::layer_norm, state), state, without).reason,
+      StartsWith("'out.bias' is one thing to the stream"));
 }

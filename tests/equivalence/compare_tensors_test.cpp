@@ -292,6 +292,11 @@ TEST_CASE("compare tensors: the likely cause is what the difference itself shows
   CHECK_THAT(said(a, tensors(weight * 0.25, bias)), Contains("likely a factor of 0.25"));
   CHECK_THAT(said(a, tensors(contiguous(transpose(weight, 0, 1)), bias)),
              Contains("likely a matrix that is stored transposed"));
+  // The stream's axis of a layer's weight, as the layout says it, is not that of its bias.
+  const CompareTensorsOptions columns{.gradients = true, .layouts = {streams::Layout().writes("fc", 1)}};
+  const Tensor w = streams::recentre(weight, 1), b = streams::recentre(bias, 0);
+  for (const TensorMap& shifted : {tensors(w + reshape(bias, {6, 1}), b), tensors(w, b + 0.5)})
+    CHECK_THAT(said(tensors(w, b), shifted, {}, columns), Contains("likely a norm's backward without its mean term"));
   const Tensor other = randn({6, 6}, {DType::f64});
   CHECK(compare_tensors(a, tensors(other, bias)).likely.empty());
   CHECK_THAT(said(only(randn({2, 3})), only(randn({3, 2}))),

@@ -84,6 +84,16 @@ TEST_CASE("conversion in pieces: what is wrong with one slice is found") {
   CHECK_FALSE(FileConversion(state, layout, Form::crms_norm, {}, 40).check([&] { return ++pieces < 4; }));
 }
 
+TEST_CASE("verify in pieces: two are cut alike, into pieces that are small enough in both") {
+  const TensorMap wide = gpt2(9, 50);
+  const streams::Placement layout = gpt2_layout(wide, 9);
+  const Conversion narrow = convert(wide, layout, Form::crms_norm);
+  constexpr int64_t most = 40;  // 4 slices of 9, or 5 of 8
+  for (const UnitPair& pair : in_pairs(units_of(wide, layout, most), units_of(narrow.state, narrow.layout, most)))
+    for (const auto& [units, state] : {std::pair(&pair.a, &wide), {&pair.b, &narrow.state}})
+      for (const Unit& u : *units) CHECK(u.block * (state->at(u.names.front()).numel() / u.slices) <= most);
+}
+
 TEST_CASE("verify in pieces: beside pieces the tables of the two are in memory") {
   const int64_t width = 512, rows = 20000;
   const Tensor table = randn({100, width}, {DType::f32});

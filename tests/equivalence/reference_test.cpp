@@ -176,6 +176,22 @@ TEST_CASE("reference: of a reader the norm is shown by rows that it does not mak
   CHECK(std::isinf(held(plain, 1).power));
 }
 
+TEST_CASE("reference: rounding that hides another axis of a reader is that of the weights along it") {
+  TensorMap file, reference;
+  file.add("table", ones({1, 2}, {DType::f64})), file.add("in.weight", from_vector<double>({1, 1, 0, 1e-6}, {2, 2}));
+  const std::string spec = R"({"width": 2, "norms": {"n": 1e-5}, "writers": {"table": 1},
+                               "readers": {"in.weight": {"dim": 1, "norm": "n"}}})";
+  const streams::Placement layout = streams::placement_in(streams::Layout::from_json(spec), file, Form::layer_norm);
+  // The norm makes 1 / sqrt(1 + eps) and -1 times that of c + 1 and c - 1, and the rounding of c may be as large as these.
+  constexpr double c = 1e15;
+  reference.add("in.weight.input", from_vector<double>({c + 1, c - 1}, {1, 2}));
+  reference.add("in.weight.output", from_vector<double>({0, -1e-6 / std::sqrt(1 + 1e-5)}, {1, 2}));
+  const ReferenceFindings f = check_reference(file, layout, reference);
+  CHECK(f.agrees());
+  CHECK_FALSE(f.same());
+  CHECK(f.reading == "with dim 0");
+}
+
 TEST_CASE("reference: one row that shows it is enough, wherever it stands") {
   const streams::Placement layout = by();
   const std::string square = "h.0.attn.c_proj.weight", bias = "h.0.attn.c_proj.bias";

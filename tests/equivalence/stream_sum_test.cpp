@@ -108,7 +108,9 @@ TEST_CASE("stream sum: what sees the stream and is not in the description refute
   TensorMap reads = rows;
   reads.add("probe.reads", x);
   CHECK_THAT(sum_of(reads).wrong, Contains("'probe' reads the rows of a norm"));
-  CHECK(seen(zeros({3, 7})).closed());
+  // No rows of the stream: of another width, none, a single number, ids.
+  for (const Tensor& other : {zeros({3, 7}), zeros({0, kWidth}), zeros(Dims{}), zeros({3, kWidth}, {DType::i64})})
+    CHECK(seen(other).closed());
 }
 
 TEST_CASE("stream sum: the program itself shows that nothing else reads the stream or its norms") {
@@ -139,7 +141,7 @@ TEST_CASE("stream sum: a class token, patches and positions that nothing calls")
       GENERATE(table<int, uint64_t>({{0, 3}, {1, 3}, {2, 3}, {0, 4}, {1, 4}, {2, 4}, {0, 5}, {1, 5}, {2, 5}}));
   CAPTURE(place, seed);
   Generator g{seed, 0};
-  const int64_t d = 10, patches = 4, images = 3;
+  const int64_t d = 10, patches = GENERATE(1, 4), images = 3;
   const auto random = [&](const Dims& shape) { return randn(shape, {DType::f64}, g); };
   TensorMap weights, reference;
   weights.add("cls", random({1, 1, d})), weights.add("pos", random({1, patches + 1, d}));

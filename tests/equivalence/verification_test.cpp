@@ -265,6 +265,8 @@ TEST_CASE("verify: what the function cannot see is no difference") {
   check_different(affine, edited(affine, "blocks.1.mlp.fc1.weight", shifted(8, 16, 2)), "blocks.1.mlp.fc1.");
   const ModelFile bare = gpt_file(small_gpt({.final_norm = false}));
   check_different(bare, edited(bare, "token.weight", shifted(0, 8, 1)), "token.weight");
+  // As they are stored, too, slices lie along the stream: row 2 of eight, column 5, is entry 2 of slice 5.
+  check_different(bare, edited(bare, "blocks.0.attn.proj.weight", shifted(21, 22, 1)), "attn.proj.weight[5, 2] is");
   CHECK(verify_models(bare, bare).same());
   const ModelFile rms = converted(file, Form::rms_norm);
   check_different(rms, edited(rms, "token.weight", shifted(0, 8, 1)), "token.weight");

@@ -133,7 +133,9 @@ TEST_CASE("attention of any size, with masks and in place, by tiles") {
                         {1, 1, 70, 5, 0, 2},
                         {1, 1, 2, 3, 2, 0},
                         {1, 2, 0, 3, 4, 4},
-                        {1, 2, 3, 0, 4, 4}};
+                        {1, 2, 0, 3, 64, 64},
+                        {1, 2, 3, 0, 4, 4},
+                        {1, 2, 3, 0, 64, 64}};
   for (const Case& c : cases) {
     if (c.keys > 0) {
       check_case(c, DType::f64, 1e-13, 1e-12);
@@ -141,8 +143,10 @@ TEST_CASE("attention of any size, with masks and in place, by tiles") {
       check_case(c, DType::bf16, 2 * kRound, 8 * kRound);
       continue;
     }
-    const Results got = run(c, inputs_of(c, DType::f32), DType::f32, kGpu);  // nothing to attend to: zeros
-    for (const Tensor& t : {got.out, got.dq}) CHECK(same_bytes(t, zeros(t.shape())));
+    for (const DType dtype : {DType::f32, DType::bf16}) {  // nothing to attend to: zeros
+      const Results got = run(c, inputs_of(c, dtype), dtype, kGpu);
+      for (const Tensor& t : {got.out, got.dq}) CHECK(same_bytes(t, zeros(t.shape(), {dtype})));
+    }
   }
 }
 
@@ -165,6 +169,7 @@ TEST_CASE("tensor cores are used where they can be") {
   const std::set<std::string> fast = kernels_of({1, 2, 5, 5, 64, 64, true, true}, DType::bf16);
   CHECK(fast == std::set<std::string>{"attention_forward.bf16", "attention_backward.rows_bf16",
                                       "attention_backward.keys_bf16", "attention_backward.queries_bf16"});
+  CHECK(kernels_of({1, 1, 1, 1, 64, 64}, DType::bf16) == fast);
   const std::set<std::string> plain{"attention_forward.rows", "attention_backward.dots", "attention_backward.q",
                                     "attention_backward.k", "attention_backward.v"};
   CHECK(kernels_of({1, 2, 5, 5, 64, 64}, DType::f32) == plain);
