@@ -118,14 +118,16 @@ struct TrainVerb {
 
 int run(TrainVerb& verb) {
   TrainOptions& o = verb.options;
-  const bool first = distributed::world().rank() == 0;
+  distributed::Group& ranks = distributed::world();
+  const bool first = ranks.rank() == 0;
   if (const auto data = verb.given.find("data"); data != verb.given.end()) o.training.data = data->second;
   if (!first) o.output = {}, o.output.quiet = true;  // one rank prints and writes
-  check_outputs(o);
+  if (first) check_outputs(o);
   const io::NameLock lock(first ? o.checkpoint : "");  // before it is read
+  ranks.barrier();
   std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(o.checkpoint);
   set_options(o, verb.given, verb.preset, newest ? &*newest : nullptr);
-  o.training.ranks = distributed::world().size();
+  o.training.ranks = ranks.size();
   check_options(o);
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   gpu::set_deterministic(!o.any_order);

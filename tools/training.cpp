@@ -253,10 +253,10 @@ void Training::show(const training::TrainingStep& s) {
 bool Training::evaluate() {
   nn::Module* models[] = {model_.get()};
   if (average_) average_->apply();
-  const std::optional<training::TestPass> pass =
-      test_pass(source_, models, [&](int, int) { return !interrupted() && !log_failure_; });
+  const auto go_on = [&](int, int) { return !interrupted() && !log_failure_; };
+  const std::optional<training::TestPass> pass = test_pass(source_, models, go_on, &ranks_);
   if (average_) average_->restore();
-  if (agreed(!pass)) return false;
+  if (!pass) return false;
   if (pass->predictions == 0) return true;
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text("the held-out loss after step ", step_, " is not a finite number"));

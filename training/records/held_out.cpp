@@ -13,10 +13,24 @@ namespace {
 
 constexpr int64_t kTestImages = 250, kTestTokens = 4000;  // of one forward: enough to keep the cores busy
 
+// The counts of all ranks, and whether none was stopped.
+bool sum_of_ranks(distributed::Group& group, TestPass& pass, bool go_on) {
+  std::vector<double> own = {go_on ? 0. : 1., static_cast<double>(pass.predictions)};
+  for (const TestScore& s : pass.scores)
+    own.insert(own.end(), {s.loss, static_cast<double>(s.right), static_cast<double>(s.differing)});
+  const Tensor all = from_vector(own, {std::ssize(own)});
+  group.all_reduce(all);
+  const double* sum = all.data<double>();
+  pass.predictions = static_cast<int64_t>(sum[1]);
+  for (size_t m = 0; m < pass.scores.size(); ++m)
+    pass.scores[m] = {sum[2 + 3 * m], static_cast<int64_t>(sum[3 + 3 * m]), static_cast<int64_t>(sum[4 + 3 * m])};
+  return sum[0] == 0;
+}
+
 }  // namespace
 
 std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* const> models,
-                                  const std::function<bool(int, int)>& progress) {
+                                  const std::function<bool(int, int)>& progress, distributed::Group* group) {
   NoGrad no_grad;
   TestPass pass{.scores = std::vector<TestScore>(models.size())};
   const int64_t examples = source.test_count();
@@ -24,7 +38,8 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
   const int batches = static_cast<int>(ceil_div(examples, rows));
   for (nn::Module* model : models) model->eval();
   bool go_on = true;
-  for (int b = 0; b < batches && go_on; ++b) {
+  const int ranks = group ? group->size() : 1;
+  for (int b = ranks > 1 ? group->rank() : 0; b < batches && go_on; b += ranks) {
     const Examples batch = source.test_rows(b * rows, std::min(rows, examples - b * rows));
     const std::vector<int64_t> targets = batch.targets.to_vector<int64_t>();
     const int64_t n = std::ranges::count_if(targets, [](int64_t t) { return t >= 0; });  // the others count for nothing
@@ -47,6 +62,7 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
     go_on = !progress || progress(b + 1, batches);
   }
   for (nn::Module* model : models) model->train();
+  if (ranks > 1) go_on = sum_of_ranks(*group, pass, go_on);
   if (!go_on) return std::nullopt;
   for (TestScore& score : pass.scores)
     if (pass.predictions > 0) score.loss /= static_cast<double>(pass.predictions);

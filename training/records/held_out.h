@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "distributed/group.h"
 #include "nn/module.h"
 #include "training/source.h"
 
@@ -28,8 +29,10 @@ struct TestPass {
 
 // Runs the models in evaluation mode, without a graph, over source.test_rows: the prediction is the most likely class
 // (argmax of the logits, along the last dimension). `progress`, where given, is told how many of how many batches are
-// done, and returns false to stop: then nothing is returned.
+// done, and returns false to stop: then nothing is returned. The ranks of a group, which hold the same models, take the batches in
+// turn; all get the scores of the whole pass, or nothing where one was stopped.
 std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* const> models,
-                                  const std::function<bool(int batch, int batches)>& progress = {});
+                                  const std::function<bool(int batch, int batches)>& progress = {},
+                                  distributed::Group* group = nullptr);
 
 }  // namespace isonorm::training

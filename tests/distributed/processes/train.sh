@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# train.sh ISONORM FOLDER: `isonorm train` on several processes is the training of one, in files and in what it prints. Exit 77 where
+# no launcher is there.
+set -uo pipefail
+isonorm=$1 folder=$2
+command -v mpirun.openmpi >/dev/null || exit 77
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+rm -rf "$folder" && mkdir -p "$folder" && cp docs/numerics.md "$folder/text" && cd "$folder" || exit 1
+options=(--data text --model gpt --width 16 --depth 2 --heads 2 --context 16 --batch 12 --dtype f64 --ema 0.9 --evaluate-every 8)
+
+fail() {
+  printf '%s\n' "$*"
+  exit 1
+}
+mpi() { timeout 100 mpirun.openmpi --oversubscribe --bind-to none -np "$@"; }
+train() { "$isonorm" train "${options[@]}" "$@"; }
+equal() { "$isonorm" compare "$1" "$2" | grep -q 'equal to the last bit' || fail "$1 and $2 are not equal to the last bit"; }
+
+# Ranks are the parts of one process, to the last bit; one of them prints, logs and saves.
+train -q --steps 12 --accumulate 3 --checkpoint parts --ema-file parts.ema >parts.said || fail 'parts'
+mpi 3 "$isonorm" train "${options[@]}" -q --steps 12 --checkpoint ranks --ema-file ranks.ema --log log >ranks.said 2>ranks.told ||
+  fail "3 ranks: $(cat ranks.told)"
+equal parts ranks
+equal parts.ema ranks.ema
+(($(wc -l <ranks.said) == 1)) || fail "what 3 ranks print: $(cat ranks.said)"
+[[ $(sed 's/loss [^,]*,//; s/perplexity [^,]*,//' parts.said) == "$(sed 's/loss [^,]*,//; s/perplexity [^,]*,//' ranks.said)" ]] ||
+  fail "$(cat parts.said ranks.said)"
+(($(grep -c '"event":"step"\|"step":' log) >= 12)) && (($(grep -c '"manifest"' log) == 1)) || fail "the log: $(head -c 2000 log)"
+
+# On more and on fewer of them it goes on, as the training that was never stopped, to rounding.
+train -q --steps 36 --checkpoint whole >/dev/null || fail 'whole'
+mpi 3 "$isonorm" train "${options[@]}" -q --steps 36 --checkpoint moved --save-every 5 --log moved.log >/dev/null 2>&1 &
+while kill -0 $! 2>/dev/null && ! [[ -e moved.log && $(wc -l <moved.log) -ge 9 ]]; do sleep 0.01; done
+pkill -KILL -f "checkpoint moved" # all of them, at once, in the middle
+wait
+mpi 4 "$isonorm" train "${options[@]}" -q --steps 36 --checkpoint moved >/dev/null 2>told || fail "on 4: $(cat told)"
+"$isonorm" compare whole moved >/dev/null || fail "whole and moved: $("$isonorm" compare whole moved | tail -3)"
+
+# What goes wrong on all is told once, and what one rank alone does is refused.
+mpi 3 "$isonorm" train "${options[@]}" --steps 12 --checkpoint ranks --lr 5 >/dev/null 2>told && fail 'another rate'
+(($(grep -c '^isonorm train: ' told) == 1)) || fail "told: $(cat told)"
+mpi 1 "$isonorm" train "${options[@]}" -q --steps 4 : -np 1 "$isonorm" train "${options[@]}" -q --steps 4 --lr 0.5 >/dev/null 2>told &&
+  fail 'a rank of another rate'
+grep -q '^isonorm train: rank 1 has another checkpoint, data or option than rank 0' told || fail "told: $(cat told)"
+mpi 2 "$isonorm" prove -q >/dev/null 2>told && fail 'prove'
+grep -q '^isonorm prove: MPI has started it several times, which is for isonorm train' told || fail "told: $(cat told)"
+[[ -z $(find . -name '*.lock' -size +0 -newer told) ]] || fail 'a lock is left'
