@@ -27,6 +27,9 @@ ExperimentResult conversion(const ExperimentOptions& options);
 // Peri-LN, OLMo 2's order, hyper-connections, QK-norm, DyT and Derf: their RMSNorm forms, or that there is none.
 ExperimentResult newer_norms(const ExperimentOptions& options);
 
+// Norms of rows whose entries several ranks share: what each form has to add over the ranks, forward and backward.
+ExperimentResult sharded_norms(const ExperimentOptions& options);
+
 // How often rounding alone breaks the bound of criterion.h: Pre-LN moved by one ulp, some seeds against others. At
 // least 24 seeds.
 ExperimentResult controls(const ExperimentOptions& options);

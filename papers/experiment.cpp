@@ -47,6 +47,13 @@ constexpr Experiment kExperiments[] = {
      "2512.24880; "
      "Dehghani et al., 2302.05442; Zhu et al., Transformers without Normalization, 2503.10622; Derf, 2512.10938",
      newer_norms, kOnDevice},
+    {"sharded-norms",
+     "Where ranks share the entries of a row, LayerNorm needs two reductions in its forward, one behind the other; "
+     "RMSNorm, CRMSNorm "
+     "and isometric CRMSNorm need one, of one, two and one number a row; and all of them one in their backward.",
+     "derived in papers/sharded_norms.cpp; Korthikanti et al., Reducing Activation Recomputation, 2205.05198, for "
+     "ranks that share rows",
+     sharded_norms, 0},
     {"controls",
      "30 times what four controls reach, and 64 eps, rejects a training that differs by rounding alone in at most one "
      "proof of a thousand.",
