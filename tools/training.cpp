@@ -152,8 +152,8 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   const Scope scope(from);
   model_->load_state_dict(checkpoint.weights);
   const auto [averages, optimizer] = parted(checkpoint.optimizer, kAverage);
-  optimizer_->load_state_dict(optimizer);
   check_agreement(optimizer, step_);
+  optimizer_->load_state_dict(shares_state() ? training::own_state(ranks_, optimizer_->parameters(), optimizer) : optimizer);
   check_weights(text(from, ": "));
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_ && is_first())
@@ -182,7 +182,8 @@ bool Training::run() {
                        .accumulate = o_.training.accumulate,
                        .activations = o_.activations == nn::Precision::full ? o_.training.dtype : DType::bf16,
                        .captured = o_.captured,
-                       .group = &ranks_});
+                       .group = &ranks_,
+                       .zero = o_.training.zero});
   const auto batch = [&](int64_t t) {
     seed_step(o_.training.seed, t);
     return source_.batch(t);
@@ -278,12 +279,13 @@ void Training::check_weights(const std::string& where) const {
 void Training::save() {
   check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
+  const TensorMap state = shares_state() ? training::state_of_ranks(ranks_, optimizer_->state_dict()) : optimizer_->state_dict();
   std::vector<Tensor> all;
-  for (const TensorMap& map : {model_->state_dict(), optimizer_->state_dict()})
+  for (const TensorMap& map : {model_->state_dict(), state})
     for (const auto& [_, tensor] : map) all.push_back(tensor);
   ranks_.check_same(all, "weight or optimizer's state");
   if (!is_first()) return void(saved_step_ = step_);
-  Checkpoint c{model_->state_dict(), optimizer_->state_dict(), identity_};
+  Checkpoint c{model_->state_dict(), state, identity_};
   c.values.emplace("step", text(step_));
   if (average_)
     for (const auto& [name, tensor] : average_->state_dict()) c.optimizer.add(text(kAverage, name), tensor);

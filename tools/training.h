@@ -63,6 +63,7 @@ class Training {
   void save();
   void log(const std::string& line);
   bool is_first() const { return ranks_.rank() == 0; }
+  bool shares_state() const { return o_.training.zero > 0 && ranks_.size() > 1; }
   bool agreed(bool here);  // whether it is so on any rank; all ranks ask
   bool stopped();          // by Ctrl-C or the log; all ranks ask
   void save_average();

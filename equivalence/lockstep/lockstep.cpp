@@ -33,7 +33,7 @@ void check_repeats(const training::TrainingOptions& o, const nn::Module& initial
 Lockstep::Lockstep(const training::TrainingOptions& options, const nn::Module& initial, RunResult& reference,
                    std::span<RunResult> controls, std::span<RunResult> runs) {
   training::TrainingOptions uninterrupted = options;
-  uninterrupted.resume_at = 0, uninterrupted.ranks = 1;
+  uninterrupted.resume_at = 0, uninterrupted.ranks = 1, uninterrupted.zero = 0;
   const auto make = [&](RunResult& r, const training::TrainingOptions& o, bool control) {
     auto trainee = std::make_unique<Trainee>(o, *r.variant);
     trainee->start_from(initial);

@@ -61,7 +61,8 @@ Examples batch_of(const Setting& s, int64_t step) {
 
 struct Trained {
   std::vector<double> losses;
-  TensorMap weights;
+  TensorMap weights, state;  // of the optimizer, of all ranks
+  int64_t state_bytes = 0;   // that the rank keeps
 };
 
 // What differs on a rank that is to be found.
@@ -74,7 +75,7 @@ struct Fault {
   uint64_t seed = 5;
 };
 
-Trained trained(const Setting& s, Group* group = nullptr, const Fault& fault = {}) {
+Trained trained(const Setting& s, Group* group = nullptr, const Fault& fault = {}, const Trained* from = nullptr) {
   manual_seed(fault.seed);
   TrainingOptions o = options_of(s);
   fault.options(o);
@@ -84,11 +85,18 @@ Trained trained(const Setting& s, Group* group = nullptr, const Fault& fault = {
   options.group = group;
   Step step(*model, *optimizer, fault.loss, options);
   Trained result;
-  for (int64_t t = 0; t < s.steps; ++t) {
+  if (from) {
+    model->load_state_dict(from->weights);
+    optimizer->load_state_dict(group ? own_state(*group, optimizer->parameters(), from->state) : from->state);
+  }
+  for (int64_t t = from ? std::ssize(from->losses) : 0; t < s.steps; ++t) {
     fault.before(*model, t);
     result.losses.push_back(step(fault.batch(batch_of(s, t), t), fault.rate).loss);
   }
   for (const auto& [name, x] : model->state_dict()) result.weights.add(name, clone(detach(x)));
+  for (const auto& [name, x] : optimizer->state_dict()) result.state_bytes += byte_size(x);
+  const TensorMap state = group ? state_of_ranks(*group, optimizer->state_dict()) : optimizer->state_dict();
+  for (const auto& [name, x] : state) result.state.add(name, clone(x));
   return result;
 }
 
@@ -144,6 +152,42 @@ TEST_CASE("ranks: their training is that of one process with as many parts, bit 
   check_bit_equal(4, {.dtype = DType::f32, .precision = nn::Precision::bf16});
   check_bit_equal(4, {.ignored = true});  // two ranks have no target that counts
   check_bit_equal(2, {.step = {.limits = {.l2 = 0.1, .value = 0.01, .norm = 0.02}}});
+}
+
+TEST_CASE("ranks: that share the optimizer's state have the same bits, and a share of the memory") {
+  for (const OptimizerRow& row : optimizers()) {
+    INFO(row.name);
+    check_bit_equal(3, {.optimizer = row.name, .step = {.limits = {.norm = 0.5}, .zero = 1}});
+  }
+  // AdamW keeps two numbers a weight, 8 bytes each, and the steps of each parameter. The largest share is at most a mean one and
+  // the largest parameter.
+  Setting s{.step = {.zero = 1}};
+  constexpr int kRanks = 4;
+  std::vector<int64_t> bytes(kRanks);
+  Trained half;
+  s.steps = 2;
+  run_ranks(kRanks, [&](Group& g) {
+    const Trained t = trained(s, &g);
+    bytes[static_cast<size_t>(g.rank())] = t.state_bytes;
+    if (g.rank() == 0) half = t;
+  });
+  const Trained one = trained({.step = {.accumulate = kRanks}, .steps = 2});
+  int64_t largest = 0;
+  for (const auto& [_, x] : one.weights) largest = std::max(largest, 16 * x.numel());
+  for (int64_t b : bytes) CHECK(b <= one.state_bytes / kRanks + largest + 1000);
+  CHECK(half.state.size() == one.state.size());
+  for (const auto& [name, x] : one.state) CHECK(equal(x, half.state.at(name)));
+
+  // From there 2 ranks go on, or 12, or one process. AdamW divides by a gradient's own size: of one that is 1e-5 of the largest, an eps
+  // of that is 1e5 eps of a step.
+  s.steps = 4;
+  const Trained whole = trained({.step = {.accumulate = 2}});
+  for (const int ranks : {1, 2, 12})
+    run_ranks(ranks, [&](Group& g) {
+      const Trained t = trained(s, &g, {}, &half);
+      check(off(t, whole, DType::f64) < 1e5, "on ", ranks, " ranks: ", off(t, whole, DType::f64));
+    });
+  CHECK_THROWS_WITH(trained({.step = {.zero = 2}}), Contains("zero 2, expected 0 or 1"));
 }
 
 TEST_CASE("ranks: to rounding it is the training of one process with the whole batch") {

@@ -1,12 +1,15 @@
 #include "training/steps/ranks.h"
 
 #include <algorithm>
+#include <map>
+#include <sstream>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
 #include "core/memory/bytes.h"
+#include "core/view.h"
 #include "nn/print.h"
 
 namespace isonorm::training {
@@ -58,6 +61,73 @@ void sum_gradients(Group& group, const std::vector<Tensor>& parameters) {
   flush();
 }
 
+std::vector<int> owners_of(const std::vector<Tensor>& parameters, int ranks) {
+  std::vector<int64_t> elements(static_cast<size_t>(ranks));
+  std::vector<int> owners;
+  for (const Tensor& p : parameters) {
+    const auto least = std::ranges::min_element(elements);
+    *least += p.numel();
+    owners.push_back(static_cast<int>(least - elements.begin()));
+  }
+  return owners;
+}
+
+void keep_own_gradients(const Group& group, const std::vector<Tensor>& parameters) {
+  const std::vector<int> owners = owners_of(parameters, group.size());
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (owners[i] != group.rank()) set_grad(parameters[i], {});
+}
+
+void share_weights(Group& group, const std::vector<Tensor>& parameters) {
+  const NoGrad no_grad;
+  const std::vector<int> owners = owners_of(parameters, group.size());
+  std::map<std::pair<int, DType>, std::vector<Tensor>> shares;
+  for (size_t i = 0; i < parameters.size(); ++i)
+    shares[{owners[i], parameters[i].dtype()}].push_back(detach(parameters[i]));
+  for (const auto& [owner, share] : shares) group.broadcast(share, owner.first);
+}
+
+TensorMap state_of_ranks(Group& group, const TensorMap& own) {
+  TensorMap all;
+  for (int root = 0; root < group.size(); ++root) {
+    std::string names;
+    for (const auto& [name, x] : own) {
+      names += text(name, ' ', static_cast<int>(x.dtype()), ' ', x.rank());
+      for (int64_t n : x.shape()) names += text(' ', n);
+      names += '\n';
+    }
+    const Tensor length = from_vector(std::vector{std::ssize(names)}, {1});
+    group.broadcast(length, root);
+    std::vector<int64_t> letters(names.begin(), names.end());
+    letters.resize(static_cast<size_t>(length.data<int64_t>()[0]));
+    const Tensor word = from_vector(letters, {std::ssize(letters)});
+    group.broadcast(word, root);
+    const std::vector<int64_t> said = word.to_vector<int64_t>();
+    std::istringstream lines(std::string(said.begin(), said.end()));
+    std::string name;
+    for (int dtype, rank; lines >> name >> dtype >> rank;) {
+      Dims shape;
+      for (int64_t n; rank > 0 && lines >> n; --rank) shape.push_back(n);
+      const Tensor* here = root == group.rank() ? own.find(name) : nullptr;
+      const Tensor x = here ? detached::contiguous(*here) : empty(shape, {static_cast<DType>(dtype)});
+      group.broadcast(x, root);
+      if (!all.find(name)) all.add(name, x);
+    }
+  }
+  return all;
+}
+
+TensorMap own_state(const Group& group, const std::vector<Tensor>& parameters, const TensorMap& all) {
+  const std::vector<int> owners = owners_of(parameters, group.size());
+  TensorMap own;
+  for (const auto& [name, x] : all) {
+    const size_t dot = name.find('.'),
+                 number = name.starts_with("group.") ? name.npos : std::stoul(name.substr(0, dot));
+    if (number >= owners.size() || owners[number] == group.rank()) own.add(name, x);
+  }
+  return own;
+}
+
 void check_batch(Group& group, const Examples& batch, double lr, const Tensor& watched) {
   const Generator& g = default_generator();
   const std::vector<int64_t> state = {static_cast<int64_t>(g.seed), static_cast<int64_t>(g.offset)};
@@ -68,7 +138,7 @@ void check_batch(Group& group, const Examples& batch, double lr, const Tensor& w
 }
 
 void check_step(Group& group, int64_t step, nn::Module& model, const optim::Optimizer& optimizer, const Objective& loss,
-                const Examples& batch, double lr) {
+                const Examples& batch, double lr, bool own_state) {
   const std::vector<Tensor> parameters = model.parameters();
   if (step > 1) return check_batch(group, batch, lr, parameters[static_cast<size_t>(step % std::ssize(parameters))]);
   for (const Tensor& p : optimizer.parameters())
@@ -78,7 +148,7 @@ void check_step(Group& group, int64_t step, nn::Module& model, const optim::Opti
   check_batch(group, batch, lr);
   group.check_same(text(nn::to_string(model), optimizer.name()), "model or optimizer");
   std::vector<Tensor> tensors;
-  for (const TensorMap& map : {model.state_dict(), optimizer.state_dict()})
+  for (const TensorMap& map : {model.state_dict(), own_state ? TensorMap() : optimizer.state_dict()})
     for (const auto& [_, x] : map) tensors.push_back(x);
   group.check_same(tensors, "weight or optimizer's state");
   if (step > 0) return;

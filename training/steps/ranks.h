@@ -36,12 +36,19 @@ class DrawsOfRank {
 // buckets of at most 25 MiB or one gradient.
 void sum_gradients(distributed::Group& group, const std::vector<Tensor>& parameters);
 
+// Which rank keeps the optimizer's state of each parameter, by its number (ZeRO, 1910.02054, stage 1): in their order, each on the rank
+// that has the fewest elements so far.
+std::vector<int> owners_of(const std::vector<Tensor>& parameters, int ranks);
+// Around an update in which each rank updates its own parameters: the gradients of the others are cleared; all get all weights.
+void keep_own_gradients(const distributed::Group& group, const std::vector<Tensor>& parameters);
+void share_weights(distributed::Group& group, const std::vector<Tensor>& parameters);
+
 // Before a step. Throws Disagreement where a rank has another batch, rate or random state. Step 0: or another loss of the batch's
-// first row, so another model or objective; steps 0 and 1: or other parameters, buffers, optimizer, or state of that, which the
-// first update changes if it is another; then, one in turn at a step: another parameter. Error where the optimizer has a parameter
+// first row, so another model or objective; steps 0 and 1: or other parameters, buffers, optimizer, or state of that (not where
+// each rank has its own), which the first update changes if it is another; then, one in turn at a step: another parameter. Error where the optimizer has a parameter
 // that is none of the model's, whose gradient nobody would sum.
 void check_step(distributed::Group& group, int64_t step, nn::Module& model, const optim::Optimizer& optimizer,
-                const Objective& loss, const Examples& batch, double lr);
+                const Objective& loss, const Examples& batch, double lr, bool own_state);
 // That of batch, rate and random state alone.
 void check_batch(distributed::Group& group, const Examples& batch, double lr, const Tensor& watched = {});
 

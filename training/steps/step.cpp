@@ -139,6 +139,8 @@ double differentiate(nn::Module& model, const Objective& loss, const Examples& b
 
 Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepOptions options)
     : model_(model), optimizer_(optimizer), loss_(std::move(loss)), options_(std::move(options)) {
+  check(options_.zero == 0 || (options_.zero == 1 && !options_.apply), "step: zero ", options_.zero,
+        options_.apply ? " with `apply`" : "", ", expected 0 or 1");
   if (options_.apply) return;  // whatever is updated there
   const std::vector<Tensor> updated = optimizer.parameters(), read = model.parameters();
   const bool common = std::ranges::any_of(updated, [&](const Tensor& u) {
@@ -153,7 +155,7 @@ StepResult Step::operator()(const Examples& batch, std::optional<double> lr) {
   const bool replays = options_.captured && optimizer_.device() != kCpu;
   if (distributed::Group* group = options_.group; group && group->size() > 1) {
     check(!replays, "step: one of several ranks is not captured");
-    check_step(*group, taken_++, model_, optimizer_, loss_, batch, lr.value_or(optimizer_.lr()));
+    check_step(*group, taken_++, model_, optimizer_, loss_, batch, lr.value_or(optimizer_.lr()), options_.zero > 0);
   }
   const std::vector<double> numbers = replays ? replayed(batch, lr) : numbers_of(losses_and_norm(batch, lr));
   const auto parts = static_cast<size_t>(options_.accumulate);
@@ -266,12 +268,15 @@ Tensor Step::take_update(std::optional<double> lr) {
   limit_entries(options_.limits, parameters, options_.limits.gates > 0 ? nn::gates(model_) : std::vector<Tensor>());
   optim::ClipNumbers clip;
   if (options_.limits.norm > 0) clip = optim::clip_numbers(parameters, options_.limits.norm);
+  const bool shared = options_.zero > 0 && options_.group && options_.group->size() > 1;
+  if (shared) keep_own_gradients(*options_.group, parameters);
   if (options_.apply)
     options_.apply(clip.factor.defined() ? clip.factor.item() : 1);
   else if (clip.factor.defined())
     optimizer_.step_scaled(clip.factor);
   else
     optimizer_.step();
+  if (shared) share_weights(*options_.group, parameters);
   return clip.norm;
 }
 

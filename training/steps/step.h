@@ -69,6 +69,10 @@ struct StepOptions {
   // Every rank then has the same weights after every step, bit by bit. Steps throw Disagreement where batch, rate or random state
   // of a rank differ, the first two where anything of model or optimizer does, later ones where the weight does that each looks at.
   distributed::Group* group = nullptr;
+  // 1: each rank keeps the optimizer's state of its share of the parameters, updates those, and the weights are exchanged (ZeRO,
+  // 1910.02054, stage 1): the same bits, state / ranks of memory, and as many bytes again as the weights have twice. Its gradients are gone
+  // after an update. 0: every rank keeps all. Not with `apply`.
+  int zero = 0;
   // In place of optimizer.step(scale), where the update is more than that.
   std::function<void(double scale)> apply = {};
 };
@@ -78,6 +82,11 @@ struct StepResult {
   double loss = 0;                      // before the update
   std::optional<double> gradient_norm;  // before clipping; none where nothing is clipped
 };
+
+// Of an optimizer whose state ranks share (StepOptions::zero): the state of all, on every rank, for a file; every rank calls it. And of such
+// a state what this rank keeps, for load_state_dict().
+TensorMap state_of_ranks(distributed::Group& group, const TensorMap& own);
+TensorMap own_state(const distributed::Group& group, const std::vector<Tensor>& parameters, const TensorMap& all);
 
 // A model, its objective and its optimizer. Keeps references to model and optimizer.
 //

@@ -21,6 +21,8 @@ train -q --steps 12 --accumulate 3 --checkpoint parts --ema-file parts.ema >part
 mpi 3 "$isonorm" train "${options[@]}" -q --steps 12 --checkpoint ranks --ema-file ranks.ema --log log >ranks.said 2>ranks.told ||
   fail "3 ranks: $(cat ranks.told)"
 equal parts ranks
+mpi 3 "$isonorm" train "${options[@]}" -q --steps 12 --checkpoint shared --zero 1 >/dev/null 2>told || fail "--zero 1: $(cat told)"
+equal ranks shared
 equal parts.ema ranks.ema
 (($(wc -l <ranks.said) == 1)) || fail "what 3 ranks print: $(cat ranks.said)"
 [[ $(sed 's/loss [^,]*,//; s/perplexity [^,]*,//' parts.said) == "$(sed 's/loss [^,]*,//; s/perplexity [^,]*,//' ranks.said)" ]] ||
@@ -33,7 +35,7 @@ mpi 3 "$isonorm" train "${options[@]}" -q --steps 36 --checkpoint moved --save-e
 while kill -0 $! 2>/dev/null && ! [[ -e moved.log && $(wc -l <moved.log) -ge 9 ]]; do sleep 0.01; done
 pkill -KILL -f "checkpoint moved" # all of them, at once, in the middle
 wait
-mpi 4 "$isonorm" train "${options[@]}" -q --steps 36 --checkpoint moved >/dev/null 2>told || fail "on 4: $(cat told)"
+mpi 4 "$isonorm" train "${options[@]}" -q --steps 36 --checkpoint moved --zero 1 >/dev/null 2>told || fail "on 4: $(cat told)"
 "$isonorm" compare whole moved >/dev/null || fail "whole and moved: $("$isonorm" compare whole moved | tail -3)"
 
 # What goes wrong on all is told once, and what one rank alone does is refused.
