@@ -69,10 +69,9 @@ std::optional<Tiles> tiles_of(const Loop<2>& loop) {
   Dims shape, strides[2];
   for (int d = 0; d < loop.rank; ++d) {
     if (d == i || d == j) continue;
-    for (int n = 0; n < 2; ++n) strides[n][shape.rank] = loop.stride[n][d];
-    shape[shape.rank++] = loop.size[d];
+    for (int n = 0; n < 2; ++n) strides[n].push_back(loop.stride[n][d]);
+    shape.push_back(loop.size[d]);
   }
-  strides[0].rank = strides[1].rank = shape.rank;
   return Tiles{Walk<2>(Loop<2>(shape, {strides[0], strides[1]})), loop.size[i], loop.size[j], loop.stride[0][j],
                loop.stride[1][i]};
 }

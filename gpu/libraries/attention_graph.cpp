@@ -25,7 +25,10 @@ class Builder {
     const Size size{s_.batch, s_.heads, s_.queries, columns};
     return memory(size, contiguous(size), Type::f32);
   }
-  int number() { return tensor({{1, 1, 1, 1}, {1, 1, 1, 1}, Type::f32, GraphTensor::Place::number}); }
+  int number() {
+    const Size one{1, 1, 1, 1};
+    return tensor({one, contiguous(one), Type::f32, GraphTensor::Place::number});
+  }
 
   void step(Op op, int out, int x, int y = -1, int z = -1) { graph_.steps.push_back({op, x, y, z, out}); }
   // A result of the scores' shape; one number of each query; one of each element of q; scores transposed.
