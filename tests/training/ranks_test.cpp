@@ -12,6 +12,7 @@
 #include "autograd/ops/shape.h"
 #include "core/memory/bytes.h"
 #include "distributed/threads.h"
+#include "nn/group_norm.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
 #include "tests/support/catch.h"
@@ -230,13 +231,13 @@ TEST_CASE("ranks: one that would train something else is found, and named") {
   const std::string batch = "has another batch (inputs, targets, rate, random state) or weight than rank 0: number ";
   const Setting dropped{.dropout = 0.1};
   found({.options = [](TrainingOptions& o) { o.model.transformer().eps = 1e-3; }},
-        "another loss of the batch's first row");
+        "another loss of the batch's first rows");
   found({.options = [](TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }},
-        "another loss of the batch's first row", dropped);
+        "another loss of the batch's first rows", dropped);
   found({.options = [](TrainingOptions& o) { o.model.transformer().heads = 4; }}, "another ");
   found({.options = [](TrainingOptions& o) { o.optimizer = &optimizer("lion"); }}, "another model or optimizer");
   found({.options = [](TrainingOptions& o) { o.weight_decay = 0.5; }}, "another weight or optimizer's state");
-  found({.loss = smoothed_cross_entropy(0.1)}, "another loss of the batch's first row");
+  found({.loss = smoothed_cross_entropy(0.1)}, "another loss of the batch's first rows");
   found({.rate = 2e-2}, batch + "3 of 4");
   found({.seed = 6}, batch + "4 of 4");
   found({.batch =
@@ -260,6 +261,20 @@ TEST_CASE("ranks: one that would train something else is found, and named") {
 }
 
 TEST_CASE("ranks: what a step of several does not do is refused") {
+  CHECK_THROWS_WITH(run_ranks(2,
+                              [](Group& g) {
+                                manual_seed(1);
+                                nn::BatchNorm norm(3);  // whose statistics are of the rows that a rank sees
+                                optim::Sgd sgd(norm.parameters(), {.lr = 0.1});
+                                Step step(
+                                    norm, sgd,
+                                    [](nn::Module& m, const Examples& e) { return mse_loss(m(e.inputs), e.targets); },
+                                    {.group = &g});
+                                Generator generator{3, 0};
+                                const Examples e{randn({8, 3}, {}, generator), randn({8, 3}, {}, generator)};
+                                step(e), step(e);
+                              }),
+                    Contains("rank 1 has another weight or optimizer's state than rank 0"));
   run_ranks(2, [](Group& g) {
     nn::Linear model(3, 2), other(3, 2);
     std::vector<Tensor> all = model.parameters();

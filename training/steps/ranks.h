@@ -44,7 +44,7 @@ void keep_own_gradients(const distributed::Group& group, const std::vector<Tenso
 void share_weights(distributed::Group& group, const std::vector<Tensor>& parameters);
 
 // Before a step. Throws Disagreement where a rank has another batch, rate or random state. Step 0: or another loss of the batch's
-// first row, so another model or objective; steps 0 and 1: or other parameters, buffers, optimizer, or state of that (not where
+// first rows, so another model or objective; steps 0 and 1: or other parameters, buffers, optimizer, or state of that (not where
 // each rank has its own), which the first update changes if it is another; then, one in turn at a step: another parameter. Error where the optimizer has a parameter
 // that is none of the model's, whose gradient nobody would sum.
 void check_step(distributed::Group& group, int64_t step, nn::Module& model, const optim::Optimizer& optimizer,
