@@ -136,6 +136,11 @@ ExperimentResult sharded_norms(const ExperimentOptions& options) {
                       "(each rank sends 2 (N - 1) / N times what it adds). Off: of outputs and gradients, relative to "
                       "the largest, from the same "
                       "norm of whole rows in f64; in f32 the rows of layer_norm have a mean of 1000 deviations.")};
+  reports::DotPlot plot{.title = "Deviation from the same norm of whole rows",
+                        .axis = "relative to the largest entry  (filled: f64, hollow: f32)",
+                        .low = 1e-17,
+                        .high = 10,
+                        .zones = {{"good", "rounding", 1e-17, kSame}, {"bad", "cancelled", kDifferent, 10}}};
   bool as_derived = true;
   for (const Norm& norm : norms()) {
     const Measured m = measured(norm, x, g);
@@ -143,6 +148,9 @@ ExperimentResult sharded_norms(const ExperimentOptions& options) {
     const Measured single = measured(norm, (layer ? x + 1000 : x).to(DType::f32), g.to(DType::f32));
     const int64_t bytes = 2 * (kRanks - 1) * norm.numbers * int64_t{sizeof(double)} / kRanks;
     as_derived = as_derived && m.numbers == norm.numbers && m.bytes == bytes * kRows && m.off < kRounding;
+    plot.rows.push_back({norm.name,
+                         {{"rms", text("f64: ", scientific(m.off)), m.off, true},
+                          {"negative", text("f32: ", scientific(single.off)), single.off, false}}});
     table.rows.push_back({{norm.name},
                           {text(m.forward)},
                           {text(m.backward)},
@@ -152,6 +160,13 @@ ExperimentResult sharded_norms(const ExperimentOptions& options) {
                           reports::number_cell(single.off, margin.take(single.off, !norm.cancels))});
   }
   r.tables.push_back(std::move(table));
+  reports::Panel panel;
+  panel.legend = {{"dot solid rms", "f64"}, {"dot solid negative", "f32, layer_norm with a mean of 1000 deviations"}};
+  panel.drawing = std::move(plot);
+  r.figures.push_back({.name = "deviations",
+                       .heading = "What adding over ranks does to a norm",
+                       .panels = {std::move(panel)},
+                       .caption = "LayerNorm in one reduction subtracts two numbers of the size of the mean squared."});
   r.confirmed = as_derived && margin.kept();
   r.measured = text("In f32 all but layer_norm in one reduction are off by at most ", scientific(margin.largest_same()),
                     ", that by ", scientific(margin.smallest_different()), ".");
