@@ -31,9 +31,16 @@ struct Source {
 }  // namespace
 
 std::string pytorch_name(std::string name) {
+  constexpr struct {
+    std::string_view flax, pytorch;
+  } kEnds[] = {{".kernel", ".weight"},
+               {".scale", ".weight"},
+               {".embedding", ".weight"},
+               {".weight_g", ".parametrizations.weight.original0"},
+               {".weight_v", ".parametrizations.weight.original1"}};
   std::ranges::replace(name, '/', '.');
-  for (std::string_view end : {".kernel", ".scale", ".embedding"})
-    if (name.ends_with(end)) return name.substr(0, name.size() - end.size()) + ".weight";
+  for (const auto& end : kEnds)
+    if (name.ends_with(end.flax)) return name.substr(0, name.size() - end.flax.size()).append(end.pytorch);
   return name;
 }
 

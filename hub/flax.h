@@ -19,7 +19,7 @@ struct Shard {
 // "h.0.ln_1.scale", or as an index has it "h/0/ln_1/scale": "h.0.ln_1.weight".
 std::string pytorch_name(std::string flax);
 
-// The same tensors as PyTorch has them: scale and embedding are weights; so are kernels, [in, out] as [out, in], [n, in, out] as
+// The same tensors as PyTorch has them. Scale and embedding are weights; so are kernels, [in, out] as [out, in], [n, in, out] as
 // [out, in, n], [h, w, in, out] as [out, in, h, w]. Throws, naming the tensor, where that is not all: of batch norms, kernels of
 // other ranks, and where two get one name.
 Shard from_flax(const Shard& flax);
