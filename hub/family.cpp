@@ -83,9 +83,8 @@ class Describer {
             "\" is there: the weights are not those of model.safetensors as they are");
     const auto fits = [&](std::string_view stem) { return has(text(stem, family.writers.front().pattern)); };
     const auto stem = std::ranges::find_if(family.stems, fits);
-    const bool flax = std::ranges::any_of(tensors_, [](const std::string& t) { return t.ends_with("kernel"); });
     check(stem != family.stems.end(), "a model of type '", family.type, "' has a tensor '", family.stems.front(),
-          family.writers.front().pattern, "', and here is none", flax ? kFromFlax : "");
+          family.writers.front().pattern, "', and here is none");
     stem_ = *stem;
   }
 

@@ -7,6 +7,8 @@
 #include "core/error.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
+#include "hub/flax.h"
+#include "io/flax_file.h"
 #include "io/half.h"
 #include "io/torch_file.h"
 
@@ -22,25 +24,33 @@ std::string text_of(const std::string& path, int64_t limit) {
   return {bytes.begin(), bytes.end()};
 }
 
-// A file of weights of either format.
-struct Shard {
-  std::vector<io::TensorEntry> entries;
-  std::function<Tensor(const io::TensorEntry&)> read;
-};
-
-template <class File> Shard opened(const std::string& path) {
-  const auto file = std::make_shared<const File>(path);
+template <class File> Shard shard_of(const std::shared_ptr<const File>& file) {
   return {file->entries(), [file](const io::TensorEntry& e) { return file->read(e); }};
+}
+Shard opened_safetensors(const std::string& path) {
+  const auto file = std::make_shared<const SafetensorsFile>(path);
+  const auto format = file->metadata().find("format");
+  const Scope scope(path);
+  return format != file->metadata().end() && format->second == "flax" ? from_flax(shard_of(file)) : shard_of(file);
+}
+Shard opened_torch(const std::string& path) { return shard_of(std::make_shared<const io::TorchFile>(path)); }
+Shard opened_flax(const std::string& path) {
+  const auto file = std::make_shared<const io::FlaxFile>(path);
+  const Scope scope(path);
+  return from_flax(shard_of(file));
 }
 
 // How a file of weights is called: alone, and as one of several.
 struct Format {
   const char *whole, *end;
   Shard (*open)(const std::string& path);
+  std::string (*name)(std::string of_index);  // of the tensor
 };
+std::string as_it_is(std::string name) { return name; }
 // The first that is there counts.
-constexpr Format kFormats[] = {{"model.safetensors", ".safetensors", opened<SafetensorsFile>},
-                               {"pytorch_model.bin", ".bin", opened<io::TorchFile>}};
+constexpr Format kFormats[] = {{"model.safetensors", ".safetensors", opened_safetensors, as_it_is},
+                               {"pytorch_model.bin", ".bin", opened_torch, as_it_is},
+                               {"flax_model.msgpack", ".msgpack", opened_flax, pytorch_name}};
 
 struct Weights {
   const Format& format;
@@ -60,7 +70,7 @@ Weights listed_weights(const Format& format, const std::string& index) {
     const std::string shard = file.get<std::string>();
     check(shard == fs::path(shard).filename().string() && shard.ends_with(format.end) && shard[0] != '.', Shown{name},
           " is in ", Shown{shard}, ", expected a file of this folder that ends with ", format.end);
-    weights.files[shard].insert(name);
+    weights.files[shard].insert(format.name(name));
   }
   return weights;
 }
@@ -73,8 +83,7 @@ Weights weights_of(const std::string& folder) {
     if (file_exists(index)) return listed_weights(format, index);
     names += text(names.empty() ? "" : ", ", format.whole, ", ", format.whole, ".index.json");
   }
-  const bool flax = file_exists(folder + "/flax_model.msgpack");
-  check(false, folder, ": there are no weights, expected one of ", names, flax ? kFromFlax : "");
+  check(false, folder, ": there are no weights, expected one of ", names);
   return {kFormats[0], {}};
 }
 

@@ -1,5 +1,6 @@
 // Internal: a folder as the Hugging Face hub has it: config.json, weights in one file or in shards with an index, as
-// safetensors or else as pytorch_model.bin (io/torch_file.h), and files of the tokenizer beside them.
+// safetensors or else as pytorch_model.bin (io/torch_file.h) or flax_model.msgpack (flax.h), and files of the tokenizer beside
+// them.
 #pragma once
 
 #include <map>
@@ -21,10 +22,6 @@ struct Folder {
 
   std::vector<std::string> names() const;
 };
-
-// What becomes of Flax's weights, whose names and axes are others, and which no class of transformers 5 runs.
-inline constexpr const char* kFromFlax =
-    "; Flax's weights become PyTorch's by transformers 4: from_pretrained(FOLDER, from_flax=True).save_pretrained(OUT)";
 
 // Throws, naming it, where the file is no JSON object or has over 1 MiB.
 Config read_config(const std::string& file);

@@ -1,4 +1,4 @@
-// Folders of the families whose program is not of transformers: timm's ViT, torch.nn.TransformerEncoder; and Flax's files.
+// Folders of the families whose program is not of transformers: timm's ViT, torch.nn.TransformerEncoder.
 #include <filesystem>
 
 #include "autograd/ops/create.h"
@@ -102,16 +102,4 @@ TEST_CASE("families: torch's encoder is Pre-LN where config.json says so; one ch
                    {{"stream.form", "rms_norm"}, {"stream.recentred", "[\"layers.0\"]"}});
   CHECK_THAT(f.gives(1, "verify " + folder + " @out").out,
              Contains("Different: ") && Contains("layers.1.linear2.weight"));
-}
-
-TEST_CASE("families: Flax's weights are refused with what makes PyTorch's of them") {
-  const Folder f;
-  const std::string folder = changed(f, "gpt2", [](auto&, TensorMap& tensors) {
-    tensors = {};
-    tensors.add("transformer.wte.embedding", zeros({20, 12}));
-    tensors.add("transformer.h.0.mlp.c_fc.kernel", zeros({12, 16}));
-  });
-  f.refuses("convert " + folder + " @out --to rms_norm", 3, "from_pretrained(FOLDER, from_flax=True)");
-  fs::rename(folder + kWeights, folder + "/flax_model.msgpack");
-  f.refuses("convert " + folder + " @out --to rms_norm", 3, "from_pretrained(FOLDER, from_flax=True)");
 }

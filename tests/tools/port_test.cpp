@@ -1,12 +1,11 @@
 // Published models as ours and back: what the program computes of them is what transformers does (tests/fixtures/ports.py).
 #include <filesystem>
 
-#include "autograd/grad_mode.h"
-#include "core/view.h"
 #include "hub/folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
 #include "tests/tools/child.h"
+#include "tests/tools/logits.h"
 #include "tests/tools/small_run.h"
 #include "training/model_file.h"
 
@@ -22,23 +21,6 @@ std::string folder_of(const std::string& name) {
   return fs::exists(kPorts + name) ? kPorts + name : "tests/fixtures/families/" + name;
 }
 
-// max |ours - theirs| / max |theirs| of the logits, in f64. The stock class takes images [n, channels, height, width].
-double off(const std::string& name, const std::string& file) {
-  const TensorMap reference = load_safetensors(kPorts + name + ".safetensors");
-  Tensor inputs = reference.at("inputs");
-  if (inputs.rank() == 4) inputs = detached::contiguous(detached::permute(inputs, {0, 2, 3, 1}));
-  const auto model = training::load_model(file);
-  model->to(DType::f64);
-  const NoGrad no_grad;
-  const std::vector<double> ours = (*model)(inputs).to_vector<double>(),
-                            theirs = reference.at("logits").to_vector<double>();
-  REQUIRE(ours.size() == theirs.size());
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < ours.size(); ++i)
-    difference = std::max(difference, std::abs(ours[i] - theirs[i])), size = std::max(size, std::abs(theirs[i]));
-  return difference / size;
-}
-
 }  // namespace
 
 TEST_CASE("port: an imported model computes what transformers does; its export has the bytes of the source") {
@@ -49,7 +31,7 @@ TEST_CASE("port: an imported model computes what transformers does; its export h
                            "phi", "falcon", "mpt", "olmo", "opt", "vit"}) {
     INFO(name);
     f.succeeds(text("import ", folder_of(name), " @", name));
-    CHECK(off(name, f / name) < kRounding);
+    CHECK(off(kPorts + name + ".safetensors", f / name) < kRounding);
     if (training::open_model_file(f / name).description.at("model.form") == "layer_norm")
       f.succeeds(text("convert @", name, " @", name, "_crms --to crms_norm -q"));
     f.succeeds(text("export @", name, " @", name, "_back"));
@@ -94,7 +76,7 @@ TEST_CASE("port: OLMo converted to RMSNorm is a stock LLaMA") {
   f.succeeds("convert @in @rms --to rms_norm -q");
   CHECK_THAT(f.succeeds("export @rms @out").out, Contains("LlamaForCausalLM"));
   f.succeeds("import @out @llama");
-  CHECK(off("olmo", f / "llama") < 1e-13);
+  CHECK(off(kPorts + "olmo.safetensors", f / "llama") < 1e-13);
 }
 
 TEST_CASE("port: a rotated folder is refused; what is exported like another folder is of the stock class alone") {
