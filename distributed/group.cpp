@@ -99,8 +99,10 @@ Tensor room(Tensor& kept, int64_t count, DType dtype) {
 
 double time_limit() {
   const char* wish = std::getenv("ISONORM_TIMEOUT");
-  const double seconds = wish ? std::strtod(wish, nullptr) : 600;
-  check(seconds > 0 && seconds < 1e9, "ISONORM_TIMEOUT is ", Shown{wish ? wish : ""}, ", expected seconds above 0");
+  char* end = nullptr;
+  const double seconds = wish ? std::strtod(wish, &end) : 600;
+  check(!(end && *end) && seconds > 0 && seconds < 1e9, "ISONORM_TIMEOUT is ", Shown{wish ? wish : ""},
+        ", expected seconds above 0");
   return seconds;
 }
 

@@ -21,6 +21,31 @@ namespace {
 // A handle of either library: a pointer in Open MPI, an int in MPICH, whose other half is never read.
 using Handle = intptr_t;
 
+constexpr int kUnknown = 1 << 30;
+
+int number_in(const char* variable) {
+  const char* said = std::getenv(variable);
+  return said ? static_cast<int>(std::strtol(said, nullptr, 10)) : 0;
+}
+
+// How many processes there are by what launchers leave in the environment: Open MPI, MPICH and what has its interface, and PMIx (srun
+// --mpi=pmix), which does not say it. Throws where srun has started several without any of them.
+int said_size() {
+  const int said = std::max(number_in("OMPI_COMM_WORLD_SIZE"), number_in("PMI_SIZE"));
+  if (said > 0) return said;
+  const int tasks = number_in("SLURM_STEP_NUM_TASKS");
+  if (std::getenv("PMIX_RANK")) return tasks > 0 ? tasks : kUnknown;
+  check(tasks <= 1, "srun has started ", tasks,
+        " processes that know nothing of each other; srun --mpi=pmix or mpirun lets them train together");
+  return 1;
+}
+
+// Whether the library is Open MPI's, which PMIx starts: of two launchers, the one that has started more.
+bool by_open_mpi() {
+  const int mpich = number_in("PMI_SIZE");
+  return number_in("OMPI_COMM_WORLD_SIZE") >= std::max(2, mpich) || (mpich < 2 && std::getenv("PMIX_RANK"));
+}
+
 // The functions that are called and the constants that they take (MPI 3.1; Open MPI 4.1: mpi.h; MPICH 4.0: mpi.h).
 class Library {
  public:
@@ -44,7 +69,7 @@ class Library {
 
  private:
   Library() {
-    const bool open_mpi = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+    const bool open_mpi = by_open_mpi();
     const std::vector<const char*> names = open_mpi ? std::vector{"libmpi.so.40", "libmpi.so"}
                                                     : std::vector{"libmpich.so.12", "libmpi.so.12", "libmpich.so"};
     std::string tried;
@@ -132,6 +157,7 @@ class MpiTransport : public Transport {
 
   // Until all messages are there. A rank that has nothing to do gives its core away: the others may be on it.
   void wait(const char* what) {
+    double waited = 0, seen = 0;  // time in which the process stood still counts as at most a second
     const Stopwatch watch;
     std::array<std::byte, 64> status;  // which has at most 24 bytes
     for (int idle = 0; !waiting_.empty(); ++idle) {
@@ -145,7 +171,9 @@ class MpiTransport : public Transport {
       if (waiting_.size() < before) idle = 0;
       if (idle > 100) std::this_thread::yield();
       if (idle > 2000) std::this_thread::sleep_for(std::chrono::microseconds(50));
-      if (watch.seconds() > limit_ && !waiting_.empty()) give_up(what);
+      const double now = watch.seconds();
+      waited += std::min(1., now - std::exchange(seen, now));
+      if (waited > limit_ && !waiting_.empty()) give_up(what);
     }
   }
 
@@ -170,13 +198,15 @@ class MpiTransport : public Transport {
 
 }  // namespace
 
-bool launched_by_mpi() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* size = std::getenv(name)) return std::strtol(size, nullptr, 10) > 1;
-  return false;
-}
+bool launched_by_mpi() { return said_size() > 1; }
 
-std::unique_ptr<Transport> mpi_world() { return std::make_unique<MpiTransport>(Library::get().world); }
+std::unique_ptr<Transport> mpi_world() {
+  auto transport = std::make_unique<MpiTransport>(Library::get().world);
+  const int said = said_size();
+  check_io(transport->size() == said || said == kUnknown, "the launcher of MPI says that there are ", said,
+           " processes, its library sees ", transport->size(), "; is it another MPI's launcher?");
+  return transport;
+}
 
 void finish_mpi() noexcept { Library::get().finalize(); }
 

@@ -86,9 +86,15 @@ class ThreadTransport : public Transport {
     const int now = ++came[static_cast<size_t>(rank_)];
     const auto late = [&](int times) { return times < now; };
     place_->ending->changed.notify_all();
-    const bool in_time = place_->ending->changed.wait_for(lock, std::chrono::duration<double>(place_->limit), [&] {
-      return !place_->ending->why.empty() || std::ranges::none_of(came, late);
-    });
+    // In slices: time in which the process stood still counts as one of them.
+    bool in_time = false;
+    for (double waited = 0; waited < place_->limit && !in_time;) {
+      const double slice = std::min(1., place_->limit - waited);
+      in_time = place_->ending->changed.wait_for(lock, std::chrono::duration<double>(slice), [&] {
+        return !place_->ending->why.empty() || std::ranges::none_of(came, late);
+      });
+      waited += slice;
+    }
     if (!in_time) {
       std::string list;
       for (size_t r = 0; r < came.size(); ++r)
@@ -155,9 +161,15 @@ struct Ranks::State {
     }
   }
 
+  void finish() {
+    tell(nullptr);
+    for (std::thread& t : threads) t.join();
+  }
+
   // Lets the threads begin.
   void tell(const std::function<void(Group&)>* what) {
     const std::lock_guard lock(ending->mutex);
+    check(running == 0 || !what, "ranks: run() is called while they run");
     f = what, running = static_cast<int>(groups.size()), ++job;
     told.notify_all();
   }
@@ -168,13 +180,15 @@ Ranks::Ranks(int n, double limit) {
   state_ = std::make_unique<State>(n, limit);
   for (int rank = 0; rank < n; ++rank)
     state_->groups[static_cast<size_t>(rank)] = Group(std::make_unique<ThreadTransport>(state_->place, rank));
-  for (int rank = 0; rank < n; ++rank) state_->threads.emplace_back(&State::work, state_.get(), rank);
+  try {
+    for (int rank = 0; rank < n; ++rank) state_->threads.emplace_back(&State::work, state_.get(), rank);
+  } catch (...) {  // those that there are must not outlive what they wait on
+    state_->finish();
+    throw;
+  }
 }
 
-Ranks::~Ranks() {
-  state_->tell(nullptr);
-  for (std::thread& t : state_->threads) t.join();
-}
+Ranks::~Ranks() { state_->finish(); }
 
 int Ranks::size() const { return static_cast<int>(state_->groups.size()); }
 Group& Ranks::group(int rank) { return state_->groups.at(static_cast<size_t>(rank)); }

@@ -37,6 +37,7 @@ struct World {
       group.end();
       finish_mpi();
     } catch (const std::exception& e) {
+      std::this_thread::sleep_for(std::chrono::seconds(2));  // another rank tells, and ends this one
       group.abort(e.what());
     }
   }
@@ -59,15 +60,25 @@ void wait_to_tell(const std::exception& e) noexcept try {
 }
 
 void end_all(int code) noexcept try {
-  if (one_of_several()) world().abort("", code);
+  if (!one_of_several()) return;
+  Group& group = world();
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(200));  // a launcher passes on what was told, as long as it is there
+  group.abort("", code);
 } catch (...) {
 }
 
 int ended_by(const std::exception& e, const char* program) noexcept {
   wait_to_tell(e);
-  const bool several = one_of_several();
-  std::fprintf(stderr, "%s: %s%s%s\n", program, several ? "rank " : "",
-               several ? text(world().rank(), ": ").c_str() : "", e.what());
+  int rank = -1;
+  try {
+    if (one_of_several()) rank = world().rank();
+  } catch (...) {  // the world is what could not be made
+  }
+  if (rank < 0)
+    std::fprintf(stderr, "%s: %s\n", program, e.what());
+  else
+    std::fprintf(stderr, "%s: rank %d: %s\n", program, rank, e.what());
   end_all(1);
   return 1;
 }

@@ -122,7 +122,8 @@ Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest
   }
   log_->keep(kept);
   if (log_->open()) log_->write(log_manifest(result_.manifest));
-  std::string words = text("step ", step_);
+  std::string words = text("step ", step_, " save ", o_.save_every, " evaluate ", o_.evaluate_every, " checkpoint ",
+                           !o_.checkpoint.empty());
   for (const auto& [name, value] : identity_) words += text(", ", name, ' ', value);
   ranks_.check_same(words, "checkpoint, data or option");
 }
@@ -153,7 +154,8 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   model_->load_state_dict(checkpoint.weights);
   const auto [averages, optimizer] = parted(checkpoint.optimizer, kAverage);
   check_agreement(optimizer, step_);
-  optimizer_->load_state_dict(shares_state() ? training::own_state(ranks_, optimizer_->parameters(), optimizer) : optimizer);
+  optimizer_->load_state_dict(shares_state() ? training::own_state(ranks_, optimizer_->parameters(), optimizer)
+                                             : optimizer);
   check_weights(text(from, ": "));
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_ && is_first())
@@ -279,7 +281,8 @@ void Training::check_weights(const std::string& where) const {
 void Training::save() {
   check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
-  const TensorMap state = shares_state() ? training::state_of_ranks(ranks_, optimizer_->state_dict()) : optimizer_->state_dict();
+  const TensorMap state =
+      shares_state() ? training::state_of_ranks(ranks_, optimizer_->state_dict()) : optimizer_->state_dict();
   std::vector<Tensor> all;
   for (const TensorMap& map : {model_->state_dict(), state})
     for (const auto& [_, tensor] : map) all.push_back(tensor);

@@ -72,6 +72,8 @@ TEST_CASE("ranks: one that throws, ends early, or stays away ends all, and is na
 
   distributed::Ranks two(2);  // work again and again, until one has failed
   for (int i = 0; i < 3; ++i) two.run(reduce);
+  distributed::Ranks inner(2);
+  CHECK_THROWS_WITH(inner.run([&](Group&) { inner.run(reduce); }), Contains("run() is called while they run"));
   for (int i = 0; i < 2; ++i)
     CHECK_THROWS_WITH(two.run([&](Group& g) { check(g.rank() != 0 || i > 0, "once"), reduce(g); }), "rank 0: once");
 }

@@ -1,6 +1,7 @@
 #include "training/steps/ranks.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 
@@ -8,7 +9,9 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
+#include "core/kernels/kernel.h"
 #include "core/memory/bytes.h"
+#include "core/system/blas_info.h"
 #include "core/view.h"
 #include "nn/print.h"
 
@@ -128,39 +131,55 @@ TensorMap own_state(const Group& group, const std::vector<Tensor>& parameters, c
   return own;
 }
 
-void check_batch(Group& group, const Examples& batch, double lr, const Tensor& watched) {
-  const Generator& g = default_generator();
-  const std::vector<int64_t> state = {static_cast<int64_t>(g.seed), static_cast<int64_t>(g.offset)};
-  std::vector<Tensor> all = {batch.inputs, batch.targets, from_vector(std::vector<double>{lr}, {1}),
-                             from_vector(state, {2})};
-  if (watched.defined()) all.push_back(watched);
-  group.check_same(all, "batch (inputs, targets, rate, random state) or weight");
+namespace {
+
+// Whether each module trains, and each parameter takes a gradient.
+void add_modes(const nn::Module& module, std::vector<int64_t>& into) {
+  into.push_back(module.training());
+  for (const auto& child : module.children()) add_modes(*child, into);
 }
 
-void check_step(Group& group, int64_t step, nn::Module& model, const optim::Optimizer& optimizer, const Objective& loss,
-                const Examples& batch, double lr, bool own_state) {
-  const std::vector<Tensor> parameters = model.parameters();
-  if (step > 1) return check_batch(group, batch, lr, parameters[static_cast<size_t>(step % std::ssize(parameters))]);
-  for (const Tensor& p : optimizer.parameters())
-    check(std::ranges::any_of(parameters, [&](const Tensor& q) { return &q.impl() == &p.impl(); }),
-          "step: a parameter of ", optimizer.name(), " of shape ", p.shape(),
-          " is none of the model's, whose gradients the ranks sum");
-  check_batch(group, batch, lr);
-  group.check_same(text(nn::to_string(model), optimizer.name()), "model or optimizer");
-  std::vector<Tensor> tensors;
-  for (const TensorMap& map : {model.state_dict(), own_state ? TensorMap() : optimizer.state_dict()})
-    for (const auto& [_, x] : map) tensors.push_back(x);
-  group.check_same(tensors, "weight or optimizer's state");
-  if (step > 0) return;
+}  // namespace
+
+void check_batch(Group& group, const nn::Module& model, const Examples& batch, double lr, const Tensor& watched) {
+  const Generator& g = default_generator();
+  std::vector<int64_t> state = {static_cast<int64_t>(g.seed), static_cast<int64_t>(g.offset)}, modes;
+  add_modes(model, modes);
+  for (const Tensor& p : model.parameters()) modes.push_back(requires_grad(p));
+  std::vector<Tensor> all = {batch.inputs, batch.targets, from_vector(std::vector<double>{lr}, {1}),
+                             from_vector(state, {2}), from_vector(modes, {std::ssize(modes)})};
+  if (watched.defined()) all.push_back(watched);
+  group.check_same(all, "batch (1 inputs, 2 targets, 3 rate, 4 random state, 5 modes of the modules) or 6 weight");
+}
+
+void check_step(Group& group, int64_t step, const TrainedTogether& t, const Examples& batch, double lr) {
+  const std::vector<Tensor> parameters = t.model.parameters();
+  const Tensor watched = step > 1 ? parameters[static_cast<size_t>(step % std::ssize(parameters))] : Tensor();
+  check_batch(group, t.model, batch, lr, watched);
+  if (step <= 1) {
+    for (const Tensor& p : t.optimizer.parameters())
+      check(t.options.apply || std::ranges::any_of(parameters, [&](const Tensor& q) { return &q.impl() == &p.impl(); }),
+            "step: a parameter of ", t.optimizer.name(), " of shape ", p.shape(),
+            " is none of the model's, whose gradients the ranks sum");
+    const char* gemm = std::getenv("ISONORM_GEMM");
+    group.check_same(text(name_of(isa()), ' ', blas_info().core, ' ', gemm ? gemm : ""),
+                     "instruction set (ISONORM_ISA sets the lowest of all) or BLAS");
+    group.check_same(text(nn::to_string(t.model), t.optimizer.name()), "model or optimizer");
+    std::vector<Tensor> tensors;
+    for (const TensorMap& map : {t.model.state_dict(), t.options.zero > 0 ? TensorMap() : t.optimizer.state_dict()})
+      for (const auto& [_, x] : map) tensors.push_back(x);
+    group.check_same(tensors, "weight, buffer or optimizer's state");
+  }
+  if (step % kBetweenLosses != 0) return;
   const NoGrad no_grad;
   const DrawsFrom here(default_generator());
   std::vector<std::pair<Tensor, Tensor>> buffers;  // which the forward may change
-  for (const auto& [_, x] : model.state_dict())
+  for (const auto& [_, x] : t.model.state_dict())
     if (!requires_grad(x)) buffers.emplace_back(x, detached::clone(x));
-  const int64_t rows = std::min<int64_t>(2, batch.targets.size(0));
-  const Tensor first = loss(model, {narrow(batch.inputs, 0, 0, rows), narrow(batch.targets, 0, 0, rows)});
+  const int64_t rows = std::max<int64_t>(1, batch.targets.size(0) / t.options.accumulate / group.size());
+  const Tensor first = t.loss(t.model, {narrow(batch.inputs, 0, 0, rows), narrow(batch.targets, 0, 0, rows)});
   for (const auto& [x, before] : buffers) copy_into(x, before);
-  group.check_same({&first, 1}, "loss of the batch's first rows");
+  group.check_same({&first, 1}, "loss of the same rows");
 }
 
 }  // namespace isonorm::training

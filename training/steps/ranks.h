@@ -26,7 +26,7 @@ class DrawsOfRank {
   DrawsOfRank& operator=(const DrawsOfRank&) = delete;
 
  private:
-  static constexpr uint64_t kApart = uint64_t{1} << 32;  // blocks between the places of two ranks
+  static constexpr uint64_t kApart = uint64_t{1} << 28;  // blocks of 4 numbers between the places of two ranks
   const Generator before_;
   const uint64_t ranks_;
   const bool even_;
@@ -43,13 +43,24 @@ std::vector<int> owners_of(const std::vector<Tensor>& parameters, int ranks);
 void keep_own_gradients(const distributed::Group& group, const std::vector<Tensor>& parameters);
 void share_weights(distributed::Group& group, const std::vector<Tensor>& parameters);
 
-// Before a step. Throws Disagreement where a rank has another batch, rate or random state. Step 0: or another loss of the batch's
-// first rows, so another model or objective; steps 0 and 1: or other parameters, buffers, optimizer, or state of that (not where
-// each rank has its own), which the first update changes if it is another; then, one in turn at a step: another parameter. Error where the optimizer has a parameter
-// that is none of the model's, whose gradient nobody would sum.
-void check_step(distributed::Group& group, int64_t step, nn::Module& model, const optim::Optimizer& optimizer,
-                const Objective& loss, const Examples& batch, double lr, bool own_state);
-// That of batch, rate and random state alone.
-void check_batch(distributed::Group& group, const Examples& batch, double lr, const Tensor& watched = {});
+// What ranks train.
+struct TrainedTogether {
+  nn::Module& model;
+  const optim::Optimizer& optimizer;
+  const Objective& loss;
+  const StepOptions& options;
+};
+
+// Before a step. Throws Disagreement where a rank has another batch, rate or random state, or modules in another mode. Steps 0 and 1:
+// or another instruction set, other parameters, buffers, optimizer, or state of that (not where each rank has its own), which the first
+// update changes if it is another; then, one in turn at a step: another parameter. Every kBetweenLosses steps, from the first on: another
+// loss of as many rows as a rank has, so another model or objective, which is called once more for that. Error where the optimizer has a
+// parameter that is none of the model's, whose gradient nobody would sum.
+inline constexpr int64_t kBetweenLosses = 100;
+void check_step(distributed::Group& group, int64_t step, const TrainedTogether& trained, const Examples& batch,
+                double lr);
+// That of batch, rate, random state and modes alone.
+void check_batch(distributed::Group& group, const nn::Module& model, const Examples& batch, double lr,
+                 const Tensor& watched = {});
 
 }  // namespace isonorm::training

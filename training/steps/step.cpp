@@ -132,7 +132,7 @@ double sum_of(const std::vector<double>& losses, size_t parts) {
 
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts,
                      distributed::Group* group) {
-  if (group && group->size() > 1) check_batch(*group, batch, 0);
+  if (group && group->size() > 1) check_batch(*group, model, batch, 0);
   const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts, group));
   return sum_of(losses, losses.size());
 }
@@ -153,10 +153,8 @@ Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepO
 // One wait for all numbers, at the end: a device is not kept waiting in between.
 StepResult Step::operator()(const Examples& batch, std::optional<double> lr) {
   const bool replays = options_.captured && optimizer_.device() != kCpu;
-  if (distributed::Group* group = options_.group; group && group->size() > 1) {
-    check(!replays, "step: one of several ranks is not captured");
-    check_step(*group, taken_++, model_, optimizer_, loss_, batch, lr.value_or(optimizer_.lr()), options_.zero > 0);
-  }
+  check(!replays || !is_shared(), "step: one of several ranks is not captured");
+  check_ranks(batch, lr.value_or(optimizer_.lr()));
   const std::vector<double> numbers = replays ? replayed(batch, lr) : numbers_of(losses_and_norm(batch, lr));
   const auto parts = static_cast<size_t>(options_.accumulate);
   return {sum_of(numbers, parts), numbers.size() > parts ? std::optional(numbers.back()) : std::nullopt};
@@ -241,12 +239,17 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
 }
 
 double Step::differentiate(const Examples& batch) {
-  if (options_.group && options_.group->size() > 1) check_batch(*options_.group, batch, 0);
+  check_ranks(batch, optimizer_.lr());
   const std::vector<double> losses = numbers_of(losses_of_batch(batch));
   return sum_of(losses, losses.size());
 }
 
+void Step::check_ranks(const Examples& batch, double lr) {
+  if (is_shared()) check_step(*options_.group, taken_++, {model_, optimizer_, loss_, options_}, batch, lr);
+}
+
 std::optional<double> Step::update(std::optional<double> lr) {
+  if (is_shared()) options_.group->check_same(text(lr.value_or(optimizer_.lr())), "rate");
   const Tensor norm = take_update(lr);
   return norm.defined() ? std::optional(norm.item()) : std::nullopt;
 }
@@ -268,7 +271,7 @@ Tensor Step::take_update(std::optional<double> lr) {
   limit_entries(options_.limits, parameters, options_.limits.gates > 0 ? nn::gates(model_) : std::vector<Tensor>());
   optim::ClipNumbers clip;
   if (options_.limits.norm > 0) clip = optim::clip_numbers(parameters, options_.limits.norm);
-  const bool shared = options_.zero > 0 && options_.group && options_.group->size() > 1;
+  const bool shared = options_.zero > 0 && is_shared();
   if (shared) keep_own_gradients(*options_.group, parameters);
   if (options_.apply)
     options_.apply(clip.factor.defined() ? clip.factor.item() : 1);

@@ -66,8 +66,8 @@ struct StepOptions {
   // optimizer.replays() is false, and with `apply`. On the CPU it means nothing.
   bool captured = false;
   // Ranks that train this model together, each given the same batches and rates (distributed/world.h); null: this process alone.
-  // Every rank then has the same weights after every step, bit by bit. Steps throw Disagreement where batch, rate or random state
-  // of a rank differ, the first two where anything of model or optimizer does, later ones where the weight does that each looks at.
+  // Every rank then has the same weights after every step, bit by bit. A step throws Disagreement where a rank would train something else,
+  // as far as that is seen (training/steps/ranks.h); not a hook on a gradient.
   distributed::Group* group = nullptr;
   // 1: each rank keeps the optimizer's state of its share of the parameters, updates those, and the weights are exchanged (ZeRO,
   // 1910.02054, stage 1): the same bits, state / ranks of memory, and as many bytes again as the weights have twice. Its gradients are gone
@@ -113,6 +113,8 @@ class Step {
   std::optional<double> update(std::optional<double> lr = {});
 
  private:
+  bool is_shared() const { return options_.group && options_.group->size() > 1; }
+  void check_ranks(const Examples& batch, double lr);
   std::vector<Tensor> losses_of_batch(const Examples& batch);  // of its parts, [] each
   Tensor take_update(std::optional<double> lr);                // the norm before clipping, undefined: none
   std::vector<Tensor> losses_and_norm(const Examples& batch, std::optional<double> lr);

@@ -15,8 +15,8 @@ ranks() {
   local n=$1
   shift
   case $launcher in
-    mpirun.openmpi) said=$(timeout 60 mpirun.openmpi --oversubscribe --bind-to none -np "$n" "$program" "$@" 2>&1) ;;
-    mpirun.mpich) said=$(timeout 60 mpirun.mpich -np "$n" "$program" "$@" 2>&1) ;;
+    mpirun.openmpi) said=$(timeout 60 mpirun.openmpi --oversubscribe --bind-to none -np "$n" $program "$@" 2>&1) ;;
+    mpirun.mpich) said=$(timeout 60 mpirun.mpich -np "$n" $program "$@" 2>&1) ;;
   esac
   code=$?
 }
@@ -29,13 +29,23 @@ for launcher in mpirun.openmpi mpirun.mpich; do
     ranks $n
     [[ $code == 0 ]] && (($(grep -c "^rank [0-9] of $n$" <<<"$said") == n)) || fail "$launcher -np $n: exit $code, $said"
   done
+  # A variable that another launcher has left, and a library that is not the launcher's.
+  case $launcher in
+    mpirun.openmpi) other=(env PMI_SIZE=1) wrong=(env PMI_SIZE=9 PMI_RANK=0) ;;
+    mpirun.mpich) other=(env OMPI_COMM_WORLD_SIZE=1) wrong=(env OMPI_COMM_WORLD_SIZE=9) ;;
+  esac
+  whole=$program
+  program="${other[*]} $whole" ranks 3
+  [[ $code == 0 ]] && (($(grep -c "^rank [0-9] of 3$" <<<"$said") == 3)) || fail "$launcher, ${other[*]}: exit $code, $said"
+  program="${wrong[*]} $whole" ranks 3
+  [[ $code != 0 ]] && ! grep -q "^rank [0-9] of" <<<"$said" || fail "$launcher, ${wrong[*]}: exit $code, $said"
   while read -r word line; do
     ISONORM_TIMEOUT=5 ranks 3 "$word"
     [[ $code != 0 && $code != 124 ]] || fail "$launcher, rank 1 $word: exit $code, $said"
     (($(grep -c "^rank_processes: rank" <<<"$said") <= 1)) || fail "$launcher, rank 1 $word: more than a line, $said"
     [[ -z $line ]] || grep -qF "$line" <<<"$said" || fail "$launcher, rank 1 $word: no '$line' in $said"
     for _ in {1..20}; do  # the launcher ends before those that it ends
-      pgrep -f "^$program" >/dev/null || continue 2
+      pgrep -f "^$whole" >/dev/null || continue 2
       sleep 0.5
     done
     fail "$launcher, rank 1 $word: a rank goes on"
