@@ -34,12 +34,13 @@ std::string words_of(const Announced& a) {
   return words;
 }
 
-// Into the first of `size` blocks, from all of them, in their order.
-template <class T> void add_blocks(T* sum, const T* blocks, int size, int64_t block) {
+// Into the first block, from those of `parts` parts of `size` ranks [parts, size, block]: in order of ranks, then of parts.
+template <class T> void add_blocks(T* sum, const T* blocks, int64_t parts, int size, int64_t block) {
   parallel_for(block, int64_t{1} << 14, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       acc_t<T> s = blocks[i];
-      for (int r = 1; r < size; ++r) s += static_cast<acc_t<T>>(blocks[r * block + i]);
+      for (int r = 0; r < size; ++r)
+        for (int64_t p = r == 0 ? 1 : 0; p < parts; ++p) s += static_cast<acc_t<T>>(blocks[(p * size + r) * block + i]);
       sum[i] = static_cast<T>(s);
     }
   });
@@ -135,30 +136,39 @@ void Group::match(Call call, int64_t kind, int64_t count, int64_t root) {
       throw Disagreement(text("rank ", r, " calls ", words_of(b), ", rank 0 ", words_of(a)), 0);
 }
 
-// Of `padded`, size() blocks: the sum of every rank's block of this rank.
-Tensor Group::sum_of_blocks(const Tensor& padded, int64_t block) {
-  const Tensor blocks = room(received_, size_ * block, padded.dtype());
-  exchange(bytes_of(padded), mutable_bytes_of(blocks), block * size_of(padded.dtype()), "a sum");
-  visit_all(padded.dtype(), [&]<class T>() {
+// Of every rank's blocks of this rank [parts, size, block], where exchange() has put them: the sum.
+Tensor Group::sum_of_blocks(const Tensor& blocks, int64_t parts, int64_t block) {
+  visit_all(blocks.dtype(), [&]<class T>() {
     T* p = blocks.mutable_data<T>();
-    add_blocks(p, p, size_, block);
+    add_blocks(p, p, parts, size_, block);
   });
   return detached::narrow(blocks, 0, 0, block);
 }
 
-void Group::all_reduce(std::span<const Tensor> tensors) {
-  if (size_ == 1 || tensors.empty()) return;
-  const DType dtype = common_dtype(tensors, "all_reduce");
-  const int64_t count = count_of(tensors), block = (count + size_ - 1) / size_;
-  match(Call::reduce, static_cast<int64_t>(dtype), count);
+void Group::all_reduce(std::span<const std::vector<Tensor>> parts) {
+  if (size_ == 1 && parts.size() == 1) return;
+  check(!parts.empty(), "all_reduce: there are no parts");
+  const int64_t k = std::ssize(parts), count = count_of(parts[0]), block = (count + size_ - 1) / size_;
+  if (parts[0].empty()) return;
+  const DType dtype = common_dtype(parts[0], "all_reduce");
+  for (const std::vector<Tensor>& p : parts)
+    check(p.size() == parts[0].size() && count_of(p) == count && common_dtype(p, "all_reduce") == dtype,
+          "all_reduce: parts are not of the same tensors");
+  if (size_ > 1) match(Call::reduce, static_cast<int64_t>(dtype), k * count);
   if (count == 0) return;
-  const Tensor flat = room(sent_, size_ * block, dtype);
-  pack(flat, tensors);
+  const int64_t bytes = block * size_of(dtype);
+  const Tensor flat = room(sent_, size_ * block, dtype), blocks = room(received_, k * size_ * block, dtype);
   std::memset(mutable_bytes_of(flat) + count * size_of(dtype), 0,
               static_cast<size_t>((size_ * block - count) * size_of(dtype)));
-  const Tensor sum = sum_of_blocks(flat, block);
-  gather(bytes_of(sum), mutable_bytes_of(flat), block * size_of(dtype), "a sum");
-  unpack(tensors, flat);
+  for (int64_t p = 0; p < k; ++p) {
+    pack(flat, parts[static_cast<size_t>(p)]);
+    std::byte* const to = mutable_bytes_of(blocks) + p * size_ * bytes;
+    size_ > 1 ? exchange(bytes_of(flat), to, bytes, "a sum")
+              : void(std::memcpy(to, bytes_of(flat), static_cast<size_t>(bytes)));
+  }
+  const Tensor sum = sum_of_blocks(blocks, k, block);
+  if (size_ > 1) gather(bytes_of(sum), mutable_bytes_of(flat), bytes, "a sum");
+  unpack(parts[0], size_ > 1 ? flat : sum);
 }
 
 Tensor Group::reduce_scatter(const Tensor& x) {
@@ -170,7 +180,10 @@ Tensor Group::reduce_scatter(const Tensor& x) {
   shape[0] /= size_;
   const Tensor own = empty(shape, x.options());
   if (x.numel() == 0) return own;
-  copy_into(own, detached::reshape(sum_of_blocks(on_host(x), x.numel() / size_), shape));
+  const int64_t block = x.numel() / size_;
+  const Tensor blocks = room(received_, x.numel(), x.dtype());
+  exchange(bytes_of(on_host(x)), mutable_bytes_of(blocks), block * size_of(x.dtype()), "reduce_scatter");
+  copy_into(own, detached::reshape(sum_of_blocks(blocks, 1, block), shape));
   return own;
 }
 

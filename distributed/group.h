@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/tensor.h"
@@ -42,8 +43,11 @@ class Group {
   // Each becomes the sum over all ranks, in place: added in order of ranks, in the accumulation type (of bf16: f32), and
   // rounded once. So a sum has the same bits on every rank and in every run. All of one dtype. Each rank sends and receives
   // 2 (size - 1) / size times their bytes.
-  void all_reduce(std::span<const Tensor> tensors);
-  void all_reduce(const Tensor& x) { all_reduce({&x, 1}); }
+  void all_reduce(const std::vector<Tensor>& tensors) { all_reduce(std::span(&tensors, 1)); }
+  void all_reduce(const Tensor& x) { all_reduce(std::vector{x}); }
+  // The same of several parts on each rank, as many on all, of the same tensors: those of the first part become the sum, added in order of
+  // ranks and then of parts, as if each part were a rank. Each rank sends (parts + 1) (size - 1) / size times the bytes of a part.
+  void all_reduce(std::span<const std::vector<Tensor>> parts);
   // x [size n, ...] of every rank: the sum of the rank-th n of its rows.
   Tensor reduce_scatter(const Tensor& x);
   // x [n, ...] of every rank as [size n, ...].
@@ -74,7 +78,7 @@ class Group {
   void match(Call call, int64_t kind, int64_t count, int64_t root = 0);
   void exchange(const void* send, void* receive, int64_t bytes, const char* what);
   void gather(const void* own, void* all, int64_t bytes, const char* what);
-  Tensor sum_of_blocks(const Tensor& padded, int64_t block);
+  Tensor sum_of_blocks(const Tensor& blocks, int64_t parts, int64_t block);
 
   std::unique_ptr<Transport> transport_;  // null: of one rank
   int rank_ = 0, size_ = 1;

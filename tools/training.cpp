@@ -185,6 +185,7 @@ bool Training::run() {
                        .activations = o_.activations == nn::Precision::full ? o_.training.dtype : DType::bf16,
                        .captured = o_.captured,
                        .group = &ranks_,
+                       .whole_parts = o_.training.whole_parts,
                        .zero = o_.training.zero});
   const auto batch = [&](int64_t t) {
     seed_step(o_.training.seed, t);

@@ -110,8 +110,8 @@ void fields(streams::StreamOptions& o, Fields& f) {
 
 void fields(TrainingOptions& o, Fields& f) {
   auto& [model, data, token_vocab, letters, task, optimizer, lr, warmup, schedule, weight_decay, clip, clip_gates,
-         clip_value, label_smoothing, loss_l2, decay_matrices_only, accumulate, ema, resume_at, ranks, zero, steps,
-         batch, dtype, device, seed, threads] = o;
+         clip_value, label_smoothing, loss_l2, decay_matrices_only, accumulate, ema, resume_at, ranks, whole_parts,
+         zero, steps, batch, dtype, device, seed, threads] = o;
   f("letters", letters, "without --data: letters of a random text or of made pairs; 0: sentences");
   f("data", data,
     text(models_with(Input::images),
@@ -146,6 +146,9 @@ void fields(TrainingOptions& o, Fields& f) {
     "step after which the forms go on with models and optimizers made anew from their states; 0: never");
   f("ranks", ranks, "ranks that train each form together, as threads; the reference is trained by one",
     {.least = 1, .most = distributed::kMostRanks});
+  f("whole_parts", whole_parts,
+    "on several ranks: each of the --accumulate parts is one rank's, and all are added in their order: the same bits "
+    "on any number of ranks that divides them");
   f("zero", zero,
     "1: each rank keeps the optimizer's state of its share of the parameters (ZeRO, stage 1): the same numbers, less "
     "memory",

@@ -39,7 +39,9 @@ struct TrainingOptions {
   double ema = 0;     // decay of an exponential moving average of the weights, compared beside them; 0: none
   int resume_at = 0;  // after so many steps every form's model and optimizer are made anew from their states; 0: never
   int ranks = 1;      // that train every form together, each its rows of a batch (distributed/); the reference has one
-  int zero = 0;       // 1: each rank keeps the optimizer's state of its share of the parameters
+  bool whole_parts =
+      false;     // with ranks: each of the `accumulate` parts is one rank's, and all are added in their order
+  int zero = 0;  // 1: each rank keeps the optimizer's state of its share of the parameters
   std::optional<int> steps = {};  // 200 in f64, 50 in f32 where not set
   int batch = 64;
 

@@ -53,8 +53,11 @@ void Trainee::make() {
     lifted_ = std::make_unique<Lifted>(parameters_, stream(), make);
   else
     own_ = make(model_->parameters());
-  training::StepOptions step{
-      .limits = options_.limits(), .accumulate = options_.accumulate, .group = group_, .zero = options_.zero};
+  training::StepOptions step{.limits = options_.limits(),
+                             .accumulate = options_.accumulate,
+                             .group = group_,
+                             .whole_parts = options_.whole_parts,
+                             .zero = options_.zero};
   if (lifted_) step.apply = [this](double scale) { lifted_->step(scale); };
   const auto loss = [this](nn::Module&, const training::Examples& b) {
     const Tensor loss = cross_entropy(forward(b.inputs), b.targets);

@@ -55,6 +55,14 @@ template <class T> void check_calls(distributed::Group& g, int64_t n) {
   demand_equal(several[1], std::vector<T>{sum_of_ranks<T>(g.size(), 5)}, "all_reduce of several");
   demand_equal(several[3], sums, "all_reduce of several");
 
+  // Two parts on each rank, as if there were twice as many ranks.
+  const std::vector<Tensor> parts[] = {{from_vector(elements<T>(2 * g.rank(), n), {n})},
+                                       {from_vector(elements<T>(2 * g.rank() + 1, n), {n})}};
+  std::vector<T> twice;
+  for (int64_t i = 0; i < n; ++i) twice.push_back(sum_of_ranks<T>(2 * g.size(), i));
+  g.all_reduce(parts);
+  demand_equal(parts[0][0], twice, "all_reduce of parts");
+
   const Tensor gathered = g.all_gather(own({n, 1}));
   check(gathered.shape() == Dims{g.size() * n, 1}, "all_gather: ", gathered.shape());
   demand_equal(gathered, all, "all_gather");

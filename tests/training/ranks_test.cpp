@@ -191,6 +191,22 @@ TEST_CASE("ranks: that share the optimizer's state have the same bits, and a sha
   CHECK_THROWS_WITH(trained({.step = {.zero = 2}}), Contains("zero 2, expected 0 or 1"));
 }
 
+TEST_CASE("ranks: whole parts have the same bits on any number of ranks") {
+  for (const Setting& base : {Setting{}, Setting{.dtype = DType::f32}, Setting{.optimizer = "sgd", .ignored = true}}) {
+    Setting s = base;
+    s.step.accumulate = 6;
+    const Trained one = trained(s);
+    s.step.whole_parts = true;
+    for (const int ranks : {1, 2, 3, 6}) {
+      const Trained several = trained_by(ranks, s);
+      CHECK(several.losses == one.losses);
+      for (const auto& [name, x] : one.weights) CHECK(equal(x, several.weights.at(name)));
+    }
+  }
+  CHECK_THROWS_WITH(trained_by(4, {.step = {.accumulate = 6, .whole_parts = true}}),
+                    Contains("6 whole parts on 4 ranks, expected as many on each"));
+}
+
 TEST_CASE("ranks: to rounding it is the training of one process with the whole batch") {
   // SGD: an error of a gradient, of some eps, reaches the weights times the rate, and grows little in four steps.
   const Setting plain{.optimizer = "sgd"};

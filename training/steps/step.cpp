@@ -78,7 +78,7 @@ Tensor packed(const std::vector<Tensor>& scalars) {
 // What each part, or the whole, adds to the loss; the gradients are those of their sum. A mean over some of the rows weighs as
 // much as these have targets that count.
 std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts,
-                              distributed::Group* group) {
+                              distributed::Group* group, bool whole_parts) {
   for (const Tensor& p : model.parameters()) set_grad(p, {});
   const bool shared = group && group->size() > 1;
   if (parts == 1 && !shared) {
@@ -90,26 +90,37 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   check(parts >= 1 && examples % parts == 0, "step: ", examples, " examples in ", parts, " parts of equal size");
   const bool ids = batch.targets.dtype() == DType::i64;
   const Tensor all = ids ? counted(batch.targets) : Tensor();
+  const bool whole = shared && whole_parts;
+  check(!whole || parts % group->size() == 0, "step: ", parts, " whole parts on ", group ? group->size() : 1,
+        " ranks, expected as many on each");
+  const std::vector<Tensor> parameters = model.parameters();
+  std::vector<std::vector<Tensor>> gradients;  // of whole parts
   std::vector<Tensor> losses;
   for (int64_t part = 0, size = examples / parts; part < parts; ++part) {
-    const Rows rows = shared ? rows_of(*group, part * size, size) : Rows{part * size, size};
     losses.push_back(empty({}, {DType::f64, batch.targets.device()}));
     kernels::fill(losses.back(), 0);
+    if (whole && part * group->size() / parts != group->rank()) continue;
+    const Rows rows = shared && !whole ? rows_of(*group, part * size, size) : Rows{part * size, size};
     const std::optional<DrawsOfRank> draws =
-        shared ? std::optional<DrawsOfRank>(std::in_place, *group, size) : std::nullopt;
+        shared ? std::optional<DrawsOfRank>(std::in_place, *group, whole ? 1 : size) : std::nullopt;
     if (rows.count == 0) continue;
     const Examples some{narrow(batch.inputs, 0, rows.begin, rows.count),
                         narrow(batch.targets, 0, rows.begin, rows.count)};
     const Tensor weight = ids ? counted(some.targets) : Tensor();
     const Tensor mean = loss_of(model, some);
-    if (ids && weight.device() == kCpu && weight.item() == 0) continue;  // the mean of nothing is NaN
+    if (ids && weight.device() == kCpu && weight.item() == 0) {  // the mean of nothing is NaN
+      if (whole) gradients.push_back(taken_gradients(parameters));
+      continue;
+    }
     const Tensor loss = ids ? mean * (weight / all).to(mean.dtype())
                             : mean * (static_cast<double>(rows.count) / static_cast<double>(examples));
     backward(loss);
     losses.back() = detach(loss);
+    if (whole) gradients.push_back(taken_gradients(parameters));
   }
   if (!shared) return losses;
-  sum_gradients(*group, model.parameters());
+  if (!whole) gradients.push_back(taken_gradients(parameters));
+  sum_gradients(*group, parameters, std::move(gradients));
   const Tensor sums = packed(losses);
   group->all_reduce(sums);
   for (int64_t part = 0; part < parts; ++part) losses[static_cast<size_t>(part)] = as_strided(sums, {}, {}, part);
@@ -133,7 +144,7 @@ double sum_of(const std::vector<double>& losses, size_t parts) {
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts,
                      distributed::Group* group) {
   if (group && group->size() > 1) check_batch(*group, model, batch, 0);
-  const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts, group));
+  const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts, group, false));
   return sum_of(losses, losses.size());
 }
 
@@ -259,7 +270,7 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
   std::optional<SaveActivations> kept_as;
   if (options_.activations) kept_as.emplace(*options_.activations);
   const RoundedMasters rounded(masters_);
-  return losses_of(model_, loss_, batch, options_.accumulate, options_.group);
+  return losses_of(model_, loss_, batch, options_.accumulate, options_.group, options_.whole_parts);
 }
 
 Tensor Step::take_update(std::optional<double> lr) {

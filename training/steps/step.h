@@ -69,6 +69,9 @@ struct StepOptions {
   // Every rank then has the same weights after every step, bit by bit. A step throws Disagreement where a rank would train something else,
   // as far as that is seen (training/steps/ranks.h); not a hook on a gradient.
   distributed::Group* group = nullptr;
+  // Each of the `accumulate` parts is one rank's, as many on each, and all are added in their order: loss and weights have the same bits on any
+  // number of ranks that divides them, where nothing is drawn. A rank holds a gradient for each of its parts, and sends as many.
+  bool whole_parts = false;
   // 1: each rank keeps the optimizer's state of its share of the parameters, updates those, and the weights are exchanged (ZeRO,
   // 1910.02054, stage 1): the same bits, state / ranks of memory, and as many bytes again as the weights have twice. Its gradients are gone
   // after an update. 0: every rank keeps all. Not with `apply`.
