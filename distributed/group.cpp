@@ -18,7 +18,7 @@ namespace {
 
 // What a rank is about to do, as all of them compare it.
 struct Announced {
-  int64_t number, call, kind, count, root;
+  int64_t number, call, kind, count, parts, root;
   bool operator==(const Announced&) const = default;
 };
 
@@ -30,18 +30,25 @@ std::string words_of(const Announced& a) {
   std::string words = text(known ? kNames[a.call] : "?", " (its call ", a.number, ')');
   if (a.count >= 0) words += text(" of ", a.count, a.kind < 0 ? " bytes" : " numbers");
   if (a.kind >= 0) words += text(" of ", static_cast<DType>(a.kind));
+  if (a.parts > 1) words += text(" in ", a.parts, " parts");
   if (a.root > 0) words += text(" from rank ", a.root);
   return words;
 }
 
 // Into the first block, from those of `parts` parts of `size` ranks [parts, size, block]: in order of ranks, then of parts.
 template <class T> void add_blocks(T* sum, const T* blocks, int64_t parts, int size, int64_t block) {
-  parallel_for(block, int64_t{1} << 14, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      acc_t<T> s = blocks[i];
+  constexpr int64_t kAtOnce = 1024;  // sums that stay in the first cache
+  parallel_for(block, kAtOnce, [&](int64_t begin, int64_t end) {
+    acc_t<T> s[kAtOnce];
+    for (int64_t at = begin; at < end; at += kAtOnce) {
+      const int64_t n = std::min(kAtOnce, end - at);
+      for (int64_t i = 0; i < n; ++i) s[i] = blocks[at + i];
       for (int r = 0; r < size; ++r)
-        for (int64_t p = r == 0 ? 1 : 0; p < parts; ++p) s += static_cast<acc_t<T>>(blocks[(p * size + r) * block + i]);
-      sum[i] = static_cast<T>(s);
+        for (int64_t p = r == 0 ? 1 : 0; p < parts; ++p) {
+          const T* x = blocks + (p * size + r) * block + at;
+          for (int64_t i = 0; i < n; ++i) s[i] += static_cast<acc_t<T>>(x[i]);
+        }
+      for (int64_t i = 0; i < n; ++i) sum[at + i] = static_cast<T>(s[i]);
     }
   });
 }
@@ -127,8 +134,8 @@ void Group::gather(const void* own, void* all, int64_t bytes, const char* what) 
 }
 
 // Every rank learns what all others are about to do, so that all of them refuse the same.
-void Group::match(Call call, int64_t kind, int64_t count, int64_t root) {
-  const Announced own{++calls_, static_cast<int64_t>(call), kind, count, root};
+void Group::match(Call call, int64_t kind, int64_t count, int64_t parts, int64_t root) {
+  const Announced own{++calls_, static_cast<int64_t>(call), kind, count, parts, root};
   std::vector<Announced> all(static_cast<size_t>(size_));
   transport_->gather(&own, all.data(), sizeof own, kNames[own.call]);
   for (int r = 1; r < size_; ++r)
@@ -154,7 +161,7 @@ void Group::all_reduce(std::span<const std::vector<Tensor>> parts) {
   for (const std::vector<Tensor>& p : parts)
     check(p.size() == parts[0].size() && count_of(p) == count && common_dtype(p, "all_reduce") == dtype,
           "all_reduce: parts are not of the same tensors");
-  if (size_ > 1) match(Call::reduce, static_cast<int64_t>(dtype), k * count);
+  if (size_ > 1) match(Call::reduce, static_cast<int64_t>(dtype), count, k);
   if (count == 0) return;
   const int64_t bytes = block * size_of(dtype);
   const Tensor flat = room(sent_, size_ * block, dtype), blocks = room(received_, k * size_ * block, dtype);
@@ -207,7 +214,7 @@ void Group::broadcast(std::span<const Tensor> tensors, int root) {
   if (size_ == 1 || tensors.empty()) return;
   const DType dtype = common_dtype(tensors, "broadcast");
   const int64_t count = count_of(tensors), block = (count + size_ - 1) / size_;
-  match(Call::broadcast, static_cast<int64_t>(dtype), count, root);
+  match(Call::broadcast, static_cast<int64_t>(dtype), count, 1, root);
   if (count == 0) return;
   const Tensor flat = room(sent_, size_ * block, dtype);
   pack(flat, tensors);

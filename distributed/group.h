@@ -75,7 +75,7 @@ class Group {
 
  private:
   enum class Call : int64_t { reduce, scatter, gather, broadcast, barrier, same, split, end };
-  void match(Call call, int64_t kind, int64_t count, int64_t root = 0);
+  void match(Call call, int64_t kind, int64_t count, int64_t parts = 1, int64_t root = 0);
   void exchange(const void* send, void* receive, int64_t bytes, const char* what);
   void gather(const void* own, void* all, int64_t bytes, const char* what);
   Tensor sum_of_blocks(const Tensor& blocks, int64_t parts, int64_t block);

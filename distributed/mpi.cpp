@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -182,11 +182,9 @@ class MpiTransport : public Transport {
     for (const Message& m : waiting_) late.push_back(m.with);
     std::ranges::sort(late);
     late.erase(std::unique(late.begin(), late.end()), late.end());
-    std::string list;
-    for (int r : late) list += text(list.empty() ? "" : ", ", r);
     int speaker = 0;
     while (std::ranges::count(late, speaker) > 0) ++speaker;
-    throw Disagreement(late_text(what, list, limit_), speaker);
+    throw Disagreement(late_text(what, late, limit_), speaker);
   }
 
   const Library& mpi_ = Library::get();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -22,6 +21,13 @@ struct Ending {
   std::string why;  // empty: they do not
   std::exception_ptr first;
   int rank = -1;  // whose it is
+
+  void end(int from, const std::string& reason) {
+    const std::lock_guard lock(mutex);
+    if (!first && std::current_exception()) first = std::current_exception(), rank = from;
+    if (why.empty()) why = text("rank ", from, " ended: ", reason);
+    changed.notify_all();
+  }
 };
 
 // Where the threads of a group meet.
@@ -67,7 +73,7 @@ class ThreadTransport : public Transport {
     return std::make_unique<ThreadTransport>(std::move(place), static_cast<int>(at));
   }
 
-  void abort(const std::string& why, int) noexcept override { end(why); }
+  void abort(const std::string& why, int) noexcept override { place_->ending->end(rank_, why); }
 
  private:
   // From every rank `bytes` at `offset` of what it gives.
@@ -96,20 +102,14 @@ class ThreadTransport : public Transport {
       waited += slice;
     }
     if (!in_time) {
-      std::string list;
+      std::vector<int> missing;
       for (size_t r = 0; r < came.size(); ++r)
-        if (late(came[r])) list += text(list.empty() ? "" : ", ", r);
+        if (late(came[r])) missing.push_back(static_cast<int>(r));
+      place_->ending->why = late_text(what, missing, place_->limit);
       place_->ending->changed.notify_all();
-      place_->ending->why = late_text(what, list, place_->limit);
       throw Disagreement(place_->ending->why, rank_);
     }
     check(place_->ending->why.empty(), place_->ending->why);
-  }
-
-  void end(const std::string& why) noexcept {
-    const std::lock_guard lock(place_->ending->mutex);
-    if (place_->ending->why.empty()) place_->ending->why = text("rank ", rank_, " ended: ", why);
-    place_->ending->changed.notify_all();
   }
 
   const std::shared_ptr<Place> place_;
@@ -132,13 +132,6 @@ struct Ranks::State {
   int job = 0, running = 0;
   std::condition_variable told, done;
 
-  void ended(int rank, const char* why) {
-    const std::lock_guard lock(ending->mutex);
-    if (!ending->first) ending->first = std::current_exception(), ending->rank = rank;
-    if (ending->why.empty()) ending->why = text("rank ", rank, " ended: ", why);
-    ending->changed.notify_all();
-  }
-
   void work(int rank) {
     set_num_threads(1);
     Group& group = groups[static_cast<size_t>(rank)];
@@ -152,9 +145,9 @@ struct Ranks::State {
         (*f)(group);
         group.end();
       } catch (const std::exception& e) {
-        ended(rank, e.what());
+        ending->end(rank, e.what());
       } catch (...) {
-        ended(rank, "an exception");
+        ending->end(rank, "an exception");
       }
       const std::lock_guard lock(ending->mutex);
       if (--running == 0) done.notify_all();

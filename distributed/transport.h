@@ -4,13 +4,16 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 
 namespace isonorm::distributed {
 
-inline std::string late_text(const char* what, const std::string& ranks, double limit) {
-  return text(what, ": rank ", ranks, " has not come within ", limit, " s");
+inline std::string late_text(const char* what, const std::vector<int>& ranks, double limit) {
+  std::string list;
+  for (int r : ranks) list += text(list.empty() ? "" : ", ", r);
+  return text(what, ": rank ", list, " has not come within ", limit, " s");
 }
 
 class Transport {

@@ -268,6 +268,29 @@ TEST_CASE("ranks: one that would train something else is found, and named") {
              }},
         batch + "2 of 6");
   found({.before = [](nn::Module& model, int64_t t) { t == 2 ? model.eval() : void(); }}, batch + "5 of 6", dropped);
+  // The two halves of a step.
+  const auto halves = [](const std::string& says, const Fault& fault, double rate) {
+    CHECK_THROWS_WITH(run_ranks(3,
+                                [&](Group& g) {
+                                  manual_seed(5);
+                                  TrainingOptions o = options_of({});
+                                  const auto model = build_model(o, o.model.stream());
+                                  const auto optimizer = build_optimizer(o, model->named_parameters());
+                                  Step step(*model, *optimizer, cross_entropy_of, {.group = &g});
+                                  if (g.rank() == 1) fault.before(*model, 0);
+                                  step.differentiate(batch_of({}, 0));
+                                  step.update(g.rank() == 1 ? rate : 1e-2);
+                                }),
+                      Contains(says));
+  };
+  halves("rank 1 has another rate", {}, 1e-2 * (1 + 1e-15));
+  halves("rank 1 has another weight, buffer or optimizer's state",
+         {.before =
+              [](nn::Module& model, int64_t) {
+                const NoGrad no_grad;
+                copy_into(model.parameters()[3], model.parameters()[3] * 2.0);
+              }},
+         1e-2);
   Setting longer;
   longer.steps = 60;  // more than there are parameters
   found({.before =

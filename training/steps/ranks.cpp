@@ -103,13 +103,13 @@ void share_weights(Group& group, const std::vector<Tensor>& parameters) {
 
 TensorMap state_of_ranks(Group& group, const TensorMap& own) {
   TensorMap all;
+  std::string names;
+  for (const auto& [name, x] : own) {
+    names += text(name, ' ', static_cast<int>(x.dtype()), ' ', x.rank());
+    for (int64_t n : x.shape()) names += text(' ', n);
+    names += '\n';
+  }
   for (int root = 0; root < group.size(); ++root) {
-    std::string names;
-    for (const auto& [name, x] : own) {
-      names += text(name, ' ', static_cast<int>(x.dtype()), ' ', x.rank());
-      for (int64_t n : x.shape()) names += text(' ', n);
-      names += '\n';
-    }
     const Tensor length = from_vector(std::vector{std::ssize(names)}, {1});
     group.broadcast(length, root);
     std::vector<int64_t> letters(names.begin(), names.end());
@@ -142,20 +142,15 @@ TensorMap own_state(const Group& group, const std::vector<Tensor>& parameters, c
   return own;
 }
 
-namespace {
-
-// Whether each module trains, and each parameter takes a gradient.
-void add_modes(const nn::Module& module, std::vector<int64_t>& into) {
+void modes_of(const nn::Module& module, std::vector<int64_t>& into) {
   into.push_back(module.training());
-  for (const auto& child : module.children()) add_modes(*child, into);
+  for (const auto& child : module.children()) modes_of(*child, into);
 }
-
-}  // namespace
 
 void check_batch(Group& group, const nn::Module& model, const Examples& batch, double lr, const Tensor& watched) {
   const Generator& g = default_generator();
   std::vector<int64_t> state = {static_cast<int64_t>(g.seed), static_cast<int64_t>(g.offset)}, modes;
-  add_modes(model, modes);
+  modes_of(model, modes);
   for (const Tensor& p : model.parameters()) modes.push_back(requires_grad(p));
   std::vector<Tensor> all = {batch.inputs, batch.targets, from_vector(std::vector<double>{lr}, {1}),
                              from_vector(state, {2}), from_vector(modes, {std::ssize(modes)})};

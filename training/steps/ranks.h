@@ -26,7 +26,8 @@ class DrawsOfRank {
   DrawsOfRank& operator=(const DrawsOfRank&) = delete;
 
  private:
-  static constexpr uint64_t kApart = uint64_t{1} << 28;  // blocks of 4 numbers between the places of two ranks
+  static constexpr uint64_t kApart = uint64_t{1} << 28;  // blocks of 4 numbers between the places of two ranks; a
+                                                         // step of isonorm train has room for 4096 of them
   const Generator before_;
   const uint64_t ranks_;
   const bool even_;
@@ -45,6 +46,9 @@ std::vector<int> owners_of(const std::vector<Tensor>& parameters, int ranks);
 // Around an update in which each rank updates its own parameters: the gradients of the others are cleared; all get all weights.
 void keep_own_gradients(const distributed::Group& group, const std::vector<Tensor>& parameters);
 void share_weights(distributed::Group& group, const std::vector<Tensor>& parameters);
+
+// Of the module and those in it whether they train, behind what `into` holds.
+void modes_of(const nn::Module& module, std::vector<int64_t>& into);
 
 // What ranks train.
 struct TrainedTogether {

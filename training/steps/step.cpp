@@ -181,7 +181,7 @@ struct Step::Replay {
   // What the graph has the addresses or sizes of.
   struct Subject {
     std::vector<std::shared_ptr<Storage>> parameters;
-    std::vector<bool> wants;  // requires_grad of each parameter, training() of each module
+    std::vector<int64_t> wants;  // requires_grad of each parameter, training() of each module
     Dims inputs, targets;
     DType inputs_are, targets_are;
     int loads;
@@ -193,15 +193,6 @@ struct Step::Replay {
 };
 
 Step::~Step() = default;
-
-namespace {
-
-void modes_of(const nn::Module& module, std::vector<bool>& into) {
-  into.push_back(module.training());
-  for (const auto& child : module.children()) modes_of(*child, into);
-}
-
-}  // namespace
 
 std::vector<double> Step::replayed(const Examples& batch, std::optional<double> lr) {
   check(optimizer_.replays() && !options_.apply, "step: steps of ", optimizer_.name(),
@@ -260,7 +251,10 @@ void Step::check_ranks(const Examples& batch, double lr) {
 }
 
 std::optional<double> Step::update(std::optional<double> lr) {
-  if (is_shared()) options_.group->check_same(text(lr.value_or(optimizer_.lr())), "rate");
+  if (is_shared()) {
+    const Tensor rate = from_vector(std::vector<double>{lr.value_or(optimizer_.lr())}, {1});
+    options_.group->check_same({&rate, 1}, "rate");
+  }
   const Tensor norm = take_update(lr);
   return norm.defined() ? std::optional(norm.item()) : std::nullopt;
 }

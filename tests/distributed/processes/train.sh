@@ -52,6 +52,11 @@ mpi 3 "$isonorm" train "${options[@]}" --steps 12 --checkpoint ranks --lr 5 >/de
 mpi 1 "$isonorm" train "${options[@]}" -q --steps 4 : -np 1 "$isonorm" train "${options[@]}" -q --steps 4 --lr 0.5 >/dev/null 2>told &&
   fail 'a rank of another rate'
 grep -q '^isonorm train: rank 1 has another checkpoint, data or option than rank 0' told || fail "told: $(cat told)"
+if grep -qw avx2 /proc/cpuinfo && [[ -z ${ISONORM_ISA-} ]]; then
+  mpi 1 "$isonorm" train "${options[@]}" -q --steps 4 : -np 1 env ISONORM_ISA=base "$isonorm" train "${options[@]}" -q --steps 4 >told 2>&1 &&
+    fail 'a rank of another instruction set'
+  grep -q 'rank 1 has another instruction set' told || fail "told: $(cat told)"
+fi
 mpi 2 "$isonorm" prove -q >/dev/null 2>told && fail 'prove'
 grep -q '^isonorm prove: MPI has started it several times, which is for isonorm train' told || fail "told: $(cat told)"
 [[ -z $(find . -name '*.lock' -size +0 -newer told) ]] || fail 'a lock is left'
