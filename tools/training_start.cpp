@@ -21,7 +21,8 @@ namespace {
 constexpr const char* kEarlier = "earlier";
 
 // What changes nothing, or is named by a checksum.
-constexpr std::string_view kNotOfIdentity[] = {"data", "threads", "ranks", "whole_parts", "zero", "device", "captured", "any_order"};
+constexpr std::string_view kNotOfIdentity[] = {"data", "threads", "ranks",    "whole_parts",
+                                               "zero", "device",  "captured", "any_order"};
 
 // What may differ between the weights of --init and the model beside kOfTrainingAlone: coordinates, and whether gains are in
 // their readers already.

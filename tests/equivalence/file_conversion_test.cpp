@@ -113,7 +113,8 @@ TEST_CASE("verify in pieces: beside pieces the tables of the two are in memory")
   host_allocator().reset_peak();
   const int64_t before = host_allocator().stats().peak;
   const StateComparison c = compare_states(file(0), layout, file(1), layout);
-  CHECK_THAT(c.entries.reason, Contains("[12345"));  // the entry, or what the norm's bias makes of it in the head's bias
+  CHECK_THAT(c.entries.reason,
+             Contains("[12345"));  // the entry, or what the norm's bias makes of it in the head's bias
   CHECK_FALSE(c.readers.same());
   INFO(host_allocator().stats().peak - before << " bytes, the largest tensor has " << largest);
   CHECK(host_allocator().stats().peak - before < 2 * largest + (int64_t{64} << 20));
