@@ -24,8 +24,12 @@ ExperimentResult norm_cost(const ExperimentOptions& options);
 // E18: logits and gradients of a ViT and a GPT with random weights in every form (2305.14858, sections 3.1 to 3.3).
 ExperimentResult conversion(const ExperimentOptions& options);
 
-// Peri-LN, OLMo 2's order, hyper-connections, QK-norm, DyT and Derf: their RMSNorm forms, or that there is none.
-ExperimentResult newer_norms(const ExperimentOptions& options);
+// Peri-LN, OLMo 2's order, hyper-connections, QK-norm, DyT and Derf: their RMSNorm forms, or that there is none (newer/nets.h).
+ExperimentResult peri_ln_forms(const ExperimentOptions& options);
+ExperimentResult olmo2_forms(const ExperimentOptions& options);
+ExperimentResult hyper_connection_forms(const ExperimentOptions& options);
+ExperimentResult qk_norm_forms(const ExperimentOptions& options);
+ExperimentResult pointwise_forms(const ExperimentOptions& options);
 
 // Norms of rows whose entries several ranks share: what each form has to add over the ranks, forward and backward.
 ExperimentResult sharded_norms(const ExperimentOptions& options);

@@ -39,14 +39,22 @@ constexpr Experiment kExperiments[] = {
     {"conversion",
      "With any weights, a ViT and a GPT give the same logits and the same gradients of the raw weights in every form.",
      "Jiang et al., Pre-RMSNorm and Pre-CRMSNorm Transformers, 2305.14858, sections 3.1 to 3.5", conversion, kOnDevice},
-    {"newer-norms",
-     "Peri-LN, OLMo 2's order, QK-norm and hyper-connections have an exact RMSNorm form, where their coefficients do "
-     "not see "
-     "the mean of a row; DyT and Derf have none.",
-     "Kim et al., Peri-LN, 2502.02732; OLMo 2, 2501.00656; Zhu et al., Hyper-Connections, 2409.19606; Xie et al., mHC, "
-     "2512.24880; "
-     "Dehghani et al., 2302.05442; Zhu et al., Transformers without Normalization, 2503.10622; Derf, 2512.10938",
-     newer_norms, kOnDevice},
+    {"peri-ln", "Peri-LN has an exact RMSNorm form; P stands behind its gains, too.",
+     "Kim et al., Peri-LN, 2502.02732; derived in docs/normalization.md", peri_ln_forms, kOnDevice},
+    {"olmo2-order",
+     "OLMo 2's order has an exact RMSNorm form: the table stays as it is, and P stands once before the last norm.",
+     "OLMo 2, 2501.00656; derived in docs/normalization.md", olmo2_forms, kOnDevice},
+    {"hyper-connections",
+     "Hyper-connections have an exact RMSNorm form, whatever their matrices are, where no coefficient is computed of a "
+     "row's mean.",
+     "Zhu et al., Hyper-Connections, 2409.19606; Xie et al., mHC, 2512.24880; derived in docs/normalization.md",
+     hyper_connection_forms, kOnDevice},
+    {"qk-norm",
+     "Norms of queries and keys have an exact RMSNorm form and an isometric one of a head's width less one; the "
+     "coordinates of crms_norm do not keep the scores.",
+     "Dehghani et al., 2302.05442; derived in docs/normalization.md", qk_norm_forms, kOnDevice},
+    {"dyt", "DyT and Derf see the mean of a row: they have no exact RMSNorm form.",
+     "Zhu et al., Transformers without Normalization, 2503.10622; Derf, 2512.10938", pointwise_forms, kOnDevice},
     {"sharded-norms",
      "Where ranks share the entries of a row, LayerNorm needs two reductions in its forward, one behind the other; "
      "RMSNorm, CRMSNorm "
