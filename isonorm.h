@@ -106,6 +106,8 @@
 #include "optim/schedule.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
+#include "parallel/collectives.h"
+#include "parallel/tensor_parallel.h"
 #include "streams/map.h"
 #include "streams/transformer.h"
 #include "tokenizers/tokenizer.h"

@@ -6,7 +6,7 @@ set(units
     "core core/memory core/system core/kernels core/cpu"
     "autograd autograd/ops autograd/fused"
     "nn nn/decoding nn/recurrent nn/residual"
-    "optim streams distributed"
+    "optim streams distributed parallel"
     "io data tokenizers"
     "hub onnx"
     "reports training training/models training/options training/records training/steps"
@@ -94,7 +94,7 @@ endif()
 
 # The public headers as users get them: see public_headers.cmake.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/*.h autograd/*.h nn/*.h optim/*.h streams/*.h
-     io/*.h data/*.h tokenizers/*.h reports/*.h distributed/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
+     io/*.h data/*.h tokenizers/*.h reports/*.h distributed/*.h parallel/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
 list(FILTER headers EXCLUDE REGEX "^core/cpu/")
 foreach(header IN LISTS headers)  # one that begins with "// Internal: " is included by sources alone
   file(STRINGS ${header} mark REGEX "^// Internal: " LIMIT_COUNT 1)

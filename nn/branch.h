@@ -44,6 +44,8 @@ class BranchOutput : public Linear {
   };
   void enter_by(std::shared_ptr<const Entry> entry);
   const Entry* entry() const { return entry_.get(); }
+  // Its input is a part of the entries that make up the output: sum(part) is x W^T of all of them, to which the bias is added once.
+  void sum_by(std::function<Tensor(const Tensor& part)> sum) { sum_ = std::move(sum); }
   // Whether weight or bias has a parametrisation that is not this class's.
   bool parametrized_elsewhere() const;
 
@@ -56,6 +58,7 @@ class BranchOutput : public Linear {
   BranchOptions options_;
   Recentring order_ = Recentring::last;
   std::shared_ptr<const Entry> entry_;
+  std::function<Tensor(const Tensor&)> sum_;
 };
 
 }  // namespace isonorm::nn

@@ -148,8 +148,14 @@ TransformerStack::TransformerStack(const TransformerOptions& o, Stack stack, int
 
 void TransformerStack::operator()(Residual& r, const Attended& attended) {
   const ModuleScope scope(*this);
+  const auto mapped = [&](const Norm::Rows& map) {
+    if (map) r.each([&](Tensor& x) { x = map(x); });
+  };
+  mapped(own_);
   size_t i = 0;
   for (TransformerBlock* b : *this) (*b)(r, attended, attended.cache ? &attended.cache->of(i++) : nullptr);
+  if (whole_) r.settle();
+  mapped(whole_);
 }
 
 Tensor TransformerStack::forward(const Tensor& x) {

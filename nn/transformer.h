@@ -124,9 +124,14 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   explicit TransformerStack(const TransformerOptions& options, Stack stack = Stack::alone, int64_t other_depth = 0);
   using Module::operator();
   void operator()(Residual& r, const Attended& attended = {});
+  // The blocks run on own(x) of the stream's rows, and `whole` of what they give goes on.
+  void share_rows(Norm::Rows own, Norm::Rows whole) { own_ = std::move(own), whole_ = std::move(whole); }
 
  protected:
   Tensor forward(const Tensor& x) override;
+
+ private:
+  Norm::Rows own_, whole_;
 };
 
 }  // namespace isonorm::nn

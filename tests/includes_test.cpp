@@ -59,6 +59,7 @@ std::map<std::string, Set> allowed_includes() {
       {"tokenizers", {"core", "io"}},
       {"reports", {"core"}},
       {"distributed", {"core"}},
+      {"parallel", {"core", "autograd", "nn", "optim", "distributed"}},
       {"training/options", {"core"}},
       {"training", kBelowTraining + Set{"training/options", "training/steps"}},
       {"training/steps", kBelowTraining},
@@ -131,7 +132,7 @@ std::vector<Source> sources() {
     all.push_back(std::move(s));
   };
   for (const char* folder :
-       {"core", "autograd", "nn", "streams", "optim", "io", "data", "tokenizers", "reports", "distributed", "training",
+       {"core", "autograd", "nn", "streams", "optim", "io", "data", "tokenizers", "reports", "distributed", "parallel", "training",
         "equivalence", "gpu", "tools", "examples", "benchmarks", "tests", "scripts", "cmake"})
     if (fs::exists(folder))
       for (const auto& entry : fs::recursive_directory_iterator(folder))

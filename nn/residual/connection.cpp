@@ -12,7 +12,8 @@ Connection::Connection(int64_t width, const ConnectionOptions& o)
 
 Tensor Connection::rows(Residual& r) {
   const DType dtype = precision_.branch_dtype(r.stream.dtype());
-  return read(r).to(dtype);
+  const Tensor x = read(r).to(dtype);
+  return hands_ ? hands_(x) : x;
 }
 
 }  // namespace isonorm::nn

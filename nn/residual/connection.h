@@ -47,6 +47,8 @@ class Connection : public Norm {
 
   // How rows of the Pre-LN model become rows of the stream, in coordinates of its own; by default they are such.
   void enter_by(Rows map) { enters_ = std::move(map); }
+  // What rows() gives goes through this map, where others have a part of the branch, or of the rows.
+  void hand_by(Rows map) { hands_ = std::move(map); }
 
  protected:
   Tensor entered(const Tensor& rows) const { return enters_ ? enters_(rows) : rows; }
@@ -54,7 +56,7 @@ class Connection : public Norm {
  private:
   MixedPrecision precision_;
   bool keeps_gain_;
-  Rows enters_;
+  Rows enters_, hands_;
 };
 
 }  // namespace isonorm::nn

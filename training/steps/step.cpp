@@ -275,7 +275,9 @@ Tensor Step::take_update(std::optional<double> lr) {
         " has a gradient; the loss depends on none of them");
   limit_entries(options_.limits, parameters, options_.limits.gates > 0 ? nn::gates(model_) : std::vector<Tensor>());
   optim::ClipNumbers clip;
-  if (options_.limits.norm > 0) clip = optim::clip_numbers(parameters, options_.limits.norm);
+  if (options_.limits.norm > 0)
+    clip = options_.clip ? options_.clip(parameters, options_.limits.norm)
+                         : optim::clip_numbers(parameters, options_.limits.norm);
   const bool shared = options_.zero > 0 && is_shared();
   if (shared) keep_own_gradients(*options_.group, parameters);
   if (options_.apply)

@@ -10,6 +10,7 @@
 #include "autograd/rounded_masters.h"
 #include "distributed/group.h"
 #include "nn/module.h"
+#include "optim/clip.h"
 #include "optim/optimizer.h"
 #include "training/steps/examples.h"
 
@@ -76,6 +77,8 @@ struct StepOptions {
   // 1910.02054, stage 1): the same bits, state / ranks of memory, and as many bytes again as the weights have twice. Its gradients are gone
   // after an update. 0: every rank keeps all. Not with `apply`.
   int zero = 0;
+  // In place of optim::clip_numbers(), where gradients are of more than this process has (parallel/tensor_parallel.h).
+  std::function<optim::ClipNumbers(const std::vector<Tensor>& parameters, double max_norm)> clip = {};
   // In place of optimizer.step(scale), where the update is more than that.
   std::function<void(double scale)> apply = {};
 };
