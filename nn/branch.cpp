@@ -78,11 +78,11 @@ Tensor BranchOutput::output(const Product& product) const {
     if (scale.defined()) y = times(y, scale);
     if (!drops) return y;
     Dims shape = y.shape();  // the mask has d entries in every form, so that all draw the same
-    shape[shape.rank - 1] = weight.size(0);
+    shape[shape.rank - 1] = weight.whole().size(0);
     return times(y, dropout(ones(shape, y.options()), options_.dropout));
   }
   if (!drops) return product(weight(), bias());
-  const Tensor y = product(scaled(weight, scale, order_), bias.defined() ? scaled(bias, scale, order_) : Tensor());
+  const Tensor y = product(scaled(weight.whole(), scale, order_), bias.defined() ? scaled(bias, scale, order_) : Tensor());
   const Tensor masked = dropout(y, options_.dropout);
   return entry_ ? (*entry_)(masked, -1) : masked;
 }

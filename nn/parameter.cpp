@@ -23,9 +23,14 @@ void Parameter::store(const Tensor& value) const { replace_tensor(*this, detache
 Tensor Parameter::operator()() const {
   if (const Tensor* k = kept()) return *k;
   const Parametrisation* p = parametrisation();
-  if (!p) return stored();
+  if (!p) return whole();
   seen_->asked = true;
-  return (*p)(stored());
+  return (*p)(whole());
+}
+
+void Parameter::hold_part(std::function<Tensor(const Tensor& part)> whole) {
+  keep(false);
+  seen_->whole = std::move(whole);
 }
 
 void Parameter::parametrize(std::shared_ptr<const Parametrisation> parametrisation) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -40,11 +41,16 @@ class Parameter : public Tensor {
     const Parametrisation* p = parametrisation();
     if (!p || !p->by_rows()) return f((*this)());
     seen_->asked = true;
-    return (*p)(f(stored()));
+    return (*p)(f(whole()));
   }
 
   // Stores `value`, of any shape, in the place of what is stored.
   void store(const Tensor& value) const;
+
+  // What is stored is a part of a tensor, and whole(stored), differentiable, that tensor: what a parametrisation maps, or the forward sees.
+  void hold_part(std::function<Tensor(const Tensor& part)> whole);
+  // The stored tensor, or the one that it is a part of.
+  Tensor whole() const { return seen_ && seen_->whole ? seen_->whole(*this) : stored(); }
 
   // Puts the parametrisation in the place of the one before; null: the tensor itself is seen.
   void parametrize(std::shared_ptr<const Parametrisation> parametrisation);
@@ -64,6 +70,7 @@ class Parameter : public Tensor {
   };
   struct Seen {
     std::shared_ptr<const Parametrisation> by;
+    std::function<Tensor(const Tensor&)> whole;
     Tensor kept;
     bool packed = false;
     std::atomic<bool> asked = false;  // threads that share a model for inference ask at once

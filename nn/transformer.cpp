@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "autograd/checkpoint.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
@@ -146,6 +147,22 @@ TransformerStack::TransformerStack(const TransformerOptions& o, Stack stack, int
   }
 }
 
+namespace {
+
+void recomputed(TransformerBlock& block, Residual& r, const Attended& attended) {
+  const std::vector<Tensor> rows = checkpoint(
+      [&block, attended](const std::vector<Tensor>& x) {
+        Residual r{x[0], x[1]};
+        r.dual = x[2];
+        block(r, attended);
+        return std::vector<Tensor>{r.stream, r.pending, r.dual};
+      },
+      {r.stream, r.pending, r.dual});
+  r.stream = rows[0], r.pending = rows[1], r.dual = rows[2];
+}
+
+}  // namespace
+
 void TransformerStack::operator()(Residual& r, const Attended& attended) {
   const ModuleScope scope(*this);
   const auto mapped = [&](const Norm::Rows& map) {
@@ -153,7 +170,9 @@ void TransformerStack::operator()(Residual& r, const Attended& attended) {
   };
   mapped(own_);
   size_t i = 0;
-  for (TransformerBlock* b : *this) (*b)(r, attended, attended.cache ? &attended.cache->of(i++) : nullptr);
+  for (TransformerBlock* b : *this)
+    recompute_ && !attended.cache ? recomputed(*b, r, attended)
+                                  : (*b)(r, attended, attended.cache ? &attended.cache->of(i++) : nullptr);
   if (whole_) r.settle();
   mapped(whole_);
 }

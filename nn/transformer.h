@@ -124,6 +124,8 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   explicit TransformerStack(const TransformerOptions& options, Stack stack = Stack::alone, int64_t other_depth = 0);
   using Module::operator();
   void operator()(Residual& r, const Attended& attended = {});
+  // Of what a block computes a backward keeps its rows alone, and runs it once more (autograd/checkpoint.h).
+  void recompute(bool on = true) { recompute_ = on; }
   // The blocks run on own(x) of the stream's rows, and `whole` of what they give goes on.
   void share_rows(Norm::Rows own, Norm::Rows whole) { own_ = std::move(own), whole_ = std::move(whole); }
 
@@ -131,6 +133,7 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   Tensor forward(const Tensor& x) override;
 
  private:
+  bool recompute_ = false;
   Norm::Rows own_, whole_;
 };
 

@@ -1,7 +1,5 @@
 #include "parallel/tensor_parallel.h"
 
-#include <cmath>
-#include <numeric>
 #include <set>
 
 #include "autograd/engine.h"
@@ -28,7 +26,7 @@ nn::TransformerOptions part_of(nn::TransformerOptions o, const Group& group) {
 
 TensorParallel::TensorParallel(nn::Module& part, const nn::TransformerOptions& whole, Group& group,
                                TensorParallelOptions options)
-    : part_(part), group_(group) {
+    : Parts(part, group, false) {
   cut_layers(whole);
   if (group.size() == 1) return;
   const auto own = [&group](const Tensor& x) { return own_part(x, 1, group); };
@@ -75,21 +73,16 @@ void TensorParallel::share_block(nn::TransformerBlock& block, const std::string&
 void TensorParallel::cut_layers(nn::TransformerOptions o) {
   o = o.complete();
   const int64_t inner = o.heads * o.head_width, shared = o.kv_heads * o.head_width;
-  const TensorMap state = part_.state_dict();
+  const TensorMap state = model_.state_dict();
   const auto cut = [&](const std::string& name, int dim, std::vector<int64_t> sections) {
     const Tensor* x = state.find(name);
     if (!x) return;
-    int64_t whole = 0;
-    for (int64_t n : sections) {
-      check(n % group_.size() == 0, "tensor parallel: ", n, " rows or columns of '", name, "' on ", group_.size(),
-            " ranks, expected ones that they share evenly");
-      whole += n;
-    }
-    check(x->size(dim) * group_.size() == whole, "tensor parallel: '", name, "' has shape ", x->shape(), ", expected ",
-          whole / group_.size(), " along dimension ", dim, ", this rank's part of ", whole);
-    cuts_[name] = {dim, std::move(sections)};
+    const Cut cut{dim, std::move(sections)};
+    check(x->size(dim) == part_size(cut), "tensor parallel: '", name, "' has shape ", x->shape(), ", expected ",
+          part_size(cut), " along dimension ", dim, ", this rank's part");
+    add(name, *x, cut);
   };
-  for (const auto& [path, m] : part_.named_modules()) {
+  for (const auto& [path, m] : model_.named_modules()) {
     const auto in = [&, &path = path](const char* layer) { return text(path, '.', layer); };
     if (dynamic_cast<nn::MultiheadAttention*>(m)) {
       for (const char* x : {"qkv.weight", "qkv.bias"}) cut(in(x), 0, {inner, shared, shared});
@@ -100,83 +93,6 @@ void TensorParallel::cut_layers(nn::TransformerOptions o) {
       cut(in("fc2.weight"), 1, {o.mlp_width});
     }
   }
-}
-
-namespace {
-
-// Calls f(place in the whole, place in rank r's part, numbers) for each section.
-template <class F> void each_section(const std::vector<int64_t>& sections, int ranks, int r, F&& f) {
-  int64_t whole = 0, part = 0;
-  for (int64_t n : sections) {
-    f(whole + n / ranks * r, part, n / ranks);
-    whole += n, part += n / ranks;
-  }
-}
-
-}  // namespace
-
-void TensorParallel::load(const TensorMap& whole) {
-  TensorMap own;
-  for (const auto& [name, x] : whole) {
-    const auto cut = cuts_.find(name);
-    if (cut == cuts_.end()) {
-      own.add(name, x);
-      continue;
-    }
-    const auto& [dim, sections] = cut->second;
-    const int64_t n = std::reduce(sections.begin(), sections.end());
-    check(dim < x.rank() && x.size(dim) == n, "tensor parallel: '", name, "' has shape ", x.shape(), ", expected ", n,
-          " along dimension ", dim);
-    Dims shape = x.shape();
-    shape[dim] = n / group_.size();
-    const Tensor part = empty(shape, x.options());
-    each_section(sections, group_.size(), group_.rank(),
-                 [&, dim = dim, &x = x](int64_t from, int64_t to, int64_t count) {
-                   copy_into(detached::narrow(part, dim, to, count), detached::narrow(x, dim, from, count));
-                 });
-    own.add(name, part);
-  }
-  part_.load_state_dict(own);
-}
-
-TensorMap TensorParallel::whole(const TensorMap& part) {
-  TensorMap all;
-  for (const auto& [name, x] : part) {
-    const auto cut = cuts_.find(name);
-    if (cut == cuts_.end()) {
-      all.add(name, detached::clone(x));
-      continue;
-    }
-    const auto& [dim, sections] = cut->second;
-    const Tensor parts = group_.all_gather(detached::reshape(x, {1, -1}));
-    Dims shape = x.shape();
-    shape[dim] *= group_.size();
-    const Tensor tensor = empty(shape, x.options());
-    for (int r = 0; r < group_.size(); ++r) {
-      const Tensor of_rank = detached::reshape(detached::narrow(parts, 0, r, 1), x.shape());
-      each_section(sections, group_.size(), r, [&, dim = dim](int64_t to, int64_t from, int64_t count) {
-        copy_into(detached::narrow(tensor, dim, to, count), detached::narrow(of_rank, dim, from, count));
-      });
-    }
-    all.add(name, tensor);
-  }
-  return all;
-}
-
-TensorParallel::Clip TensorParallel::clip() {
-  std::set<const void*> parts;
-  for (const nn::NamedParameter& p : part_.named_parameters())
-    if (is_part(p.name)) parts.insert(&p.tensor.impl());
-  return [parts, &group = group_](const std::vector<Tensor>& parameters, double max_norm) {
-    std::vector<Tensor> own, common;
-    for (const Tensor& p : parameters) (parts.contains(&p.impl()) ? own : common).push_back(p);
-    const double norm = optim::grad_norm(own), rest = optim::grad_norm(common);
-    const Tensor square = full({}, norm * norm, {DType::f64});
-    group.all_reduce(square);
-    const double all = std::sqrt(square.item() + rest * rest);
-    const TensorOptions where{DType::f64, parameters.front().device()};
-    return optim::ClipNumbers{full({}, all, where), full({}, optim::clip_factor(all, max_norm), where)};
-  };
 }
 
 }  // namespace isonorm::parallel

@@ -8,17 +8,11 @@
 //   parallel::TensorParallel split(part, options.transformer, ranks);
 //   split.load(whole);                                  // a state_dict() of the whole model
 //   optim::AdamW adamw(part.parameters());
-//   training::Step step(part, adamw, training::cross_entropy_of, {.limits = {.norm = 1}, .clip = split.clip()});
+//   training::Step step(part, adamw, training::cross_entropy_of, {.limits = {.norm = 1}, .parts = &split});
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
-#include "distributed/group.h"
-#include "nn/gpt.h"
-#include "nn/vit.h"
-#include "optim/clip.h"
+#include "nn/transformer.h"
+#include "parallel/parts.h"
 
 namespace isonorm::parallel {
 
@@ -35,40 +29,18 @@ struct TensorParallelOptions {
 };
 
 // Makes a model whose options are part_of() those of `whole` a part of it: every rank runs it on the same batch and has the same logits and
-// the same gradients of what no rank has a part of, bit by bit. Keeps references to model and group, and both outlive the graphs. The
-// optimizer may be any whose update of an entry needs that entry alone (SGD, Adam and its kin), and the ranks draw the same numbers at
+// the same gradients of what no rank has a part of, bit by bit. The ranks draw the same numbers at
 // random; with `rows` none may be drawn in the blocks. Throws on a decoder of two stacks, and on a model that is not such a part.
-class TensorParallel {
+class TensorParallel : public Parts {
  public:
   TensorParallel(nn::Module& part, const nn::TransformerOptions& whole, distributed::Group& group,
                  TensorParallelOptions options = {});
 
-  // This rank's part of a state_dict() of the whole model on the same stream.
-  void load(const TensorMap& whole);
-  // That of the whole model, on every rank; every rank calls it. `part`: a map by the names of the model's parameters, as its state_dict().
-  TensorMap whole(const TensorMap& part);
-  TensorMap whole() { return whole(part_.state_dict()); }
-  // Whether a parameter of that name is a part.
-  bool is_part(const std::string& name) const { return cuts_.contains(name); }
-
-  // optim::clip_numbers() of the gradients of the whole model, for StepOptions::clip: each rank's parts, and once what all have.
-  using Clip = std::function<optim::ClipNumbers(const std::vector<Tensor>& parameters, double max_norm)>;
-  Clip clip();
-
  private:
-  // Along `dim`, sections of these sizes in the whole tensor, each of which the ranks share evenly.
-  struct Cut {
-    int dim;
-    std::vector<int64_t> sections;
-  };
   using Rows = nn::Norm::Rows;
   void cut_layers(nn::TransformerOptions whole);
   void share_block(nn::TransformerBlock& block, const std::string& path, bool rows, const Rows& enter,
                    const Rows& leave);
-
-  nn::Module& part_;
-  distributed::Group& group_;
-  std::map<std::string, Cut> cuts_;
 };
 
 }  // namespace isonorm::parallel

@@ -79,10 +79,11 @@ class Reads : public OnStream {
 // The bias beside such a weight, which may be made of nothing that is stored.
 class ReadsBias : public Attached {
  public:
-  ReadsBias(const nn::Norm& norm, const Tensor& weight) : offset_(norm.bias), factor_(norm.factor()), weight_(weight) {}
+  ReadsBias(const nn::Norm& norm, const nn::Parameter& weight)
+      : offset_(norm.bias), factor_(norm.factor()), weight_(weight) {}
   Tensor operator()(const Tensor& stored) const override {
     const Tensor offset = factor_ == 1 ? offset_ : offset_ * factor_;
-    const Tensor shift = matmul(wide(weight_, weight_), wide(offset, weight_));
+    const Tensor shift = matmul(wide(weight_.whole(), weight_), wide(offset, weight_));
     return (stored.defined() ? wide(stored, weight_) + shift : shift).to(weight_.dtype());
   }
   std::vector<Tensor> reads() const override { return {offset_, weight_}; }
@@ -90,7 +91,7 @@ class ReadsBias : public Attached {
  private:
   Tensor offset_;  // the norm's bias
   double factor_;
-  Tensor weight_;  // the stored one
+  nn::Parameter weight_;
 };
 
 // A mapped table as the weight of a head.

@@ -276,7 +276,7 @@ Tensor Step::take_update(std::optional<double> lr) {
   limit_entries(options_.limits, parameters, options_.limits.gates > 0 ? nn::gates(model_) : std::vector<Tensor>());
   optim::ClipNumbers clip;
   if (options_.limits.norm > 0)
-    clip = options_.clip ? options_.clip(parameters, options_.limits.norm)
+    clip = options_.parts ? options_.parts->clip_numbers(parameters, options_.limits.norm)
                          : optim::clip_numbers(parameters, options_.limits.norm);
   const bool shared = options_.zero > 0 && is_shared();
   if (shared) keep_own_gradients(*options_.group, parameters);

@@ -10,8 +10,8 @@
 #include "autograd/rounded_masters.h"
 #include "distributed/group.h"
 #include "nn/module.h"
-#include "optim/clip.h"
 #include "optim/optimizer.h"
+#include "parallel/parts.h"
 #include "training/steps/examples.h"
 
 namespace isonorm::training {
@@ -77,8 +77,9 @@ struct StepOptions {
   // 1910.02054, stage 1): the same bits, state / ranks of memory, and as many bytes again as the weights have twice. Its gradients are gone
   // after an update. 0: every rank keeps all. Not with `apply`.
   int zero = 0;
-  // In place of optim::clip_numbers(), where gradients are of more than this process has (parallel/tensor_parallel.h).
-  std::function<optim::ClipNumbers(const std::vector<Tensor>& parameters, double max_norm)> clip = {};
+  // The parts of the model that this rank has (parallel/): gradients are clipped by the norm of the whole, and those that are summed in the
+  // backward are not summed again. Only with optimizers that update each entry by itself, and not with `zero`, `apply`, `whole_parts`.
+  parallel::Parts* parts = nullptr;
   // In place of optimizer.step(scale), where the update is more than that.
   std::function<void(double scale)> apply = {};
 };
