@@ -1,5 +1,5 @@
 // Internal: leaves whose gradients a backward finishes as early as it can, and whom it tells of that. All leaves are older than the ops,
-// so a backward would come to them last. While EarlyLeaves lives, each stands right behind its oldest consumer; nothing else changes
+// so a backward would come to them last. While it lives, each stands right behind its oldest consumer; nothing else changes
 // its place, so all sums are added in the order that they have without it.
 #pragma once
 
