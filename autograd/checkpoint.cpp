@@ -24,29 +24,30 @@ std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>(const std
   sources.push_back(require_grad(empty({})));
   std::vector<Saved> saved;
   for (const Tensor& x : inputs) saved.push_back(x.defined() ? save(x) : Saved());
-  track("checkpoint", outputs, sources)->backward =
-      differentiable([f, before, saved = std::move(saved), count = outputs.size()](Flow& g) {
-        std::vector<Tensor> again;
-        for (size_t i = 0; i < saved.size(); ++i) {
-          const Tensor x = saved[i];
-          again.push_back(x.defined() ? g.attached(static_cast<int>(i), x) : x);
-        }
-        const Recording recording;
-        const std::vector<Tensor> results = [&] {
-          const DrawsFrom draws(before);
-          return f(again);
-        }();
-        check(results.size() == count, "checkpoint: the function gave ", count, " outputs, and ", results.size(),
-              " when it was run again");
-        for (size_t i = 0; i < count; ++i) {
-          const int output = static_cast<int>(i);
-          if (!g.has_out(output)) continue;
-          check(results[i].shape() == g.out(output).shape() && results[i].dtype() == g.out(output).dtype(),
-                "checkpoint: output ", i, " is ", results[i].dtype(), ' ', results[i].shape(),
-                " when the function is run again, it was ", g.out(output).dtype(), ' ', g.out(output).shape());
-          g.follow(results[i], g.take(output));
-        }
-      });
+  autograd::Node* const node = track("checkpoint", outputs, sources);
+  node->reaches_unseen = true;
+  node->backward = differentiable([f, before, saved = std::move(saved), count = outputs.size()](Flow& g) {
+    std::vector<Tensor> again;
+    for (size_t i = 0; i < saved.size(); ++i) {
+      const Tensor x = saved[i];
+      again.push_back(x.defined() ? g.attached(static_cast<int>(i), x) : x);
+    }
+    const Recording recording;
+    const std::vector<Tensor> results = [&] {
+      const DrawsFrom draws(before);
+      return f(again);
+    }();
+    check(results.size() == count, "checkpoint: the function gave ", count, " outputs, and ", results.size(),
+          " when it was run again");
+    for (size_t i = 0; i < count; ++i) {
+      const int output = static_cast<int>(i);
+      if (!g.has_out(output)) continue;
+      check(results[i].shape() == g.out(output).shape() && results[i].dtype() == g.out(output).dtype(),
+            "checkpoint: output ", i, " is ", results[i].dtype(), ' ', results[i].shape(),
+            " when the function is run again, it was ", g.out(output).dtype(), ' ', g.out(output).shape());
+      g.follow(results[i], g.take(output));
+    }
+  });
   return outputs;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "autograd/early_leaves.h"
 #include "autograd/frontier.h"
 #include "autograd/grad_mode.h"
 #include "core/kernels/copy.h"
@@ -42,6 +43,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
   options.create_graph ? void(recording.emplace()) : void(no_grad.emplace());
   std::vector<std::shared_ptr<Node>> roots;  // keep the graph alive, whatever a hook does
   std::vector<One> ones;                     // cotangents that nobody gave
+  std::optional<autograd::EarlyLeaves> early;
+  if (options.listener) early.emplace(outputs, *options.listener);
   autograd::Frontier frontier;
 
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -65,6 +68,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
     frontier.push(*n);
     roots.push_back(n);
   }
+  if (early) early->begin(frontier);
 
   while (Node* const next = frontier.next()) {
     Node& n = *next;
@@ -81,7 +85,10 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
     for (size_t i = 0; i < wanted.size(); ++i)
       if (wanted[i].impl().node.get() == &n) (*collected)[i] = n.outputs[wanted[i].impl().output].grad;
     if (n.is_leaf()) {
-      if (!collected && !n.frozen) accumulate(n.gradient, owned(std::move(n.outputs[0].grad)));
+      const std::optional<size_t> heard = early ? early->number(n) : std::nullopt;
+      Tensor& g = n.outputs[0].grad;  // none: it is a leaf of whom only a listener wants to know
+      if (!collected && !n.frozen && g.defined()) accumulate(n.gradient, owned(std::move(g)));
+      if (heard) options.listener->complete(*heard);
     } else {
       check(static_cast<bool>(n.backward), "backward: the graph of '", n.name,
             "' was already used by a backward and released; run the forward again");
@@ -147,6 +154,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Tensor> result(inputs.size());
   for (const Tensor& x : inputs)
     check(requires_grad(x), "grad: an input of shape ", x.shape(), " does not require a gradient");
+  check(!options.listener, "grad: a listener is for backward(), leaves get nothing here");
   run(outputs, cotangents, inputs, &result, options);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!result[i].defined()) kernels::fill(result[i] = empty_like(inputs[i]), 0);

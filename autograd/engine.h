@@ -22,6 +22,15 @@ bool requires_grad(const Tensor& x);
 // Throws where x is no leaf or a frozen one, or shape or dtype differ.
 void set_grad(const Tensor& x, const Tensor& g);
 
+// Is told of gradients while a backward goes on.
+struct GradientListener {
+  std::vector<Tensor> leaves;  // each once
+  // Called once for each, with its number, as soon as nothing more comes to leaves[i].grad() in this backward: right behind the oldest op
+  // that reads it; at the beginning where the loss does not depend on it. A part of checkpoint() may read any leaf: behind the oldest of
+  // them. What it throws ends the backward.
+  std::function<void(size_t i)> complete;
+};
+
 // Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent`
 // (shape of loss) stands for d final / d loss; it may be left out where loss has one element. Throws where nothing
 // requires a gradient, and on a second pass through a graph that is released.
@@ -30,6 +39,9 @@ struct BackwardOptions {
   // The gradients have a graph of their own, and can be differentiated like other results; the graph is retained. For
   // grad(); throws at an op whose rule is a kernel (docs/ops.md says which have a second derivative).
   bool create_graph = false;
+  // Of backward(), in the thread that has recorded the graph; null: nobody. No gradient has other bits with it. Throws where a leaf is the
+  // result of an op, and where a rule gives one a gradient that was complete (Flow::follow).
+  const GradientListener* listener = nullptr;
 };
 void backward(const Tensor& loss, const Tensor& cotangent = {}, BackwardOptions options = {});
 

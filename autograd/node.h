@@ -37,11 +37,12 @@ struct NodeOutput {
 };
 
 struct Node : std::enable_shared_from_this<Node> {
-  const char* name;      // of the op, a string that lives for ever; "leaf" for a leaf
-  uint64_t seq;          // order of creation: every consumer of this node has a greater one
-  bool waiting = false;  // in the frontier of a backward
-  bool frozen = false;   // a leaf that takes no gradient: see require_grad()
-  Few<Edge, 3> inputs;   // empty for a leaf
+  const char* name;             // of the op, a string that lives for ever; "leaf" for a leaf
+  uint64_t seq;                 // order of creation: every consumer of this node has a greater one
+  bool waiting = false;         // in the frontier of a backward
+  bool frozen = false;          // a leaf that takes no gradient: see require_grad()
+  bool reaches_unseen = false;  // its rule follow()s ops to leaves that are not among its inputs
+  Few<Edge, 3> inputs;          // empty for a leaf
   Few<NodeOutput, 1> outputs;
   Rule backward;                                // empty for a leaf, and after it has run
   Tensor gradient;                              // of a leaf: the user's gradient, summed over backward passes
@@ -91,7 +92,7 @@ class Flow {
   // `data` with the graph of input i: what an op computes from it leads there.
   Tensor attached(int i, const Tensor& data) const;
   // Adds `gradient` to that of y, made of attached() inputs and of leaves by ops that the rule has recorded: the
-  // backward goes on through them.
+  // backward goes on through them. Where the leaves are not among the inputs, the node says so (reaches_unseen).
   void follow(const Tensor& y, Tensor gradient);
 
  private:

@@ -39,42 +39,6 @@ DrawsOfRank::~DrawsOfRank() {
   g = {before_.seed, even_ ? g.offset : before_.offset + ranks_ * kApart};
 }
 
-std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters) {
-  std::vector<Tensor> gradients;
-  for (const Tensor& p : parameters) gradients.push_back(p.grad()), set_grad(p, {});
-  return gradients;
-}
-
-void sum_gradients(Group& group, const std::vector<Tensor>& parameters, std::vector<std::vector<Tensor>> parts) {
-  if (parameters.empty()) return;
-  std::vector<int64_t> flags(parameters.size());
-  for (const std::vector<Tensor>& part : parts)
-    for (size_t i = 0; i < part.size(); ++i) flags[i] += part[i].defined();
-  const Tensor have = from_vector(flags, {std::ssize(flags)});
-  group.all_reduce(have);
-  constexpr int64_t kBucket = int64_t{25} << 20;
-  std::vector<std::vector<Tensor>> bucket(parts.size());
-  int64_t bytes = 0;
-  const auto flush = [&] {
-    group.all_reduce(bucket);
-    for (std::vector<Tensor>& part : bucket) part.clear();
-    bytes = 0;
-  };
-  for (size_t i = parameters.size(); i-- > 0;) {
-    if (have.data<int64_t>()[i] == 0) continue;
-    const Tensor& p = parameters[i];
-    if (bytes > 0 && (bytes + byte_size(p) > kBucket || p.dtype() != bucket[0][0].dtype())) flush();
-    for (size_t part = 0; part < parts.size(); ++part) {
-      Tensor& g = parts[part][i];
-      if (!g.defined()) kernels::fill(g = empty_like(p), 0);
-      bucket[part].push_back(g);
-    }
-    bytes += byte_size(p);
-    set_grad(p, parts[0][i]);
-  }
-  flush();
-}
-
 std::vector<int> owners_of(const std::vector<Tensor>& parameters, int ranks) {
   std::vector<int64_t> elements(static_cast<size_t>(ranks));
   std::vector<int> owners;

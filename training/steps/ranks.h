@@ -33,13 +33,6 @@ class DrawsOfRank {
   const bool even_;
 };
 
-// The gradients, which the parameters then no longer have.
-std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters);
-// The parameters get the gradients of all parts of all ranks, as many on each, added (Group::all_reduce); one that is undefined adds nothing.
-// In reverse order of the parameters, in buckets of at most 25 MiB or one gradient.
-void sum_gradients(distributed::Group& group, const std::vector<Tensor>& parameters,
-                   std::vector<std::vector<Tensor>> parts);
-
 // Which rank keeps the optimizer's state of each parameter, by its number (ZeRO, 1910.02054, stage 1): in their order, each on the rank
 // that has the fewest elements so far.
 std::vector<int> owners_of(const std::vector<Tensor>& parameters, int ranks);

@@ -15,6 +15,7 @@
 #include "gpu/steps/captured.h"
 #include "nn/residual/gpas.h"
 #include "optim/clip.h"
+#include "training/steps/gradient_sum.h"
 #include "training/steps/ranks.h"
 
 namespace isonorm::training {
@@ -95,6 +96,9 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
         " ranks, expected as many on each");
   const std::vector<Tensor> parameters = model.parameters();
   std::vector<std::vector<Tensor>> gradients;  // of whole parts
+  std::optional<GradientSum> sum;
+  if (shared) sum.emplace(*group, parameters);
+  const GradientListener listener{parameters, [&](size_t i) { sum->complete(i); }};
   std::vector<Tensor> losses;
   for (int64_t part = 0, size = examples / parts; part < parts; ++part) {
     losses.push_back(empty({}, {DType::f64, batch.targets.device()}));
@@ -114,13 +118,13 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
     }
     const Tensor loss = ids ? mean * (weight / all).to(mean.dtype())
                             : mean * (static_cast<double>(rows.count) / static_cast<double>(examples));
-    backward(loss);
+    const bool sends = shared && !whole && part == parts - 1;  // before that a gradient waits for other parts
+    backward(loss, {}, {.listener = sends ? &listener : nullptr});
     losses.back() = detach(loss);
     if (whole) gradients.push_back(taken_gradients(parameters));
   }
   if (!shared) return losses;
-  if (!whole) gradients.push_back(taken_gradients(parameters));
-  sum_gradients(*group, parameters, std::move(gradients));
+  sum->finish(std::move(gradients));
   const Tensor sums = packed(losses);
   group->all_reduce(sums);
   for (int64_t part = 0; part < parts; ++part) losses[static_cast<size_t>(part)] = as_strided(sums, {}, {}, part);

@@ -1,0 +1,57 @@
+#include "autograd/early_leaves.h"
+
+#include <algorithm>
+
+namespace isonorm::autograd {
+
+EarlyLeaves::EarlyLeaves(std::span<const Tensor> outputs, const GradientListener& listener) : listener_(listener) {
+  for (size_t i = 0; i < listener.leaves.size(); ++i) {
+    const std::shared_ptr<Node>& n = listener.leaves[i].impl().node;
+    check(!n || n->is_leaf(), "backward: of the tensors that are listened to, number ", i, " of shape ",
+          listener.leaves[i].shape(), " is no leaf");
+    if (n) places_.insert({n.get(), {n, i, n->seq}});
+  }
+  Frontier graph;  // the youngest first, so what is set last is of the oldest consumer
+  for (const Tensor& y : outputs)
+    if (Node* n = y.impl().node.get()) graph.push(*n);
+  std::optional<uint64_t> last;  // behind the oldest op that may come to any leaf
+  while (Node* const n = graph.next()) {
+    if (const auto at = places_.find(n); at != places_.end()) at->second.now = n->seq;  // an output
+    if (n->reaches_unseen) last = n->seq - 1;
+    for (const Edge& e : n->inputs)
+      if (!e.node)
+        continue;
+      else if (const auto at = places_.find(e.node.get()); at != places_.end())
+        at->second.now = n->seq - 1;
+      else
+        graph.push(*e.node);
+  }
+  if (last)
+    for (auto& [_, place] : places_) place.now = std::min(*last, place.now.value_or(*last));
+}
+
+EarlyLeaves::~EarlyLeaves() {
+  for (const auto& [_, place] : places_) place.leaf->seq = place.before;
+}
+
+void EarlyLeaves::begin(Frontier& frontier) {
+  for (size_t i = 0; i < listener_.leaves.size(); ++i) {
+    Node* const n = listener_.leaves[i].impl().node.get();
+    if (!n || !places_.at(n).now) {
+      listener_.complete(i);
+      continue;
+    }
+    n->seq = *places_.at(n).now;
+    frontier.push(*n);
+  }
+}
+
+std::optional<size_t> EarlyLeaves::number(const Node& leaf) {
+  const auto at = places_.find(&leaf);
+  if (at == places_.end()) return {};
+  check(!std::exchange(at->second.passed, true), "backward: a leaf of shape ", leaf.outputs[0].shape,
+        " was given a gradient after all that it was known to be read by: a rule has come to it by Flow::follow");
+  return at->second.number;
+}
+
+}  // namespace isonorm::autograd

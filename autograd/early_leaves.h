@@ -1,0 +1,40 @@
+// Internal: leaves whose gradients a backward finishes as early as it can, and whom it tells of that. All leaves are older than the ops,
+// so a backward would come to them last. While it lives, each stands right behind its oldest consumer; nothing else changes
+// its place, so all sums are added in the order that they have without it.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "autograd/engine.h"
+#include "autograd/frontier.h"
+
+namespace isonorm::autograd {
+
+class EarlyLeaves {
+ public:
+  // Passes the graph of `outputs` once. No backward is under way in it. Throws where one of listener.leaves is the result of an op.
+  EarlyLeaves(std::span<const Tensor> outputs, const GradientListener& listener);
+  ~EarlyLeaves();
+  EarlyLeaves(const EarlyLeaves&) = delete;
+  EarlyLeaves& operator=(const EarlyLeaves&) = delete;
+
+  // Lets them wait for the backward that begins; tells of those that it does not come to.
+  void begin(Frontier& frontier);
+  // The number of the leaf that the backward has come to; none: nobody listens to it. Throws where it has been there.
+  std::optional<size_t> number(const Node& leaf);
+
+ private:
+  struct Place {
+    std::shared_ptr<Node> leaf;
+    size_t number;
+    uint64_t before;  // Node::seq without this
+    std::optional<uint64_t> now = {};
+    bool passed = false;
+  };
+  const GradientListener& listener_;
+  std::unordered_map<const Node*, Place> places_;
+};
+
+}  // namespace isonorm::autograd

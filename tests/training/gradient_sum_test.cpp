@@ -1,0 +1,251 @@
+// Gradients of ranks on their way while the backward goes on: the same bits as behind it, in an order that no rank can change, and errors
+// that come to the caller.
+#include "training/steps/gradient_sum.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+
+#include "autograd/engine.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
+#include "autograd/ops/reduce.h"
+#include "core/memory/bytes.h"
+#include "core/system/stopwatch.h"
+#include "distributed/threads.h"
+#include "distributed/transport.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+using distributed::Group, distributed::run_ranks;
+using training::GradientSum;
+
+namespace {
+
+constexpr int kWidth = 16;
+constexpr int64_t kLayerBytes = int64_t{kWidth} * kWidth * 4;
+
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+// Of one rank: what its collectives are told to do, and what they did.
+struct Wire {
+  double ms = 0;      // that half a sum takes
+  int fails_at = -1;  // the sum that throws
+  std::mutex mutex;
+  std::condition_variable changed;
+  int begun = 0;       // sums
+  double seconds = 0;  // in sums
+
+  // Whether so many sums begin within a time that only a sum that never comes needs.
+  bool has_begun(int count) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(60), [&] { return begun >= count; });
+  }
+};
+
+struct Broken : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Carries the bytes of a group over another one, counts its sums, and takes its time for them.
+class CountingTransport : public distributed::Transport {
+ public:
+  CountingTransport(Group& inner, Wire& wire) : inner_(inner), wire_(wire) {}
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  void exchange(const void* send, void* receive, size_t bytes, const char*) override {
+    {
+      const std::lock_guard lock(wire_.mutex);
+      if (wire_.begun++ == wire_.fails_at) throw Broken("the wire is cut");
+      wire_.changed.notify_all();
+    }
+    std::vector<char> all(bytes * static_cast<size_t>(size() * size()));
+    carry(send, all.data(), bytes * static_cast<size_t>(size()), true);
+    for (size_t r = 0, n = static_cast<size_t>(size()); r < n; ++r)
+      std::memcpy(static_cast<char*>(receive) + r * bytes, all.data() + (r * n + static_cast<size_t>(rank())) * bytes,
+                  bytes);
+  }
+  void gather(const void* own, void* all, size_t bytes, const char* what) override {
+    carry(own, all, bytes, std::string(what) == "a sum");
+  }
+  std::unique_ptr<Transport> split(int, int) override { return nullptr; }
+  void abort(const std::string&, int) noexcept override {}
+
+ private:
+  void carry(const void* own, void* all, size_t bytes, bool sum) {
+    const Stopwatch watch;
+    const Tensor x = empty({static_cast<int64_t>(bytes / 4)}, {DType::f32});
+    std::memcpy(mutable_bytes_of(x), own, bytes);
+    const Tensor y = inner_.all_gather(x);
+    std::memcpy(all, bytes_of(y), static_cast<size_t>(byte_size(y)));
+    if (!sum) return;
+    std::this_thread::sleep_for(Milliseconds(wire_.ms));
+    const std::lock_guard lock(wire_.mutex);
+    wire_.seconds += watch.seconds();
+  }
+  Group& inner_;
+  Wire& wire_;
+};
+
+// Layers tanh(h W_i); `behind(i)` is called when the backward has passed layer i.
+struct Stack {
+  std::vector<Tensor> weights;
+  Tensor x;
+  std::function<void(int)> behind = [](int) {};
+
+  Stack(int layers, int rank) {
+    Generator same{1, 0}, own{2, static_cast<uint64_t>(rank) << 20};
+    for (int i = 0; i < layers; ++i) weights.push_back(require_grad(randn({kWidth, kWidth}, {}, same)));
+    x = require_grad(randn({3, kWidth}, {}, own));
+  }
+  Tensor loss() const {
+    Tensor h = x;
+    for (int i = 0; i < std::ssize(weights); ++i) {
+      on_grad(h, [this, i](const Tensor& g) { return behind(i), g; });
+      h = tanh(matmul(h, weights[static_cast<size_t>(i)]));
+    }
+    return sum(h);
+  }
+  void differentiate(GradientSum& sum) const {
+    const GradientListener listener{weights, [&](size_t i) { sum.complete(i); }};
+    backward(loss(), {}, {.listener = &listener});
+  }
+};
+
+bool equal(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::memcmp(bytes_of(a), bytes_of(b), static_cast<size_t>(byte_size(a))) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("sums of gradients: those of later layers begin while the backward is at earlier ones") {
+  constexpr int kLayers = 6;
+  for (const int layers_of_bucket : {1, 2})
+    run_ranks(4, [&](Group& g) {
+      Wire wire;
+      Group group(std::make_unique<CountingTransport>(g, wire));
+      Stack s(kLayers, g.rank());
+      GradientSum sum(group, s.weights, layers_of_bucket * kLayerBytes);
+      // A weight is complete before what is below its layer is passed.
+      s.behind = [&](int i) {
+        const int complete = (kLayers - 1 - i) / layers_of_bucket;
+        check(wire.has_begun(complete), "behind layer ", i, " no sum of ", complete, " has begun");
+      };
+      s.differentiate(sum);
+      check(wire.has_begun(kLayers / layers_of_bucket), "behind the backward");
+      sum.finish();
+      check(wire.begun == kLayers / layers_of_bucket + 1, wire.begun, " sums, and one of flags");
+    });
+}
+
+TEST_CASE("sums of gradients: their bits are those of sums behind the backward, whoever is there first") {
+  constexpr int kLayers = 5, kRanks = 3;
+  for (const int64_t bucket : {int64_t{1}, kLayerBytes, 2 * kLayerBytes, int64_t{1} << 30})
+    run_ranks(kRanks, [&](Group& g) {
+      Stack s(kLayers, g.rank());
+      Generator own{3, static_cast<uint64_t>(g.rank()) << 20};
+      std::vector<Tensor> all = s.weights;  // of which the last are no layers
+      const Tensor never = require_grad(ones({3})), frozen = require_grad(ones({7}), false),
+                   sometimes = require_grad(randn({5}, {DType::f64}, own));
+      all.insert(all.begin() + 2, {never, frozen, sometimes});
+      // Rank 2 has no rows, rank 1 does not use all.
+      const auto loss = [&] { return g.rank() == 1 ? s.loss() : s.loss() + sum(sometimes * sometimes).to(DType::f32); };
+      if (g.rank() < 2) backward(loss());
+      std::vector<Tensor> expected;
+      for (const Tensor& p : all) {
+        Tensor own = p.grad().defined() ? p.grad() : zeros(p.shape(), p.options());
+        g.all_reduce(own);
+        expected.push_back(&p.impl() == &never.impl() || &p.impl() == &frozen.impl() ? Tensor() : own);
+        set_grad(p, {});
+      }
+      GradientSum sum(g, all, bucket);
+      const GradientListener listener{all, [&](size_t i) { sum.complete(i); }};
+      if (g.rank() < 2) backward(loss(), {}, {.listener = &listener});
+      sum.finish();
+      for (size_t i = 0; i < all.size(); ++i)
+        check(equal(all[i].grad(), expected[i]), "bucket ", bucket, ", gradient ", i);
+    });
+}
+
+TEST_CASE("sums of gradients: what the thread that sends them throws comes to the caller") {
+  for (const int fails_at : {0, 2, 5}) {
+    std::atomic<int> broken = 0;
+    CHECK_THROWS_WITH(run_ranks(3,
+                                [&](Group& g) {
+                                  Wire wire;
+                                  if (g.rank() == 1) wire.fails_at = fails_at;
+                                  Group group(std::make_unique<CountingTransport>(g, wire));
+                                  const Stack s(6, g.rank());
+                                  GradientSum sum(group, s.weights, 1);
+                                  try {
+                                    s.differentiate(sum);
+                                    sum.finish();
+                                  } catch (const Broken&) {
+                                    ++broken;
+                                    throw;
+                                  }
+                                }),
+                      "rank 1: the wire is cut");
+    CHECK(broken == 1);
+  }
+  // What another rank calls meanwhile is a Disagreement here, too.
+  CHECK_THROWS_AS(run_ranks(2,
+                            [](Group& g) {
+                              const Stack s(6, g.rank());
+                              GradientSum sum(g, s.weights, g.rank() == 0 ? kLayerBytes : 2 * kLayerBytes);
+                              s.differentiate(sum);
+                              sum.finish();
+                            }),
+                  distributed::Disagreement);
+}
+
+TEST_CASE("sums of gradients: a backward that throws ends them; the ranks go on where it has thrown on all") {
+  const auto fails = [](Group& g, bool here) {
+    Stack s(6, g.rank());
+    GradientSum sum(g, s.weights, kLayerBytes);
+    s.behind = [here](int i) { check(i != 2 || !here, "enough"); };
+    s.differentiate(sum);
+    sum.finish();
+  };
+  CHECK_THROWS_WITH(run_ranks(3, [&](Group& g) { fails(g, g.rank() == 1); }), "rank 1: enough");
+  run_ranks(3, [&](Group& g) {
+    bool thrown = false;
+    try {
+      fails(g, true);
+    } catch (const Error& e) {
+      thrown = std::string(e.what()) == "enough";
+    }
+    check(thrown, "nothing was thrown");
+    fails(g, false);
+  });
+}
+
+// With times that double until the machine's own no longer count.
+TEST_CASE("sums of gradients: nine tenths of their time are hidden behind a longer backward") {
+  constexpr int kLayers = 24, kRanks = 4;
+  double hidden = 0;
+  for (double ms = 2.5; hidden < 0.9 && ms < 100; ms *= 2) {
+    std::vector<double> of_rank(kRanks);
+    run_ranks(kRanks, [&](Group& g) {
+      Wire wire;
+      wire.ms = ms;
+      Group group(std::make_unique<CountingTransport>(g, wire));
+      Stack s(kLayers, g.rank());
+      s.behind = [&](int) { std::this_thread::sleep_for(Milliseconds(4 * ms)); };
+      GradientSum sum(group, s.weights, kLayerBytes);
+      g.barrier();
+      s.differentiate(sum);
+      const Stopwatch watch;
+      sum.finish();
+      of_rank[static_cast<size_t>(g.rank())] = 1 - watch.seconds() / wire.seconds;
+    });
+    hidden = std::ranges::min(of_rank);
+    UNSCOPED_INFO(ms << " ms: " << hidden);
+  }
+  CHECK(hidden >= 0.9);
+}

@@ -1,0 +1,108 @@
+#include "training/steps/gradient_sum.h"
+
+#include <utility>
+
+#include "autograd/engine.h"
+#include "core/kernels/copy.h"
+#include "core/memory/bytes.h"
+#include "core/system/parallel.h"
+
+namespace isonorm::training {
+
+std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters) {
+  std::vector<Tensor> gradients;
+  for (const Tensor& p : parameters) gradients.push_back(p.grad()), set_grad(p, {});
+  return gradients;
+}
+
+GradientSum::GradientSum(distributed::Group& group, std::vector<Tensor> parameters, int64_t bucket)
+    : group_(group), parameters_(std::move(parameters)), bucket_of_(parameters_.size()), flags_(parameters_.size()) {
+  int64_t bytes = 0;
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    const Tensor& p = parameters_[i];
+    if (!requires_grad(p)) continue;
+    if (buckets_.empty() || bytes + byte_size(p) > bucket ||
+        p.dtype() != parameters_[buckets_.back().members[0]].dtype())
+      buckets_.push_back({{}, 0, {}}), bytes = 0;
+    bytes += byte_size(p);
+    bucket_of_[i] = buckets_.size() - 1;
+    buckets_.back().members.push_back(i), ++buckets_.back().missing;
+  }
+}
+
+GradientSum::~GradientSum() { close(); }
+
+void GradientSum::fill(Bucket& bucket, const std::vector<std::vector<Tensor>>& parts) {
+  for (const std::vector<Tensor>& part : parts) {
+    std::vector<Tensor>& sent = bucket.parts.emplace_back();
+    for (size_t i : bucket.members) {
+      Tensor g = part[i];
+      flags_[i] += g.defined();
+      if (!g.defined()) kernels::fill(g = empty_like(parameters_[i]), 0);
+      sent.push_back(std::move(g));
+    }
+  }
+}
+
+void GradientSum::complete(size_t i) {
+  if (!requires_grad(parameters_[i]) || parameters_[i].device() != kCpu) return;
+  --buckets_[bucket_of_[i]].missing;
+  size_t ready = handed_;  // which this thread alone changes
+  for (; ready < buckets_.size() && buckets_[ready].missing == 0; ++ready) {
+    std::vector<Tensor> gradients(parameters_.size());
+    for (size_t k : buckets_[ready].members) gradients[k] = parameters_[k].grad();
+    fill(buckets_[ready], {gradients});
+  }
+  if (ready == handed_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+    handed_ = ready;
+  }
+  thread_.joinable() ? changed_.notify_all() : void(thread_ = std::thread(&GradientSum::send, this));
+}
+
+void GradientSum::send() try {
+  set_num_threads(1);  // the others compute
+  for (size_t next = 0;; ++next) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return handed_ > next || closed_; });
+      if (handed_ == next) return;
+    }
+    group_.all_reduce(buckets_[next].parts);
+  }
+} catch (...) {
+  const std::lock_guard lock(mutex_);
+  error_ = std::current_exception();
+}
+
+void GradientSum::close() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void GradientSum::finish(std::vector<std::vector<Tensor>> parts) {
+  close();
+  if (error_) std::rethrow_exception(error_);
+  if (buckets_.empty()) return;
+  if (parts.empty()) parts.push_back(taken_gradients(parameters_));
+  for (size_t next = handed_; next < buckets_.size(); ++next) {
+    fill(buckets_[next], parts);
+    group_.all_reduce(buckets_[next].parts);
+  }
+  const Tensor have = from_vector(flags_, {std::ssize(flags_)});
+  group_.all_reduce(have);
+  for (const Bucket& bucket : buckets_)
+    for (size_t k = 0; k < bucket.members.size(); ++k) {
+      const size_t i = bucket.members[k];
+      set_grad(parameters_[i], have.data<int64_t>()[i] > 0 ? bucket.parts[0][k] : Tensor());
+    }
+}
+
+}  // namespace isonorm::training

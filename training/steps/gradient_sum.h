@@ -1,0 +1,60 @@
+// Internal: the gradients of ranks, summed bucket by bucket, while a backward goes on (Li et al., 2006.15704, section 3.2).
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "distributed/group.h"
+
+namespace isonorm::training {
+
+// The gradients, which the parameters then no longer have.
+std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters);
+
+// One sum of all gradients. Buckets hold the parameters that take a gradient, in reverse order, at most kBucket bytes or one of them. They
+// and their order depend on the parameters alone, never on which gradient is there first: so all ranks send the same.
+class GradientSum {
+ public:
+  // What a backward leaves to be sent behind it is the last bucket; each costs some messages, however small.
+  static constexpr int64_t kBucket = int64_t{4} << 20;
+
+  GradientSum(distributed::Group& group, std::vector<Tensor> parameters, int64_t bucket = kBucket);
+  // Waits for what was handed over.
+  ~GradientSum();
+  GradientSum(const GradientSum&) = delete;
+  GradientSum& operator=(const GradientSum&) = delete;
+
+  // Nothing more comes to the gradient of parameter i. A bucket of which that is true, and of all before it, is handed to the thread that
+  // sends them; that of a GPU waits for finish(). Until then nothing else of this rank calls the group. Throws what that thread has thrown.
+  void complete(size_t i);
+  // The rest is sent. The parameters get the gradients of all ranks, added (Group::all_reduce); one that is undefined adds nothing, and
+  // stays so where it is on all ranks. parts: of all parts of this rank, as many on each, in place of those that the parameters have.
+  void finish(std::vector<std::vector<Tensor>> parts = {});
+
+ private:
+  struct Bucket {
+    std::vector<size_t> members;  // numbers of parameters
+    size_t missing;
+    std::vector<std::vector<Tensor>> parts;  // what is sent
+  };
+  void fill(Bucket& bucket, const std::vector<std::vector<Tensor>>& parts);
+  void send();   // of the thread
+  void close();  // ends it
+
+  distributed::Group& group_;
+  const std::vector<Tensor> parameters_;
+  std::vector<Bucket> buckets_;
+  std::vector<size_t> bucket_of_;  // of each parameter
+  std::vector<int64_t> flags_;     // how many gradients of each this rank has
+  std::thread thread_;             // none: nothing was handed over
+  std::mutex mutex_;               // of what follows
+  std::condition_variable changed_;
+  size_t handed_ = 0;  // buckets
+  bool closed_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace isonorm::training
