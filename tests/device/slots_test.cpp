@@ -40,6 +40,7 @@ TEST_CASE("sums of blocks have the bits of the CPU's, by packs and by elements, 
   Generator g{.seed = 7};
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
     for (const int64_t block : {1, 8, 13, 2048}) {
+      INFO(text(dtype, " ", block));
       const int64_t parts = 2, ranks = 3;
       const Tensor x = to(randn({parts * ranks * block}, {DType::f32}, g), dtype), there = to(x, kCuda);
       const Tensor own = empty({block}, {dtype}), first = narrow(there, 0, 0, block);
