@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/reduce.h"
 #include "core/memory/bytes.h"
+#include "core/memory/link.h"
 #include "core/system/foreign_text.h"
-#include "core/system/parallel.h"
 #include "core/view.h"
 #include "distributed/transport.h"
 
@@ -20,6 +22,10 @@ namespace {
 struct Announced {
   int64_t number, call, kind, count, parts, root;
   bool operator==(const Announced&) const = default;
+};
+struct Announcement {
+  Announced call;
+  int64_t device;  // the index of the GPU where its tensors lie, in which ranks may differ; -1: not all on one
 };
 
 constexpr const char* kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
@@ -35,24 +41,6 @@ std::string words_of(const Announced& a) {
   return words;
 }
 
-// Into the first block, from those of `parts` parts of `size` ranks [parts, size, block]: in order of ranks, then of parts.
-template <class T> void add_blocks(T* sum, const T* blocks, int64_t parts, int size, int64_t block) {
-  constexpr int64_t kAtOnce = 1024;  // sums that stay in the first cache
-  parallel_for(block, kAtOnce, [&](int64_t begin, int64_t end) {
-    acc_t<T> s[kAtOnce];
-    for (int64_t at = begin; at < end; at += kAtOnce) {
-      const int64_t n = std::min(kAtOnce, end - at);
-      for (int64_t i = 0; i < n; ++i) s[i] = blocks[at + i];
-      for (int r = 0; r < size; ++r)
-        for (int64_t p = r == 0 ? 1 : 0; p < parts; ++p) {
-          const T* x = blocks + (p * size + r) * block + at;
-          for (int64_t i = 0; i < n; ++i) s[i] += static_cast<acc_t<T>>(x[i]);
-        }
-      for (int64_t i = 0; i < n; ++i) sum[at + i] = static_cast<T>(s[i]);
-    }
-  });
-}
-
 uint64_t mixed(uint64_t h, const void* data, size_t bytes) {
   const auto* p = static_cast<const unsigned char*>(data);
   for (; bytes > 0;) {
@@ -64,10 +52,10 @@ uint64_t mixed(uint64_t h, const void* data, size_t bytes) {
   return h;
 }
 
-// x on the CPU, one element behind the other.
-Tensor on_host(const Tensor& x) {
-  if (x.device() == kCpu && x.is_contiguous()) return x;
-  const Tensor copy = empty(x.shape(), {x.dtype()});
+// x on that device, one element behind the other.
+Tensor moved(const Tensor& x, Device device) {
+  if (x.device() == device && x.is_contiguous()) return x;
+  const Tensor copy = empty(x.shape(), {x.dtype(), device});
   copy_into(copy, x);
   return copy;
 }
@@ -82,14 +70,19 @@ DType common_dtype(std::span<const Tensor> tensors, const char* what) {
   return tensors[0].dtype();
 }
 
+// Where all of them lie; the CPU where they do not lie together.
+Device common_device(std::span<const Tensor> tensors) {
+  const auto elsewhere = [&](const Tensor& x) { return x.device() != tensors[0].device(); };
+  return tensors.empty() || std::ranges::any_of(tensors, elsewhere) ? kCpu : tensors[0].device();
+}
+
 int64_t count_of(std::span<const Tensor> tensors) {
   return std::accumulate(tensors.begin(), tensors.end(), int64_t{0},
                          [](int64_t n, const Tensor& x) { return n + x.numel(); });
 }
 
-// One behind the other in `flat`, or from there.
-void pack(const Tensor& flat, std::span<const Tensor> tensors) {
-  int64_t at = 0;
+// One behind the other in `flat` from `at` on, or from there.
+void pack(const Tensor& flat, std::span<const Tensor> tensors, int64_t at = 0) {
   for (const Tensor& x : tensors) copy_into(as_strided(flat, x.shape(), x.strides(), at), x), at += x.numel();
 }
 void unpack(std::span<const Tensor> tensors, const Tensor& flat) {
@@ -98,8 +91,9 @@ void unpack(std::span<const Tensor> tensors, const Tensor& flat) {
 }
 
 // `kept`, or a longer one in its place.
-Tensor room(Tensor& kept, int64_t count, DType dtype) {
-  if (!kept.defined() || kept.dtype() != dtype || kept.numel() < count) kept = empty({count}, {dtype});
+Tensor room(Tensor& kept, int64_t count, TensorOptions options) {
+  if (!kept.defined() || kept.dtype() != options.dtype || kept.device() != options.device || kept.numel() < count)
+    kept = empty({count}, options);
   return kept.numel() == count ? kept : detached::narrow(kept, 0, 0, count);
 }
 
@@ -123,33 +117,53 @@ Group::Group(Group&&) noexcept = default;
 Group& Group::operator=(Group&&) noexcept = default;
 Group::~Group() = default;
 
-void Group::exchange(const void* send, void* receive, int64_t bytes, const char* what) {
-  transport_->exchange(send, receive, static_cast<size_t>(bytes), what);
+void Group::exchange(Device where, const void* send, void* receive, int64_t bytes, const char* what) {
+  where == kCpu ? transport_->exchange(send, receive, static_cast<size_t>(bytes), what)
+                : link_->exchange(send, receive, bytes, what);
   bytes_sent_ += (size_ - 1) * bytes;
 }
 
-void Group::gather(const void* own, void* all, int64_t bytes, const char* what) {
-  transport_->gather(own, all, static_cast<size_t>(bytes), what);
+void Group::gather(Device where, const void* own, void* all, int64_t bytes, const char* what) {
+  where == kCpu ? transport_->gather(own, all, static_cast<size_t>(bytes), what) : link_->gather(own, all, bytes, what);
   bytes_sent_ += (size_ - 1) * bytes;
 }
 
-// Every rank learns what all others are about to do, so that all of them refuse the same.
-void Group::match(Call call, int64_t kind, int64_t count, int64_t parts, int64_t root) {
-  const Announced own{++calls_, static_cast<int64_t>(call), kind, count, parts, root};
-  std::vector<Announced> all(static_cast<size_t>(size_));
-  transport_->gather(&own, all.data(), sizeof own, kNames[own.call]);
-  for (int r = 1; r < size_; ++r)
-    if (const Announced& a = all[0], &b = all[static_cast<size_t>(r)]; !(a == b))
-      throw Disagreement(text("rank ", r, " calls ", words_of(b), ", rank 0 ", words_of(a)), 0);
+// Every rank learns what all others are about to do, so that all of them refuse the same, and take the same way: returns where the
+// tensors have to lie to be sent.
+Device Group::match(Call call, int64_t kind, int64_t count, Device device, int64_t parts, int64_t root) {
+  const Announcement own{{++calls_, static_cast<int64_t>(call), kind, count, parts, root},
+                         device == kCpu ? -1 : device.index};
+  std::vector<Announcement> all(static_cast<size_t>(size_));
+  transport_->gather(&own, all.data(), sizeof own, kNames[own.call.call]);
+  std::vector<int> devices;
+  for (int r = 0; r < size_; ++r) {
+    const Announced &a = all[0].call, &b = all[static_cast<size_t>(r)].call;
+    if (!(a == b)) throw Disagreement(text("rank ", r, " calls ", words_of(b), ", rank 0 ", words_of(a)), 0);
+    devices.push_back(static_cast<int>(all[static_cast<size_t>(r)].device));
+  }
+  return count > 0 ? linked(devices) : kCpu;
 }
 
-// Of every rank's blocks of this rank [parts, size, block], where exchange() has put them: the sum.
-Tensor Group::sum_of_blocks(const Tensor& blocks, int64_t parts, int64_t block) {
-  visit_all(blocks.dtype(), [&]<class T>() {
-    T* p = blocks.mutable_data<T>();
-    add_blocks(p, p, parts, size_, block);
-  });
-  return detached::narrow(blocks, 0, 0, block);
+// The GPU of this rank where those of all ranks are joined, else the CPU. Every rank gives the same, and so decides the same.
+Device Group::linked(const std::vector<int>& devices) {
+  if (std::ranges::count(devices, -1) > 0) return kCpu;
+  const Device own{DeviceKind::cuda, devices[static_cast<size_t>(rank_)]};
+  if (linked_.empty()) make_link(own), linked_ = devices;
+  return link_ && linked_ == devices ? own : kCpu;
+}
+
+void Group::make_link(Device device) {
+  const LinkOffer own = links->offer(device, rank_ == 0);
+  std::vector<LinkOffer> all(static_cast<size_t>(size_));
+  transport_->gather(&own, all.data(), sizeof own, "NCCL begins");
+  why_by_host_.clear();
+  for (size_t r = 0; r < all.size() && why_by_host_.empty(); ++r) {
+    if (all[r].why_none[0] != 0) why_by_host_ = text("rank ", r, ": ", all[r].why_none.data());
+    for (size_t q = 0; q < r && why_by_host_.empty(); ++q)
+      if (all[q].device == all[r].device) why_by_host_ = text("ranks ", q, " and ", r, " have one GPU");
+  }
+  if (!why_by_host_.empty()) return;
+  link_ = links->make(device, all[0], rank_, size_, {transport_->limit(), [host = transport_] { host->look(); }});
 }
 
 void Group::all_reduce(std::span<const std::vector<Tensor>> parts) {
@@ -158,23 +172,25 @@ void Group::all_reduce(std::span<const std::vector<Tensor>> parts) {
   const int64_t k = std::ssize(parts), count = count_of(parts[0]), block = (count + size_ - 1) / size_;
   if (parts[0].empty()) return;
   const DType dtype = common_dtype(parts[0], "all_reduce");
-  for (const std::vector<Tensor>& p : parts)
+  Device where = common_device(parts[0]);
+  for (const std::vector<Tensor>& p : parts) {
     check(p.size() == parts[0].size() && count_of(p) == count && common_dtype(p, "all_reduce") == dtype,
           "all_reduce: parts are not of the same tensors");
-  if (size_ > 1) match(Call::reduce, static_cast<int64_t>(dtype), count, k);
+    if (common_device(p) != where) where = kCpu;
+  }
+  if (size_ > 1) where = match(Call::reduce, static_cast<int64_t>(dtype), count, where, k);
   if (count == 0) return;
   const int64_t bytes = block * size_of(dtype);
-  const Tensor flat = room(sent_, size_ * block, dtype), blocks = room(received_, k * size_ * block, dtype);
-  std::memset(mutable_bytes_of(flat) + count * size_of(dtype), 0,
-              static_cast<size_t>((size_ * block - count) * size_of(dtype)));
+  const Tensor flat = room(sent_, size_ * block, {dtype, where}),
+               blocks = room(received_, k * size_ * block, {dtype, where});
+  kernels::fill(detached::narrow(flat, 0, count, size_ * block - count), 0);
   for (int64_t p = 0; p < k; ++p) {
-    pack(flat, parts[static_cast<size_t>(p)]);
-    std::byte* const to = mutable_bytes_of(blocks) + p * size_ * bytes;
-    size_ > 1 ? exchange(bytes_of(flat), to, bytes, "a sum")
-              : void(std::memcpy(to, bytes_of(flat), static_cast<size_t>(bytes)));
+    pack(size_ > 1 ? flat : blocks, parts[static_cast<size_t>(p)], size_ > 1 ? 0 : p * block);
+    if (size_ > 1) exchange(where, bytes_of(flat), mutable_bytes_of(blocks) + p * size_ * bytes, bytes, "a sum");
   }
-  const Tensor sum = sum_of_blocks(blocks, k, block);
-  if (size_ > 1) gather(bytes_of(sum), mutable_bytes_of(flat), bytes, "a sum");
+  const Tensor sum = detached::narrow(blocks, 0, 0, block);
+  kernels::sum_blocks.on(where, sum, blocks, k, size_);
+  if (size_ > 1) gather(where, bytes_of(sum), mutable_bytes_of(flat), bytes, "a sum");
   unpack(parts[0], size_ > 1 ? flat : sum);
 }
 
@@ -182,30 +198,29 @@ Tensor Group::reduce_scatter(const Tensor& x) {
   if (size_ == 1) return detached::clone(x);
   check(x.rank() >= 1 && x.size(0) % size_ == 0, "reduce_scatter: shape ", x.shape(), " on ", size_,
         " ranks, expected rows that they share evenly");
-  match(Call::scatter, static_cast<int64_t>(common_dtype({&x, 1}, "reduce_scatter")), x.numel());
+  const DType dtype = common_dtype({&x, 1}, "reduce_scatter");
+  const Device where = match(Call::scatter, static_cast<int64_t>(dtype), x.numel(), x.device());
   Dims shape = x.shape();
   shape[0] /= size_;
-  const Tensor own = empty(shape, x.options());
-  if (x.numel() == 0) return own;
-  const int64_t block = x.numel() / size_;
-  const Tensor blocks = room(received_, x.numel(), x.dtype());
-  exchange(bytes_of(on_host(x)), mutable_bytes_of(blocks), block * size_of(x.dtype()), "reduce_scatter");
-  copy_into(own, detached::reshape(sum_of_blocks(blocks, 1, block), shape));
-  return own;
+  const Tensor own = empty(shape, {dtype, where});
+  if (x.numel() > 0) {
+    const Tensor blocks = room(received_, x.numel(), {dtype, where});
+    exchange(where, bytes_of(moved(x, where)), mutable_bytes_of(blocks), byte_size(own), "reduce_scatter");
+    kernels::sum_blocks.on(where, own, blocks, 1, size_);
+  }
+  return moved(own, x.device());
 }
 
 Tensor Group::all_gather(const Tensor& x) {
   if (size_ == 1) return detached::clone(x);
   check(x.rank() >= 1, "all_gather: shape ", x.shape(), ", expected rows");
-  match(Call::gather, static_cast<int64_t>(common_dtype({&x, 1}, "all_gather")), x.numel());
+  const DType dtype = common_dtype({&x, 1}, "all_gather");
+  const Device where = match(Call::gather, static_cast<int64_t>(dtype), x.numel(), x.device());
   Dims shape = x.shape();
   shape[0] *= size_;
-  const Tensor all = empty(shape, {x.dtype()});
-  if (x.numel() > 0) gather(bytes_of(on_host(x)), mutable_bytes_of(all), byte_size(x), "all_gather");
-  if (x.device() == kCpu) return all;
-  const Tensor there = empty(shape, x.options());
-  copy_into(there, all);
-  return there;
+  const Tensor all = empty(shape, {dtype, where});
+  if (x.numel() > 0) gather(where, bytes_of(moved(x, where)), mutable_bytes_of(all), byte_size(x), "all_gather");
+  return moved(all, x.device());
 }
 
 // As a scatter from the root and a gather: no rank sends more than twice the bytes.
@@ -214,14 +229,14 @@ void Group::broadcast(std::span<const Tensor> tensors, int root) {
   if (size_ == 1 || tensors.empty()) return;
   const DType dtype = common_dtype(tensors, "broadcast");
   const int64_t count = count_of(tensors), block = (count + size_ - 1) / size_;
-  match(Call::broadcast, static_cast<int64_t>(dtype), count, 1, root);
+  const Device where = match(Call::broadcast, static_cast<int64_t>(dtype), count, common_device(tensors), 1, root);
   if (count == 0) return;
-  const Tensor flat = room(sent_, size_ * block, dtype);
+  const Tensor flat = room(sent_, size_ * block, {dtype, where});
   pack(flat, tensors);
   const int64_t bytes = block * size_of(dtype);
-  const Tensor parts = room(received_, size_ * block, dtype);
-  exchange(bytes_of(flat), mutable_bytes_of(parts), bytes, "broadcast");
-  gather(bytes_of(parts) + root * bytes, mutable_bytes_of(flat), bytes, "broadcast");
+  const Tensor parts = room(received_, size_ * block, {dtype, where});
+  exchange(where, bytes_of(flat), mutable_bytes_of(parts), bytes, "broadcast");
+  gather(where, bytes_of(parts) + root * bytes, mutable_bytes_of(flat), bytes, "broadcast");
   if (rank_ != root) unpack(tensors, flat);
 }
 
@@ -234,12 +249,12 @@ void Group::check_same(std::span<const Tensor> tensors, const char* what) {
   match(Call::same, -1, std::ssize(tensors));
   std::vector<uint64_t> own, all(tensors.size() * static_cast<size_t>(size_));
   for (const Tensor& x : tensors) {
-    const Tensor here = on_host(x);
+    const Tensor here = moved(x, kCpu);
     own.push_back(mixed(
         mixed(static_cast<uint64_t>(x.dtype()), x.shape().begin(), static_cast<size_t>(x.rank()) * sizeof(int64_t)),
         bytes_of(here), static_cast<size_t>(byte_size(here))));
   }
-  gather(own.data(), all.data(), std::ssize(own) * int64_t{sizeof(uint64_t)}, "check_same");
+  gather(kCpu, own.data(), all.data(), std::ssize(own) * int64_t{sizeof(uint64_t)}, "check_same");
   for (size_t i = 0; i < all.size(); ++i)
     if (const Tensor& x = tensors[i % own.size()]; all[i] != all[i % own.size()])
       throw Disagreement(text("rank ", i / own.size(), " has another ", what, " than rank 0: number ",
@@ -252,7 +267,7 @@ void Group::check_same(const std::string& words, const char* what) {
   match(Call::same, -1, -1);
   const uint64_t own = mixed(0, words.data(), words.size());
   std::vector<uint64_t> all(static_cast<size_t>(size_));
-  gather(&own, all.data(), sizeof own, "check_same");
+  gather(kCpu, &own, all.data(), sizeof own, "check_same");
   for (size_t r = 1; r < all.size(); ++r)
     if (all[r] != all[0]) throw Disagreement(text("rank ", r, " has another ", what, " than rank 0"), 0);
 }

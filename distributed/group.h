@@ -11,6 +11,10 @@
 #include "core/error.h"
 #include "core/tensor.h"
 
+namespace isonorm {
+class Link;
+}
+
 namespace isonorm::distributed {
 
 class Transport;
@@ -26,7 +30,9 @@ class Disagreement : public Error {
   int speaker_;
 };
 
-// Tensors are contiguous, of f64, f32, bf16 or i64, and lie anywhere: those of a GPU travel by the host. All calls throw
+// Tensors are contiguous, of f64, f32, bf16 or i64, and lie anywhere. Where all tensors of a call lie on GPUs, on all ranks, and each
+// rank has a GPU of its own, NCCL carries them (ISONORM_NCCL=0: never), once all ranks have agreed on it by the host; else they travel
+// by the host. The bits are the same. NCCL joins the GPUs of the first such call; those of other GPUs travel by the host. All calls throw
 // Disagreement where a rank calls something else, or another size or dtype, and where one has not come within time_limit()
 // seconds; Error where one has aborted. Not synchronised: one thread of a rank at a time.
 class Group {
@@ -72,17 +78,23 @@ class Group {
 
   // Bytes that this rank has sent so far.
   int64_t bytes_sent() const { return bytes_sent_; }
+  // Why tensors on GPUs travel by the host; empty where NCCL carries them, and before the first of them.
+  const std::string& why_by_host() const { return why_by_host_; }
 
  private:
   enum class Call : int64_t { reduce, scatter, gather, broadcast, barrier, same, split, end };
-  void match(Call call, int64_t kind, int64_t count, int64_t parts = 1, int64_t root = 0);
-  void exchange(const void* send, void* receive, int64_t bytes, const char* what);
-  void gather(const void* own, void* all, int64_t bytes, const char* what);
-  Tensor sum_of_blocks(const Tensor& blocks, int64_t parts, int64_t block);
+  Device match(Call call, int64_t kind, int64_t count, Device device = kCpu, int64_t parts = 1, int64_t root = 0);
+  Device linked(const std::vector<int>& devices);
+  void make_link(Device device);
+  void exchange(Device where, const void* send, void* receive, int64_t bytes, const char* what);
+  void gather(Device where, const void* own, void* all, int64_t bytes, const char* what);
 
-  std::unique_ptr<Transport> transport_;  // null: of one rank
+  std::shared_ptr<Transport> transport_;  // null: of one rank; a link looks there, too
   int rank_ = 0, size_ = 1;
   int64_t calls_ = 0, bytes_sent_ = 0;
+  std::vector<int> linked_;     // the GPU of each rank that link_ was asked for; empty: not yet
+  std::unique_ptr<Link> link_;  // null: there is none
+  std::string why_by_host_;
   Tensor sent_, received_;  // kept from call to call
 };
 

@@ -110,6 +110,8 @@ class MpiTransport : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  double limit() const override { return limit_; }
+  void look() const override {}  // a process that ends by an error ends all
 
   void exchange(const void* send, void* receive, size_t bytes, const char* what) override {
     move(static_cast<const char*>(send), bytes, static_cast<char*>(receive), bytes, what);

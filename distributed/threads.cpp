@@ -46,6 +46,11 @@ class ThreadTransport : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(place_->given.size()); }
+  double limit() const override { return place_->limit; }
+  void look() const override {
+    const std::lock_guard lock(place_->ending->mutex);
+    check(place_->ending->why.empty(), place_->ending->why);
+  }
 
   void exchange(const void* send, void* receive, size_t bytes, const char* what) override {
     copied(send, receive, bytes, static_cast<size_t>(rank_) * bytes, what);
@@ -139,7 +144,7 @@ struct Ranks::State {
       {
         std::unique_lock lock(ending->mutex);
         told.wait(lock, [&] { return job == next; });
-        if (!f) return;
+        if (!f) break;
       }
       try {
         (*f)(group);
@@ -152,6 +157,7 @@ struct Ranks::State {
       const std::lock_guard lock(ending->mutex);
       if (--running == 0) done.notify_all();
     }
+    group = Group();  // a link ends on all ranks at once
   }
 
   void finish() {

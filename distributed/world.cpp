@@ -36,6 +36,8 @@ struct World {
     try {
       group.end();
       finish_mpi();
+      new Group(
+          std::move(group));  // it is not destroyed: the driver of a device may be gone before, and with it its link
     } catch (const std::exception& e) {
       std::this_thread::sleep_for(std::chrono::seconds(2));  // another rank tells, and ends this one
       group.abort(e.what());

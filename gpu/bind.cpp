@@ -53,6 +53,7 @@ void start_cuda() {
   kernels::transfer = &gpu::transfer;
   profile::device_clock = &kClock;
   begin_upload = &gpu::begin_upload;
+  links = gpu::nccl_links();
 
   kernels::copy_on.bind_cuda(&gpu::copy);
   kernels::round_each.bind_cuda(&gpu::round_each);
@@ -113,6 +114,7 @@ void start_cuda() {
   kernels::arg_max.bind_cuda(&gpu::arg_max);
   kernels::cumsum.bind_cuda(&gpu::cumsum);
   kernels::recentre.bind_cuda(&gpu::recentre);
+  kernels::sum_blocks.bind_cuda(&gpu::sum_blocks);
 
   kernels::softmax.bind_cuda(&gpu::softmax);
   kernels::softmax_backward.bind_cuda(&gpu::softmax_backward);

@@ -9,6 +9,7 @@
 #ifdef ISONORM_GPU_EMULATED
 #include "tests/emulated_gpu/libraries/cublas_lt.h"
 #include "tests/emulated_gpu/libraries/cudnn.h"
+#include "tests/emulated_gpu/libraries/nccl.h"
 #endif
 
 namespace isonorm::gpu {
@@ -24,6 +25,11 @@ std::string path_of(void* function) {
 
 constexpr LibraryName kCublasLt{"cuBLASLt", "libcublasLt.so.13", "cublasLtGetVersion"};
 constexpr LibraryName kCudnn{"cuDNN", "libcudnn.so.9", "cudnnGetVersion", 90800};
+constexpr LibraryName kNccl{"NCCL", "libnccl.so.2", "ncclGetVersion", 21400, [](void* f) {
+                              int version = 0;
+                              (void)reinterpret_cast<int (*)(int*)>(f)(&version);
+                              return static_cast<int64_t>(version);
+                            }};
 
 #ifdef ISONORM_GPU_EMULATED
 
@@ -86,7 +92,7 @@ void Library::take() {
     facts_.why_none = text(name_.file, ": it has no function ", name_.version);
     return;
   }
-  version_ = static_cast<int64_t>(reinterpret_cast<size_t (*)()>(version)());
+  version_ = name_.ask(version);
   facts_.path = path_of(version);
   facts_.version = dotted(version_);
   if (version_ < name_.oldest)
@@ -123,6 +129,11 @@ const Library& cudnn() {
   static const auto& none = *new Library(kCudnn, nullptr, "the device is emulated");
   return chosen(stand_in, none);
 }
+const Library& nccl_library() {
+  static const auto& stand_in = *new Library(kNccl, &emulated::nccl_function, "");
+  static const auto& none = *new Library(kNccl, nullptr, "the device is emulated");
+  return chosen(stand_in, none);
+}
 
 #else
 
@@ -142,6 +153,10 @@ const Library& cudnn() {
   constexpr bool kHeaders = false;
 #endif
   static const auto& library = *opened(kCudnn, kHeaders);
+  return library;
+}
+const Library& nccl_library() {
+  static const auto& library = *opened(kNccl, true);
   return library;
 }
 

@@ -14,6 +14,7 @@ namespace isonorm::gpu {
 struct LibraryName {
   const char *title, *file, *version;  // "cuBLASLt", "libcublasLt.so.13", "cublasLtGetVersion"
   int64_t oldest = 0;                  // that will do: 90800 is 9.8.0
+  int64_t (*ask)(void* version) = [](void* f) { return static_cast<int64_t>(reinterpret_cast<size_t (*)()>(f)()); };
 };
 
 class Library {
@@ -52,5 +53,6 @@ class Library {
 // where runtime_settings().libraries says so.
 const Library& cublas_lt();
 const Library& cudnn();
+const Library& nccl_library();
 
 }  // namespace isonorm::gpu

@@ -19,6 +19,7 @@
 #include "core/kernels/recurrent.h"
 #include "core/kernels/reduce.h"
 #include "core/kernels/rotary.h"
+#include "core/memory/link.h"
 #include "core/random.h"
 #include "core/tensor.h"
 
@@ -111,6 +112,7 @@ void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values
 void reduce(kernels::ReduceOp kind, kernels::ReduceShape shape, const Tensor& out, const Tensor& x);
 void cumsum(kernels::ReduceShape shape, const Tensor& out, const Tensor& x, bool reverse);
 void recentre(kernels::ReduceShape shape, const Tensor& out, const Tensor& x);
+void sum_blocks(const Tensor& out, const Tensor& blocks, int64_t parts, int64_t ranks);
 
 // kernels/softmax.cu
 void softmax(const Tensor& out, const Tensor& x, bool log);
@@ -143,6 +145,9 @@ void trust_ratios(const Tensor& out, const Tensor& sums, std::span<const kernels
 void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
 void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);
 void keep_packed(const Tensor& w);
+
+// libraries/nccl.cpp
+const Links* nccl_links();
 
 // kernels/recurrent.cu
 void gru_step(const kernels::GruOutputs& out, const kernels::GruInputs& in);

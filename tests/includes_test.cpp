@@ -47,7 +47,7 @@ std::map<std::string, Set> allowed_includes() {
       {"gpu/libraries", {"core", "gpu", "tests/emulated_gpu/libraries"}},
       {"gpu/kernels", {"core", "gpu", "gpu/libraries"}},
       {"tests/emulated_gpu", {"core"}},
-      {"tests/emulated_gpu/libraries", {"core", "tests/emulated_gpu"}},
+      {"tests/emulated_gpu/libraries", {"core", "gpu/libraries", "tests/emulated_gpu"}},
       {"autograd", {"core"}},
       {"nn", {"core", "autograd"}},
       {"optim", {"core", "autograd"}},

@@ -9,8 +9,8 @@ from sides import ROOT
 # In the order in which they are built: target -> where it lies in the build tree.
 BENCHMARKS = {"step": "benchmarks/step", "kernels": "benchmarks/kernels", "isonorm_program": "tools/isonorm",
               "gpu_roofline": "benchmarks/gpu_roofline", "step_emulated": "benchmarks/step_emulated"}
-TESTS = {"cuda": ["test_ops_cuda", "test_optim_cuda", "test_device_cuda", "test_gpu_cuda"],
-         "emulated": ["test_ops_gpu", "test_optim_gpu", "test_device"]}
+TESTS = {"cuda": ["test_ops_cuda", "test_optim_cuda", "test_device_cuda", "test_distributed_cuda", "test_gpu_cuda"],
+         "emulated": ["test_ops_gpu", "test_optim_gpu", "test_device", "test_distributed_gpu"]}
 
 
 def programs(form):

@@ -1,4 +1,4 @@
-"""Shared libraries for our programs: those of a pack, and cuBLASLt and cuDNN where pip puts them."""
+"""Shared libraries for our programs: those of a pack, and cuBLASLt, cuDNN and NCCL where pip puts them."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sides import Failure
 
-LIBRARIES = ("libcublasLt.so.", "libcudnn.so.")
+LIBRARIES = ("libcublasLt.so.", "libcudnn.so.", "libnccl.so.")
 ASK = """import importlib.util as u
 found = u.find_spec("nvidia")
 print(*(found.submodule_search_locations if found else []), sep="\\n")"""

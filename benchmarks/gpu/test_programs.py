@@ -21,6 +21,7 @@ def programs(self):
     yield "ops", "test_ops_cuda" if cuda else "test_ops_gpu", rows
     yield "optimizers", "test_optim_cuda" if cuda else "test_optim_gpu", [("", ["*norm*"] if tiny else [], {})]
     yield "models", "test_device_cuda" if cuda else "test_device", [("", ["files are one*"] if tiny else ["~[two devices]"], {})]
+    yield "ranks", "test_distributed_cuda" if cuda else "test_distributed_gpu", [("", [], {})]
     if cuda:
         yield "CUDA", "test_gpu_cuda", [("", [], {})]
 
@@ -41,6 +42,9 @@ def tests(self):
                     passed = sum(code == 0 for _, (code, _) in done)
                     self.say(f"  {program}: {passed} of {len(done)} passed" if len(done) > 1 or not passed else
                              f"  {program}: {summary(done[0][1][1])}")
+                    for line in done[0][1][1].splitlines():
+                        if line.strip().startswith("not run: "):
+                            self.say(f"  {program}: {line.strip()}")
 
 
 def test(self, path, name, arguments, more, environment):

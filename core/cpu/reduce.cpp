@@ -206,9 +206,32 @@ template <Isa I> void recentre(ReduceShape s, const Tensor& out, const Tensor& x
   });
 }
 
+template <Isa I> void sum_blocks(const Tensor& out, const Tensor& blocks, int64_t parts, int64_t ranks) {
+  constexpr int64_t kAtOnce = 1024;  // sums that stay in the first cache
+  const int64_t block = out.numel();
+  visit_all(blocks.dtype(), [&]<class T>() {
+    T* const sum = out.mutable_data<T>();
+    const T* const all = blocks.data<T>();
+    parallel_for(block, kAtOnce, [&](int64_t begin, int64_t end) {
+      acc_t<T> s[kAtOnce];
+      for (int64_t at = begin; at < end; at += kAtOnce) {
+        const int64_t n = std::min(kAtOnce, end - at);
+        for (int64_t i = 0; i < n; ++i) s[i] = all[at + i];
+        for (int64_t r = 0; r < ranks; ++r)
+          for (int64_t p = r == 0 ? 1 : 0; p < parts; ++p) {
+            const T* x = all + (p * ranks + r) * block + at;
+            for (int64_t i = 0; i < n; ++i) s[i] += static_cast<acc_t<T>>(x[i]);
+          }
+        for (int64_t i = 0; i < n; ++i) sum[at + i] = static_cast<T>(s[i]);
+      }
+    });
+  });
+}
+
 template void reduce<kTarget>(ReduceOp, ReduceShape, const Tensor&, const Tensor&);
 template void arg_max<kTarget>(ReduceShape, const Tensor&, const Tensor&);
 template void cumsum<kTarget>(ReduceShape, const Tensor&, const Tensor&, bool);
 template void recentre<kTarget>(ReduceShape, const Tensor&, const Tensor&);
+template void sum_blocks<kTarget>(const Tensor&, const Tensor&, int64_t, int64_t);
 
 }  // namespace isonorm::kernels::cpu

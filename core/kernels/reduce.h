@@ -17,6 +17,7 @@ template <Isa I> void reduce(ReduceOp kind, ReduceShape shape, const Tensor& out
 template <Isa I> void arg_max(ReduceShape shape, const Tensor& index, const Tensor& x);
 template <Isa I> void cumsum(ReduceShape shape, const Tensor& out, const Tensor& x, bool reverse);
 template <Isa I> void recentre(ReduceShape shape, const Tensor& out, const Tensor& x);
+template <Isa I> void sum_blocks(const Tensor& out, const Tensor& blocks, int64_t parts, int64_t ranks);
 }  // namespace cpu
 
 // out[outer, inner] = sum, max, min or product over length. NaN wins in max and min. The sum of nothing is 0, its product
@@ -32,5 +33,9 @@ inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&, bool)> c
 // out = x minus its mean over length; out may be x.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> recentre{
     "recentre", []<Isa I>() { return &cpu::recentre<I>; }};
+// out [block] = the sum of blocks [parts, ranks, block], added in order of ranks, then of parts, in the accumulation type, and
+// rounded once: a sum has the same bits on every device and instruction set. Contiguous, any dtype; out may be the first block.
+inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, int64_t)> sum_blocks{
+    "sum_blocks", []<Isa I>() { return &cpu::sum_blocks<I>; }};
 
 }  // namespace isonorm::kernels

@@ -9,6 +9,8 @@
 // of core/cpu/reduce.cpp in their order, so results are equal and a running sum of numbers from 0 on never falls.
 // recentre_rows, recentre_columns: as reduce; a row in registers where it fits. `out` may be x: an element is read and
 // written by one thread.
+// sum_blocks_each: a thread for as many neighbours as fit 16 bytes, or for one; it reads them of every block, in the order that the slot
+// says, before it writes. No sum is shared between threads.
 #include <limits>
 #include <type_traits>
 
@@ -215,6 +217,28 @@ __global__ void __launch_bounds__(256, 2) recentre_columns(T* out, const T* x, R
   }
 }
 
+// blocks [parts, ranks, block]; N divides block.
+template <int N, class T>
+__global__ void __launch_bounds__(256)
+    sum_blocks_each(T* out, const T* blocks, int64_t parts, int64_t ranks, int64_t block) {
+  const int64_t at = element() * N;
+  if (at >= block) return;
+  acc_t<T> sum[N];
+  const auto first = load<N>(blocks + at);
+#pragma unroll
+  for (int k = 0; k < N; ++k) sum[k] = static_cast<acc_t<T>>(first.v[k]);
+  for (int64_t r = 0; r < ranks; ++r)
+    for (int64_t p = r == 0 ? 1 : 0; p < parts; ++p) {
+      const auto x = load<N>(blocks + (p * ranks + r) * block + at);
+#pragma unroll
+      for (int k = 0; k < N; ++k) sum[k] += static_cast<acc_t<T>>(x.v[k]);
+    }
+  Pack<T, N> rounded;
+#pragma unroll
+  for (int k = 0; k < N; ++k) rounded.v[k] = static_cast<T>(sum[k]);
+  store(out + at, rounded);
+}
+
 }  // namespace
 
 void reduce(ReduceOp kind, ReduceShape s, const Tensor& out, const Tensor& x) {
@@ -256,6 +280,19 @@ void recentre(ReduceShape s, const Tensor& out, const Tensor& x) {
     const Rows rows = rows_of<T>(s.outer, s.length, from, to);
     visit_bool(rows.held, [&]<bool held>() {
       launch("recentre.rows", &recentre_rows<held, T>, rows.shape(), stream_of(x), to, from, rows);
+    });
+  });
+}
+
+void sum_blocks(const Tensor& out, const Tensor& blocks, int64_t parts, int64_t ranks) {
+  const int64_t block = out.numel();
+  if (block == 0) return;
+  visit_all(blocks.dtype(), [&]<class T>() {
+    T* const to = write<T>(out);
+    const T* const from = blocks.data<T>();
+    visit_bool(block % kPack<T> == 0 && aligned(to, from), [&]<bool packs>() {
+      constexpr int N = packs ? kPack<T> : 1;
+      launch("sum_blocks", &sum_blocks_each<N, T>, one_each(block / N), stream_of(out), to, from, parts, ranks, block);
     });
   });
 }

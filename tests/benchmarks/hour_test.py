@@ -67,7 +67,7 @@ class Truth(Played):
             groups = [c["variables"].get("ISONORM_OP_ROWS") for c in self.calls("test_ops_cuda")
                       if c["variables"].get("ISONORM_GPU_LIBRARIES") == libraries_off]
             self.assertEqual(sorted(groups), sorted(test_programs.OP_GROUPS))
-        for program in ("test_optim_cuda", "test_device_cuda", "test_gpu_cuda"):
+        for program in ("test_optim_cuda", "test_device_cuda", "test_distributed_cuda", "test_gpu_cuda"):
             self.assertEqual([c["variables"].get("ISONORM_GPU_LIBRARIES") for c in self.calls(program)], [None, "0"])
         self.assertEqual(len([c for c in self.calls("step") if CAPTURED in c["arguments"]]), 6)
 
@@ -109,11 +109,12 @@ class Speed(Played):
 
     def test_libraries_of_the_interpreter_are_named_to_our_programs(self):
         nvidia = self.folder / "site-packages" / "nvidia"
-        for file in ("cu13/lib/libcublasLt.so.13", "cudnn/lib/libcudnn.so.9", "cu13/lib/libnvrtc.so.13", "nccl/lib/libnccl.so.2"):
+        for file in ("cu13/lib/libcublasLt.so.13", "cudnn/lib/libcudnn.so.9", "cu13/lib/libnvrtc.so.13", "nccl/lib/libnccl.so.2",
+                     "cufft/lib/libcufft.so.12"):
             (nvidia / file).parent.mkdir(parents=True, exist_ok=True)
             (nvidia / file).touch()
         self.script("probe", "--python", str(self.folder / "bin" / "python"), FAKE_NVIDIA=str(nvidia), LD_LIBRARY_PATH="/before")
-        folders = f"{nvidia}/cu13/lib:{nvidia}/cudnn/lib"
+        folders = f"{nvidia}/cu13/lib:{nvidia}/cudnn/lib:{nvidia}/nccl/lib"
         found = [call["variables"] for call in self.calls("step")]
         self.assertEqual({v["LD_LIBRARY_PATH"] for v in found}, {folders + ":/before"})
         self.assertEqual({v["ISONORM_GPU_LIBRARIES"] for v in found}, {folders, "0"})

@@ -1,9 +1,11 @@
 // The list of slots, and what slots promise that no row asks of them, on a device against the CPU.
+#include <cstring>
 #include <filesystem>
 #include <regex>
 #include <set>
 
 #include "autograd/fused/mlp.h"
+#include "core/memory/bytes.h"
 #include "tests/support/device.h"
 #include "tests/support/ops.h"
 #include "tests/support/read_text.h"
@@ -32,6 +34,21 @@ TEST_CASE("rows are recentred in place") {
   const Tensor x = randn({3, 7, 5}, {DType::f64}, g), there = to(x, kCuda);
   kernels::recentre.on(kCuda, {3, 7, 5}, there, there);
   check_close(there, recentre(x, 1), 64 * epsilon(DType::f64));
+}
+
+TEST_CASE("sums of blocks have the bits of the CPU's, by packs and by elements, also into the first block") {
+  Generator g{.seed = 7};
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+    for (const int64_t block : {1, 8, 13, 2048}) {
+      INFO(text(dtype, " ", block));
+      const int64_t parts = 2, ranks = 3;
+      const Tensor x = to(randn({parts * ranks * block}, {DType::f32}, g), dtype), there = to(x, kCuda);
+      const Tensor own = empty({block}, {dtype}), first = narrow(there, 0, 0, block);
+      kernels::sum_blocks.on(kCpu, own, x, parts, ranks);
+      kernels::sum_blocks.on(kCuda, first, there, parts, ranks);
+      const Tensor back = to(first, kCpu);
+      CHECK(std::memcmp(bytes_of(back), bytes_of(own), static_cast<size_t>(byte_size(own))) == 0);
+    }
 }
 
 TEST_CASE("mlp keeps its hidden rows in bf16") {

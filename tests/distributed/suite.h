@@ -1,5 +1,5 @@
-// What every group of ranks does, whatever carries its bytes: the same checks for threads (threads_test.cpp) and for processes
-// (processes/main.cpp). Each rank knows what every other holds, so that what a call gives is computed here alone. Throws where it is
+// What every group of ranks does, whatever carries its bytes: the same checks for threads (threads_test.cpp), for processes
+// (processes/main.cpp), and for tensors on GPUs (devices/). Each rank knows what every other holds, so that what a call gives is computed here alone. Throws where it is
 // not that.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/kernels/copy.h"
 #include "core/tensor.h"
 #include "distributed/group.h"
 
@@ -30,15 +31,26 @@ template <class T> T sum_of_ranks(int size, int64_t i) {
   return static_cast<T>(sum);
 }
 
-template <class T> void demand_equal(const Tensor& x, const std::vector<T>& expected, const char* what) {
+inline Tensor on(Device device, const Tensor& x) {
+  if (x.device() == device) return x;
+  const Tensor there = empty(x.shape(), {x.dtype(), device});
+  copy_into(there, x);
+  return there;
+}
+
+template <class T> void demand_equal(const Tensor& given, const std::vector<T>& expected, const char* what) {
+  const Tensor x = on(kCpu, given);
   check(x.dtype() == dtype_of<T> && x.numel() == std::ssize(expected), what, ": ", x.dtype(), ' ', x.shape());
   for (size_t i = 0; i < expected.size(); ++i)
     if (std::memcmp(x.data<T>() + i, &expected[i], sizeof(T)) != 0)
       check(false, what, ": element ", i, " of ", expected.size(), " of ", x.dtype(), " is not the expected one");
 }
 
-template <class T> void check_calls(distributed::Group& g, int64_t n) {
-  const auto own = [&](const Dims& shape) { return from_vector(elements<T>(g.rank(), n), shape); };
+template <class T> void check_calls(distributed::Group& g, int64_t n, Device device) {
+  const auto here = [&](const std::vector<T>& values, const Dims& shape) {
+    return on(device, from_vector(values, shape));
+  };
+  const auto own = [&](const Dims& shape) { return here(elements<T>(g.rank(), n), shape); };
   std::vector<T> sums, all;
   for (int64_t i = 0; i < n; ++i) sums.push_back(sum_of_ranks<T>(g.size(), i));
   for (int r = 0; r < g.size(); ++r)
@@ -48,16 +60,16 @@ template <class T> void check_calls(distributed::Group& g, int64_t n) {
   g.all_reduce(x);
   demand_equal(x, sums, "all_reduce");
 
-  const std::vector<Tensor> several = {own({n}), from_vector(std::vector<T>{element<T>(g.rank(), 5)}, {}),
-                                       empty({0}, {dtype_of<T>}), own({1, n})};
+  const std::vector<Tensor> several = {own({n}), here(std::vector<T>{element<T>(g.rank(), 5)}, {}),
+                                       empty({0}, {dtype_of<T>, device}), own({1, n})};
   g.all_reduce(several);
   demand_equal(several[0], sums, "all_reduce of several");
   demand_equal(several[1], std::vector<T>{sum_of_ranks<T>(g.size(), 5)}, "all_reduce of several");
   demand_equal(several[3], sums, "all_reduce of several");
 
   // Two parts on each rank, as if there were twice as many ranks.
-  const std::vector<Tensor> parts[] = {{from_vector(elements<T>(2 * g.rank(), n), {n})},
-                                       {from_vector(elements<T>(2 * g.rank() + 1, n), {n})}};
+  const std::vector<Tensor> parts[] = {{here(elements<T>(2 * g.rank(), n), {n})},
+                                       {here(elements<T>(2 * g.rank() + 1, n), {n})}};
   std::vector<T> twice;
   for (int64_t i = 0; i < n; ++i) twice.push_back(sum_of_ranks<T>(2 * g.size(), i));
   g.all_reduce(parts);
@@ -70,7 +82,7 @@ template <class T> void check_calls(distributed::Group& g, int64_t n) {
   std::vector<T> rows, mine;  // 2 rows of 3 for every rank
   for (int64_t i = 0; i < 6 * g.size(); ++i) rows.push_back(element<T>(g.rank(), i));
   for (int64_t i = 6 * g.rank(); i < 6 * (g.rank() + 1); ++i) mine.push_back(sum_of_ranks<T>(g.size(), i));
-  const Tensor scattered = g.reduce_scatter(from_vector(rows, {2 * g.size(), 3}));
+  const Tensor scattered = g.reduce_scatter(here(rows, {2 * g.size(), 3}));
   check(scattered.shape() == Dims{2, 3}, "reduce_scatter: ", scattered.shape());
   demand_equal(scattered, mine, "reduce_scatter");
 
@@ -93,13 +105,14 @@ template <class F> void demand_disagreement(const std::string& part, const F& f)
   check(false, "nothing was thrown, expected '", part, "'");
 }
 
-inline void check_group(distributed::Group& g) {
-  for (const int64_t n : {1, 7, 100, 70'001}) {
-    if (n * g.size() > (g.size() > 7 ? 500 : 500'000)) continue;  // each rank makes what all others hold
-    check_calls<float>(g, n);
-    check_calls<double>(g, n);
-    check_calls<bf16>(g, n);
-    check_calls<int64_t>(g, n);
+// most: numbers that a rank makes of a tensor of all ranks.
+inline void check_group(distributed::Group& g, Device device = kCpu, int64_t most = 500'000) {
+  for (const int64_t n : {1, 7, 100, 4'096, 70'001}) {
+    if (n * g.size() > (g.size() > 7 ? 500 : most)) continue;  // each rank makes what all others hold
+    check_calls<float>(g, n, device);
+    check_calls<double>(g, n, device);
+    check_calls<bf16>(g, n, device);
+    check_calls<int64_t>(g, n, device);
   }
 
   // Of even and of odd ranks, the last first.
@@ -107,12 +120,12 @@ inline void check_group(distributed::Group& g) {
   const int members = (g.size() + 1 - g.rank() % 2) / 2;
   check(half.size() == members && half.rank() == members - 1 - g.rank() / 2, "split: rank ", half.rank(), " of ",
         half.size());
-  const Tensor ranks = half.all_gather(from_vector(std::vector<int64_t>{g.rank()}, {1}));
+  const Tensor ranks = on(kCpu, half.all_gather(on(device, from_vector(std::vector<int64_t>{g.rank()}, {1}))));
   for (int i = 0; i < members; ++i)
     check(ranks.data<int64_t>()[i] == 2 * (members - 1 - i) + g.rank() % 2, "split: member ", i);
   g.barrier();
 
-  const Tensor same = from_vector(elements<float>(0, 9), {3, 3});
+  const Tensor same = on(device, from_vector(elements<float>(0, 9), {3, 3}));
   g.check_same({&same, 1}, "weight");
   g.check_same(std::string("words"), "order");
   if (g.size() == 1) return;
@@ -120,13 +133,15 @@ inline void check_group(distributed::Group& g) {
   const bool odd = g.rank() == last;
   const std::string rank = text("rank ", last);
   demand_disagreement(rank + " has another weight than rank 0: number 2 of 2, on rank 0 f32 [3, 3]", [&] {
-    const std::vector<Tensor> both = {same, from_vector(elements<float>(odd ? 1 : 0, 9), {3, 3})};
+    const std::vector<Tensor> both = {same, on(device, from_vector(elements<float>(odd ? 1 : 0, 9), {3, 3}))};
     g.check_same(both, "weight");
   });
   demand_disagreement(rank + " has another order than rank 0", [&] { g.check_same(odd ? "w1" : "w0", "order"); });
   demand_disagreement(rank + " calls barrier", [&] { odd ? g.barrier() : g.all_reduce(same); });
-  demand_disagreement(rank + " calls all_reduce", [&] { g.all_reduce(empty({odd ? 8 : 9}, {DType::f32})); });
-  demand_disagreement(rank + " calls all_reduce", [&] { g.all_reduce(empty({9}, {odd ? DType::bf16 : DType::f32})); });
+  demand_disagreement(rank + " calls all_reduce", [&] { g.all_reduce(empty({odd ? 8 : 9}, {DType::f32, device})); });
+  demand_disagreement(rank + " calls all_reduce", [&] {
+    g.all_reduce(empty({9}, {odd ? DType::bf16 : DType::f32, device}));
+  });
   demand_disagreement(rank + " calls broadcast", [&] { g.broadcast(same, odd ? 1 : 0); });
   g.barrier();  // nobody is left behind
 }

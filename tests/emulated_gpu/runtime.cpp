@@ -114,6 +114,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int d) {
   if (d < 0 || d >= runtime_settings().devices) return noted(cudaErrorInvalidDevice);
   *p = {};
   std::strcpy(p->name, "emulated on the CPU");
+  p->uuid.bytes[0] = static_cast<char>(d + 1);
   p->major = 9;
   p->multiProcessorCount = runtime_settings().multiprocessors;
   p->l2CacheSize = 1 << 20;

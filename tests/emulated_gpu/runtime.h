@@ -89,7 +89,11 @@ using cudaEvent_t = emulated::Event*;
 using cudaGraph_t = emulated::Graph*;
 using cudaGraphExec_t = emulated::Graph*;
 
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
+  cudaUUID_t uuid;
   char name[256];
   int major, minor, multiProcessorCount, l2CacheSize, warpSize, maxThreadsPerBlock;
   size_t totalGlobalMem, sharedMemPerBlockOptin;

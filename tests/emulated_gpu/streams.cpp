@@ -95,16 +95,37 @@ cudaError_t enqueue(Stream& s, Work work) {
   return cudaSuccess;
 }
 
+namespace {
+
+// Whether its next work can be done. A stream that waits for another one is asked by that in its turn: then it stands where it is.
+bool ready(Stream& s) {
+  if (!s.todo.front().ready) return true;
+  struct Asked {
+    bool& flag;
+    ~Asked() { flag = false; }
+  } const asked{s.asked = true};
+  return s.todo.front().ready();
+}
+
+// What a program waits for without a limit of its own has to come.
+void drain_all(const char* function, Stream& s, uint64_t until) {
+  drain(s, until);
+  if (s.done < until) throw Fault(std::string(function) + " waits for work that is done when all ranks have come");
+}
+
+}  // namespace
+
 void drain(Stream& s, uint64_t until) {
-  if (s.done >= until) return;
+  if (s.done >= until || s.asked) return;
   std::string kernels;
   {
     std::optional<Exposure> exposure;
     while (s.done < until && !s.todo.empty()) {
+      exposure.reset();
+      if (!ready(s)) break;
       const Work work = std::move(s.todo.front());
       s.todo.pop_front();
       ++s.done;
-      exposure.reset();
       if (work.kernel) exposure.emplace(s.device, work.kernel);
       if (work.kernel && kernels.size() < 200) kernels += (kernels.empty() ? "" : ", ") + std::string(work.kernel);
       work.run();
@@ -173,7 +194,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     if (of(s).capture) of(s).capture->invalid = true;
     return noted(cudaErrorStreamCaptureUnsupported);
   }
-  drain(of(s), of(s).given);
+  drain_all(__func__, of(s), of(s).given);
   return lost_error();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned) {
@@ -192,7 +213,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned) {
     return cudaSuccess;
   }
   if (!e->stream) return cudaSuccess;
-  return enqueue(s, {[other = e->stream, after = e->after] { drain(*other, after); }});
+  return enqueue(s, {[] {}, nullptr,
+                     [other = e->stream, after = e->after] {
+                       drain(*other, after);
+                       return other->done >= after;
+                     }});
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned flags) {
@@ -233,7 +258,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   if (const cudaError_t failed = injected(__func__)) return failed;
   if (e->capture) return refuse_captured(*e);
   if (spoils_capture()) return noted(cudaErrorStreamCaptureUnsupported);
-  if (e->stream) drain(*e->stream, e->after);
+  if (e->stream) drain_all(__func__, *e->stream, e->after);
   return lost_error();
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {

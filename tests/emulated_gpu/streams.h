@@ -15,7 +15,8 @@ namespace isonorm::gpu::emulated {
 
 struct Work {
   std::function<void()> run;
-  const char* kernel = nullptr;  // null: a copy or a mark, which touches no memory by a kernel's addresses
+  const char* kernel = nullptr;      // null: a copy or a mark, which touches no memory by a kernel's addresses
+  std::function<bool()> ready = {};  // where there is one, the stream stands still until it says so
 };
 
 // Work that is written down instead of done, and the streams that take part.
@@ -32,6 +33,7 @@ struct Stream {
   uint64_t given = 0, done = 0;
   Graph* capture = nullptr;
   bool captures_first = false;  // it began the capture
+  bool asked = false;           // whether its next work is ready
 };
 
 struct Event {
@@ -58,7 +60,7 @@ Stream& of(Stream* s);  // null: the default stream of the current device
 bool spoils_capture();
 
 cudaError_t enqueue(Stream& s, Work work);
-void drain(Stream& s, uint64_t until);  // does its work up to this number
+void drain(Stream& s, uint64_t until);  // does its work up to this number, as far as it is ready
 void drain_device(int device);
 void drop_work();  // of all streams
 

@@ -40,8 +40,8 @@ template <class F> void for_all_slots(F f) {
       kernels::scale, kernels::clamp, kernels::clip_numbers, trust_ratios, unary, unary_backward, binary, compare,
       kernels::where, kernels::uniform, normal, kernels::exponential, kernels::bernoulli, random_integers,
       kernels::truncated_normal, random_permutation, kernels::gru_step, gru_step_backward, kernels::lstm_step,
-      lstm_step_backward, reduce, arg_max, kernels::cumsum, kernels::recentre, kernels::rotary, im2col, col2im,
-      max_pool, max_pool_backward, avg_pool, avg_pool_backward, triangle, kernels::softmax, softmax_backward>();
+      lstm_step_backward, reduce, arg_max, kernels::cumsum, kernels::recentre, sum_blocks, kernels::rotary, im2col,
+      col2im, max_pool, max_pool_backward, avg_pool, avg_pool_backward, triangle, kernels::softmax, softmax_backward>();
 }
 
 // "matmul" of kernels::matmul: its name in the source, of which there is one, while several slots may have one name in
