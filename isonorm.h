@@ -107,6 +107,7 @@
 #include "optim/sgd.h"
 #include "optim/sign.h"
 #include "parallel/collectives.h"
+#include "parallel/sharded_parameters.h"
 #include "parallel/tensor_parallel.h"
 #include "streams/map.h"
 #include "streams/transformer.h"

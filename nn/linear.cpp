@@ -43,8 +43,8 @@ Tensor Embedding::forward(const Tensor& ids) {
 
 Tensor Embedding::first(int64_t n) {
   const ModuleScope scope(*this);
-  check(n >= 0 && n <= weight.size(0), "embedding: ", n, " rows of a table of ", weight.size(0));
   return weight.rows([&](const Tensor& table) {
+    check(n >= 0 && n <= table.size(0), "embedding: ", n, " rows of a table of ", table.size(0));
     return detail::rows_of(table, arange(n, {DType::i64, table.device()}));
   });
 }

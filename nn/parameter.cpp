@@ -28,8 +28,7 @@ Tensor Parameter::operator()() const {
   return (*p)(whole());
 }
 
-void Parameter::hold_part(std::function<Tensor(const Tensor& part)> whole) {
-  keep(false);
+void Parameter::hold_part(std::function<Tensor(const Tensor& part)> whole) const {
   seen_->whole = std::move(whole);
 }
 

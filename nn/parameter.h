@@ -48,7 +48,7 @@ class Parameter : public Tensor {
   void store(const Tensor& value) const;
 
   // What is stored is a part of a tensor, and whole(stored), differentiable, that tensor: what a parametrisation maps, or the forward sees.
-  void hold_part(std::function<Tensor(const Tensor& part)> whole);
+  void hold_part(std::function<Tensor(const Tensor& part)> whole) const;
   // The stored tensor, or the one that it is a part of.
   Tensor whole() const { return seen_ && seen_->whole ? seen_->whole(*this) : stored(); }
 

@@ -1,6 +1,8 @@
 #include "nn/transformer.h"
 
+#include <array>
 #include <cmath>
+#include <memory>
 
 #include "autograd/checkpoint.h"
 #include "autograd/grad_mode.h"
@@ -150,15 +152,22 @@ TransformerStack::TransformerStack(const TransformerOptions& o, Stack stack, int
 namespace {
 
 void recomputed(TransformerBlock& block, Residual& r, const Attended& attended) {
-  const std::vector<Tensor> rows = checkpoint(
-      [&block, attended](const std::vector<Tensor>& x) {
-        Residual r{x[0], x[1]};
-        r.dual = x[2];
-        block(r, attended);
-        return std::vector<Tensor>{r.stream, r.pending, r.dual};
+  const auto has = std::make_shared<std::vector<bool>>();  // parts of the residual that are defined, both times
+  const auto parts = [](Residual& x) { return std::array<Tensor*, 3>{&x.stream, &x.pending, &x.dual}; };
+  const std::vector<Tensor> out = checkpoint(
+      [&block, attended, has, parts](const std::vector<Tensor>& in) {
+        Residual x{in[0], in[1]};
+        x.dual = in[2];
+        block(x, attended);
+        has->clear();
+        std::vector<Tensor> out;
+        for (const Tensor* part : parts(x))
+          if (has->push_back(part->defined()); part->defined()) out.push_back(*part);
+        return out;
       },
       {r.stream, r.pending, r.dual});
-  r.stream = rows[0], r.pending = rows[1], r.dual = rows[2];
+  size_t i = 0, next = 0;
+  for (Tensor* part : parts(r)) *part = (*has)[i++] ? out[next++] : Tensor();
 }
 
 }  // namespace

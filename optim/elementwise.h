@@ -16,6 +16,7 @@ class ElementwiseOptimizer : public Optimizer {
   void step(double gradient_scale = 1) final { take_step(gradient_scale, {}); }
   void step_scaled(const Tensor& gradient_factor) final;
   bool replays() const override { return true; }
+  bool by_entry() const override { return true; }
   std::vector<kernels::Update> advance() final;
 
  protected:

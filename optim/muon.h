@@ -43,6 +43,7 @@ class Muon : public AdamBase {
   explicit Muon(const std::vector<ParameterGroup<MuonOptions>>& matrices,
                 const std::vector<ParameterGroup<AdamWOptions>>& rest = {});
   bool replays() const override { return false; }  // the average is an update of its own
+  bool by_entry() const override { return false; }  // it orthogonalises a whole matrix
 
  private:
   Step step_of(int group, int64_t t) const override;

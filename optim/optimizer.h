@@ -43,6 +43,9 @@ class Optimizer {
   // How often load_state_dict() has put new tensors in the place of the state.
   int loads() const { return loads_; }
 
+  // Whether the update of an entry depends on that entry alone, its gradient and its state: so parts of parameters can be updated apart.
+  virtual bool by_entry() const { return false; }
+
   // Clears the gradients of all parameters: they are undefined until the next backward().
   void zero_grad();
 

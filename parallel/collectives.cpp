@@ -70,9 +70,9 @@ Tensor shared_by_ranks(const Tensor& x, Group& group) {
 Tensor own_part(const Tensor& x, int dim, Group& group) {
   return recorded("own_part", part(x, dim, group), x, [&group, dim](const Tensor& g) { return gather(g, dim, group); });
 }
-Tensor gathered_parts(const Tensor& x, int dim, Group& group) {
-  return recorded("gathered_parts", gather(x, dim, group), x,
-                  [&group, dim](const Tensor& g) { return reduce_scatter(g, dim, group); });
+Tensor gathered_parts(const Tensor& x, int dim, Group& group, const Tensor& known) {
+  const Tensor all = known.defined() ? detached::reshape(known, known.shape()) : gather(x, dim, group);
+  return recorded("gathered_parts", all, x, [&group, dim](const Tensor& g) { return reduce_scatter(g, dim, group); });
 }
 Tensor whole_of_parts(const Tensor& x, int dim, Group& group) {
   return recorded("whole_of_parts", gather(x, dim, group), x,

@@ -19,8 +19,9 @@ Tensor shared_by_ranks(const Tensor& x, distributed::Group& group);
 // Of x that all ranks have, the rank-th of as many equal parts along `dim`; gradients are gathered. Throws where they do not divide.
 Tensor own_part(const Tensor& x, int dim, distributed::Group& group);
 // The parts of all ranks along `dim`, which each uses in its own way; gradients are summed, and each rank has its part. (g bar of Korthikanti
-// et al., 2205.05198, section 4.2.2; f bar is sum_of_own_part().)
-Tensor gathered_parts(const Tensor& part, int dim, distributed::Group& group);
+// et al., 2205.05198, section 4.2.2; f bar is sum_of_own_part().) known: the result,
+// where every rank has it already.
+Tensor gathered_parts(const Tensor& part, int dim, distributed::Group& group, const Tensor& known = {});
 // The same rows, which all ranks use in the same way: each has the gradient of its part already.
 Tensor whole_of_parts(const Tensor& part, int dim, distributed::Group& group);
 // Of the sum of all ranks' x this rank's part along `dim`; gradients are gathered. Throws where they do not divide.

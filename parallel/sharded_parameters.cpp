@@ -2,25 +2,56 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape.h"
+#include "core/memory/storage.h"
+#include "nn/linear.h"
 #include "parallel/collectives.h"
 
 namespace isonorm::parallel {
 
-ShardedParameters::ShardedParameters(nn::Module& model, distributed::Group& group) : Parts(model, group, true) {
+using distributed::Group;
+
+struct ShardedParameters::Rows {
+  Tensor part;
+  Group& group;
+  int64_t count;  // of the whole
+  bool keeps;
+  Tensor all = {};  // what is kept, of this version of the part
+  uint32_t version = 0;
+
+  Tensor operator()() {
+    if (!keeps || part.impl().storage->version() != version) all = {};
+    const Tensor gathered = gathered_parts(part, 0, group, all);
+    if (keeps) all = detach(gathered), version = part.impl().storage->version();
+    return gathered.size(0) == count ? gathered : narrow(gathered, 0, 0, count);
+  }
+};
+
+ShardedParameters::ShardedParameters(nn::Module& model, Group& group, ShardedParametersOptions options)
+    : Parts(model, group, true), keep_whole_(options.keep_whole) {
   if (group.size() == 1) return;
   const NoGrad no_grad;
   for (const nn::NamedParameter& named : model.named_parameters()) {
     if (named.tensor.rank() < 2) continue;
     nn::Parameter& p = *model.find_parameter(named.name);
-    const int64_t rows = p.size(0);
-    const Cut cut{0, {rows}};
+    const Cut cut{0, {p.size(0)}};
     p.store(part_of(detach(p), cut));
-    p.hold_part([&group, rows](const Tensor& part) {
-      const Tensor all = gathered_parts(part, 0, group);
-      return all.size(0) == rows ? all : narrow(all, 0, 0, rows);
-    });
+    const auto& rows = rows_.emplace_back(std::make_shared<Rows>(Rows{p, group, cut.sections[0], keep_whole_}));
+    p.hold_part([rows](const Tensor&) { return (*rows)(); });
     add(named.name, p, cut);
+    for (const auto& [_, m] : model.named_modules())  // a head that reads with the table
+      if (auto* head = dynamic_cast<nn::Linear*>(m); head && head->tied() && &head->weight.impl() == &p.impl())
+        head->weight.hold_part([rows](const Tensor&) { return (*rows)(); });
   }
+}
+
+void ShardedParameters::gather() {
+  const NoGrad no_grad;
+  for (const auto& rows : rows_) rows->keeps = true, (*rows)();
+}
+
+void ShardedParameters::release() {
+  for (const auto& rows : rows_)
+    if (rows->keeps = keep_whole_; !keep_whole_) rows->all = {};
 }
 
 }  // namespace isonorm::parallel

@@ -86,14 +86,13 @@ Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest
   model_ = build_model(options, stream);
   if (options.clip_gates > 0 && nn::gates(*model_).empty())
     throw UsageError(text("--clip-gates: connections ", options.model.transformer().connection.name, " have no gates"));
+  result_.parameters = model_->parameter_count();
+  if (!newest) begin();
+  share();
   optimizer_ = build_optimizer(options, model_->named_parameters());
   catch_interrupt();  // a long construction ends at once
-  result_.parameters = model_->parameter_count();
   TensorMap averages;
-  if (newest)
-    averages = resume(*newest);
-  else
-    begin();
+  if (newest) averages = resume(*newest);
   if (o.training.ema > 0) {
     average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = o.training.ema});
     if (newest) average_->load_state_dict(averages);
@@ -138,6 +137,17 @@ void Training::begin() {
   status_.print(text(o_.init, ": beginning with its weights"));
 }
 
+void Training::share() {
+  if (o_.training.zero < 2 || ranks_.size() == 1) return;
+  if (o_.training.ema > 0)
+    throw UsageError("--ema with --zero 2 or 3: the average is of whole parameters; take --zero 1");
+  shards_ = std::make_unique<parallel::ShardedParameters>(
+      *model_, ranks_, parallel::ShardedParametersOptions{.keep_whole = o_.training.zero == 2});
+  if (o_.training.zero < 3) return;
+  for (const auto& [_, m] : model_->named_modules())
+    if (auto* stack = dynamic_cast<nn::TransformerStack*>(m)) stack->recompute();
+}
+
 // Whether the checkpoint is one of this training, and after how many steps.
 void Training::identify(const NewestCheckpoint& newest) {
   const auto& [checkpoint, from] = newest;
@@ -151,11 +161,14 @@ void Training::identify(const NewestCheckpoint& newest) {
 TensorMap Training::resume(const NewestCheckpoint& newest) {
   const auto& [checkpoint, from] = newest;
   const Scope scope(from);
-  model_->load_state_dict(checkpoint.weights);
+  shards_ ? shards_->load(checkpoint.weights) : void(model_->load_state_dict(checkpoint.weights));
   const auto [averages, optimizer] = parted(checkpoint.optimizer, kAverage);
   check_agreement(optimizer, step_);
-  optimizer_->load_state_dict(shares_state() ? training::own_state(ranks_, optimizer_->parameters(), optimizer)
-                                             : optimizer);
+  if (shards_)
+    shards_->load_state(*optimizer_, optimizer);
+  else
+    optimizer_->load_state_dict(shares_state() ? training::own_state(ranks_, optimizer_->parameters(), optimizer)
+                                               : optimizer);
   check_weights(text(from, ": "));
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_ && is_first())
@@ -186,7 +199,8 @@ bool Training::run() {
                        .captured = o_.captured,
                        .group = &ranks_,
                        .whole_parts = o_.training.whole_parts,
-                       .zero = o_.training.zero});
+                       .zero = shards_ ? 0 : o_.training.zero,
+                       .parts = shards_.get()});
   const auto batch = [&](int64_t t) {
     seed_step(o_.training.seed, t);
     return source_.batch(t);
@@ -258,7 +272,9 @@ bool Training::evaluate() {
   nn::Module* models[] = {model_.get()};
   if (average_) average_->apply();
   const auto go_on = [&](int, int) { return !interrupted() && !log_failure_; };
+  if (shards_) shards_->gather();  // a rank takes batches by itself
   const std::optional<training::TestPass> pass = test_pass(source_, models, go_on, &ranks_);
+  if (shards_) shards_->release();
   if (average_) average_->restore();
   if (!pass) return false;
   if (pass->predictions == 0) return true;
@@ -274,7 +290,7 @@ bool Training::evaluate() {
 }
 
 void Training::check_weights(const std::string& where) const {
-  for (const TensorMap& map : {model_->state_dict(), optimizer_->state_dict()})
+  for (const TensorMap& map : {model_->state_dict(), optimizer_ ? optimizer_->state_dict() : TensorMap()})
     if (const std::string name = not_finite(map); !name.empty())
       throw Diverged(text(where, "after step ", step_, " ", name, " holds NaN or infinity"));
 }
@@ -282,14 +298,16 @@ void Training::check_weights(const std::string& where) const {
 void Training::save() {
   check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
-  const TensorMap state =
-      shares_state() ? training::state_of_ranks(ranks_, optimizer_->state_dict()) : optimizer_->state_dict();
+  const TensorMap weights = shards_ ? shards_->whole() : model_->state_dict();
+  const TensorMap state = shards_          ? shards_->whole_state(*optimizer_)
+                          : shares_state() ? training::state_of_ranks(ranks_, optimizer_->state_dict())
+                                           : optimizer_->state_dict();
   std::vector<Tensor> all;
-  for (const TensorMap& map : {model_->state_dict(), state})
+  for (const TensorMap& map : {weights, state})
     for (const auto& [_, tensor] : map) all.push_back(tensor);
   ranks_.check_same(all, "weight or optimizer's state");
   if (!is_first()) return void(saved_step_ = step_);
-  Checkpoint c{model_->state_dict(), state, identity_};
+  Checkpoint c{weights, state, identity_};
   c.values.emplace("step", text(step_));
   if (average_)
     for (const auto& [name, tensor] : average_->state_dict()) c.optimizer.add(text(kAverage, name), tensor);

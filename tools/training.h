@@ -11,6 +11,7 @@
 #include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "parallel/sharded_parameters.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
@@ -53,6 +54,7 @@ class Training {
 
  private:
   void begin();
+  void share();
   void identify(const NewestCheckpoint& newest);
   TensorMap resume(const NewestCheckpoint& newest);  // the state of the average
   optim::Schedule schedule() const;
@@ -63,7 +65,7 @@ class Training {
   void save();
   void log(const std::string& line);
   bool is_first() const { return ranks_.rank() == 0; }
-  bool shares_state() const { return o_.training.zero > 0 && ranks_.size() > 1; }
+  bool shares_state() const { return o_.training.zero == 1 && ranks_.size() > 1; }
   bool agreed(bool here);  // whether it is so on any rank; all ranks ask
   bool stopped();          // by Ctrl-C or the log; all ranks ask
   void save_average();
@@ -77,6 +79,7 @@ class Training {
   training::TrainingResult result_;
   Metadata identity_;
   std::unique_ptr<nn::Module> model_;
+  std::unique_ptr<parallel::ShardedParameters> shards_;  // of several ranks with --zero 2 or 3
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::Ema> average_;  // null without --ema
   StatusLine status_;

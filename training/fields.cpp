@@ -150,9 +150,9 @@ void fields(TrainingOptions& o, Fields& f) {
     "on several ranks: each of the --accumulate parts is one rank's, and all are added in their order: the same bits "
     "on any number of ranks that divides them");
   f("zero", zero,
-    "1: each rank keeps the optimizer's state of its share of the parameters (ZeRO, stage 1): the same numbers, less "
-    "memory",
-    {.most = 1});
+    "what each rank keeps a share of (ZeRO): 1 the optimizer's state, 2 gradients, too, 3 parameters, too, whose blocks "
+    "are computed once more in the backward; less memory",
+    {.most = 3});
   f("steps", steps, text("training steps (default ", o.step_count(), ")"), from(1));
   f("batch", batch, "examples in a step", from(1));
   f("dtype", dtype, "of parameters and activations");

@@ -41,7 +41,7 @@ struct TrainingOptions {
   int ranks = 1;      // that train every form together, each its rows of a batch (distributed/); the reference has one
   bool whole_parts =
       false;     // with ranks: each of the `accumulate` parts is one rank's, and all are added in their order
-  int zero = 0;  // 1: each rank keeps the optimizer's state of its share of the parameters
+  int zero = 0;  // what ranks share: 1 the optimizer's state, 2 gradients, too, 3 parameters, too
   std::optional<int> steps = {};  // 200 in f64, 50 in f32 where not set
   int batch = 64;
 

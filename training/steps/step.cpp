@@ -79,7 +79,7 @@ Tensor packed(const std::vector<Tensor>& scalars) {
 // What each part, or the whole, adds to the loss; the gradients are those of their sum. A mean over some of the rows weighs as
 // much as these have targets that count.
 std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts,
-                              distributed::Group* group, bool whole_parts) {
+                              distributed::Group* group, bool whole_parts, const parallel::Parts* own) {
   for (const Tensor& p : model.parameters()) set_grad(p, {});
   const bool shared = group && group->size() > 1;
   if (parts == 1 && !shared) {
@@ -97,8 +97,14 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   const std::vector<Tensor> parameters = model.parameters();
   std::vector<std::vector<Tensor>> gradients;  // of whole parts
   std::optional<GradientSum> sum;
-  if (shared) sum.emplace(*group, parameters);
-  const GradientListener listener{parameters, [&](size_t i) { sum->complete(i); }};
+  std::vector<Tensor> summed;  // by GradientSum: those of parts may be already
+  for (const Tensor& p : parameters)
+    if (!own || !own->sums_gradients() || !own->is_part(p)) summed.push_back(p);
+  check(!own || !shared || examples / parts >= group->size(), "step: ", examples / parts,
+        " rows in a part of the batch on ", shared ? group->size() : 1,
+        " ranks that have parts of the model, expected some on each");
+  if (shared) sum.emplace(*group, summed);
+  const GradientListener listener{summed, [&](size_t i) { sum->complete(i); }};
   std::vector<Tensor> losses;
   for (int64_t part = 0, size = examples / parts; part < parts; ++part) {
     losses.push_back(empty({}, {DType::f64, batch.targets.device()}));
@@ -118,7 +124,8 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
     }
     const Tensor loss = ids ? mean * (weight / all).to(mean.dtype())
                             : mean * (static_cast<double>(rows.count) / static_cast<double>(examples));
-    const bool sends = shared && !whole && part == parts - 1;  // before that a gradient waits for other parts
+    // Before the last a gradient waits for other parts. Ranks with parts of the model talk in their backward themselves.
+    const bool sends = shared && !whole && part == parts - 1 && !own;
     backward(loss, {}, {.listener = sends ? &listener : nullptr});
     losses.back() = detach(loss);
     if (whole) gradients.push_back(taken_gradients(parameters));
@@ -148,7 +155,7 @@ double sum_of(const std::vector<double>& losses, size_t parts) {
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts,
                      distributed::Group* group) {
   if (group && group->size() > 1) check_batch(*group, model, batch, 0);
-  const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts, group, false));
+  const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts, group, false, nullptr));
   return sum_of(losses, losses.size());
 }
 
@@ -156,6 +163,10 @@ Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepO
     : model_(model), optimizer_(optimizer), loss_(std::move(loss)), options_(std::move(options)) {
   check(options_.zero == 0 || (options_.zero == 1 && !options_.apply), "step: zero ", options_.zero,
         options_.apply ? " with `apply`" : "", ", expected 0 or 1");
+  check(!options_.parts || (options_.zero == 0 && !options_.apply && !options_.whole_parts && !options_.captured),
+        "step: parts of the model with `zero`, `apply`, `whole_parts` or `captured`, expected without");
+  check(!options_.parts || options_.parts->group().size() == 1 || optimizer.by_entry(), "step: ", optimizer.name(),
+        " looks at whole tensors, of which ranks have parts");
   if (options_.apply) return;  // whatever is updated there
   const std::vector<Tensor> updated = optimizer.parameters(), read = model.parameters();
   const bool common = std::ranges::any_of(updated, [&](const Tensor& u) {
@@ -268,7 +279,7 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
   std::optional<SaveActivations> kept_as;
   if (options_.activations) kept_as.emplace(*options_.activations);
   const RoundedMasters rounded(masters_);
-  return losses_of(model_, loss_, batch, options_.accumulate, options_.group, options_.whole_parts);
+  return losses_of(model_, loss_, batch, options_.accumulate, options_.group, options_.whole_parts, options_.parts);
 }
 
 Tensor Step::take_update(std::optional<double> lr) {
@@ -281,7 +292,7 @@ Tensor Step::take_update(std::optional<double> lr) {
   optim::ClipNumbers clip;
   if (options_.limits.norm > 0)
     clip = options_.parts ? options_.parts->clip_numbers(parameters, options_.limits.norm)
-                         : optim::clip_numbers(parameters, options_.limits.norm);
+                          : optim::clip_numbers(parameters, options_.limits.norm);
   const bool shared = options_.zero > 0 && is_shared();
   if (shared) keep_own_gradients(*options_.group, parameters);
   if (options_.apply)
