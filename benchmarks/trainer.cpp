@@ -46,7 +46,10 @@ Trainer::Trainer(const Case& c, const TrainerOptions& options)
       optimizer_(
           std::make_unique<optim::AdamW>(model_->parameters(), optim::AdamWOptions{.lr = 1e-3, .weight_decay = 0.1})),
       step_(*model_, *optimizer_, loss_of,
-            {.limits = {.norm = 1}, .activations = options.activations, .captured = options.captured}) {
+            {.limits = {.norm = 1},
+             .activations = options.activations,
+             .captured = options.captured,
+             .group = options.group}) {
   // Tables of the size that GPT-2 starts with: with a tied head, standard normal ones would make the softmax one-hot.
   for (const nn::NamedParameter& p : model_->named_parameters())
     if (p.name == "token.weight" || p.name.starts_with("position") || p.name == "cls")

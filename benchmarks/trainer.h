@@ -20,8 +20,9 @@ struct TrainerOptions {
   DType dtype = DType::f32;                       // of parameters and activations
   nn::Precision precision = nn::Precision::full;  // of products, where the parameters are f32
   Device device = kCpu;
-  bool affine = true;     // learned gain and bias in the norms, as PyTorch's nn.LayerNorm has them
-  bool captured = false;  // steps of a GPU are a CUDA graph from the third on
+  bool affine = true;                   // learned gain and bias in the norms, as PyTorch's nn.LayerNorm has them
+  bool captured = false;                // steps of a GPU are a CUDA graph from the third on
+  distributed::Group* group = nullptr;  // ranks that take the step together
 };
 
 class Trainer {
