@@ -33,6 +33,9 @@ ExperimentResult pointwise_forms(const ExperimentOptions& options);
 
 // Norms of rows whose entries several ranks share: what each form has to add over the ranks, forward and backward.
 ExperimentResult sharded_norms(const ExperimentOptions& options);
+// A GPT that four ranks have parts of, trained beside the whole one; what a rank holds in the stages of ZeRO.
+ExperimentResult tensor_parallel(const ExperimentOptions& options);
+ExperimentResult zero_memory(const ExperimentOptions& options);
 
 // How often rounding alone breaks the bound of criterion.h: Pre-LN moved by one ulp, some seeds against others. At
 // least 24 seeds.

@@ -59,9 +59,19 @@ constexpr Experiment kExperiments[] = {
      "Where ranks share the entries of a row, LayerNorm needs two reductions in its forward, one behind the other; "
      "RMSNorm, CRMSNorm "
      "and isometric CRMSNorm need one, of one, two and one number a row; and all of them one in their backward.",
-     "derived in papers/sharded_norms.cpp; Korthikanti et al., Reducing Activation Recomputation, 2205.05198, for "
+     "derived in papers/ranks/sharded_norms.cpp; Korthikanti et al., Reducing Activation Recomputation, 2205.05198, "
+     "for "
      "ranks that share rows",
      sharded_norms, 0},
+    {"tensor-parallel",
+     "A GPT whose heads, hidden entries and rows four ranks share is the GPT of one process, in every form; what is "
+     "sent "
+     "are the stored numbers of a row, d or d - 1.",
+     "Shoeybi et al., Megatron-LM, 1909.08053; Korthikanti et al., 2205.05198; derived in "
+     "papers/ranks/tensor_parallel.cpp",
+     tensor_parallel, 0},
+    {"zero-memory", "Each stage of ZeRO has a rank hold what its formula says.",
+     "Rajbhandari et al., ZeRO, 1910.02054, figure 1", zero_memory, 0},
     {"controls",
      "30 times what four controls reach, and 64 eps, rejects a training that differs by rounding alone in at most one "
      "proof of a thousand.",

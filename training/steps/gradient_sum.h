@@ -1,6 +1,7 @@
 // Internal: the gradients of ranks, summed bucket by bucket, while a backward goes on (Li et al., 2006.15704, section 3.2).
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -14,14 +15,18 @@ namespace isonorm::training {
 // The gradients, which the parameters then no longer have.
 std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters);
 
-// One sum of all gradients. Buckets hold the parameters that take a gradient, in reverse order, at most kBucket bytes or one of them. They
+// One sum of all gradients. Buckets hold the parameters that take a gradient, in reverse order, at most bucket_for() bytes or one of them. They
 // and their order depend on the parameters alone, never on which gradient is there first: so all ranks send the same.
 class GradientSum {
  public:
-  // What a backward leaves to be sent behind it is the last bucket; each costs some messages, however small.
-  static constexpr int64_t kBucket = int64_t{4} << 20;
+  // Bytes: what a backward leaves to be sent behind it is the last bucket, and each costs messages to every rank, however small.
+  static constexpr int64_t bucket_for(int ranks) {
+    return std::clamp(int64_t{ranks} << 18, int64_t{4} << 20, int64_t{25} << 20);
+  }
 
-  GradientSum(distributed::Group& group, std::vector<Tensor> parameters, int64_t bucket = kBucket);
+  GradientSum(distributed::Group& group, std::vector<Tensor> parameters)
+      : GradientSum(group, std::move(parameters), bucket_for(group.size())) {}
+  GradientSum(distributed::Group& group, std::vector<Tensor> parameters, int64_t bucket);
   // Waits for what was handed over.
   ~GradientSum();
   GradientSum(const GradientSum&) = delete;

@@ -23,6 +23,16 @@ mpi 3 "$isonorm" train "${options[@]}" -q --steps 12 --checkpoint ranks --ema-fi
 equal parts ranks
 mpi 3 "$isonorm" train "${options[@]}" -q --steps 12 --checkpoint shared --zero 1 >/dev/null 2>told || fail "--zero 1: $(cat told)"
 equal ranks shared
+plain=("${options[@]/0.9/0}")
+mpi 3 "$isonorm" train "${plain[@]}" -q --steps 12 --checkpoint plain --clip 0 >/dev/null 2>told || fail "plain: $(cat told)"
+cp plain more
+mpi 2 "$isonorm" train "${plain[@]}" -q --steps 16 --extend --checkpoint more --clip 0 >/dev/null 2>told || fail "more: $(cat told)"
+for stage in 2 3; do # then on other ranks
+  mpi 3 "$isonorm" train "${plain[@]}" -q --steps 12 --checkpoint "zero$stage" --clip 0 --zero $stage >zero.said 2>told || fail "--zero $stage: $(cat told)"
+  equal plain "zero$stage"
+  mpi 2 "$isonorm" train "${plain[@]}" -q --steps 16 --extend --checkpoint "zero$stage" --clip 0 --zero $stage >/dev/null 2>told || fail "more of --zero $stage: $(cat told)"
+  equal more "zero$stage"
+done
 equal parts.ema ranks.ema
 (($(wc -l <ranks.said) == 1)) || fail "what 3 ranks print: $(cat ranks.said)"
 [[ $(sed 's/loss [^,]*,//; s/perplexity [^,]*,//' parts.said) == "$(sed 's/loss [^,]*,//; s/perplexity [^,]*,//' ranks.said)" ]] ||

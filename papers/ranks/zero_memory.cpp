@@ -1,0 +1,106 @@
+// What a rank of four holds in the stages of ZeRO (1910.02054, figure 1), as the allocator counts it, beside the formula: with P bytes of
+// f32 weights, N ranks and AdamW, weights, gradients and state of P, P, 2 P; P, P, 2 P / N; P + P / N, P / N, 2 P / N; P / N, P / N, 2 P / N.
+#include "core/memory/allocator.h"
+#include "core/memory/bytes.h"
+#include "core/printed.h"
+#include "core/view.h"
+#include "distributed/threads.h"
+#include "optim/adamw.h"
+#include "papers/all.h"
+#include "papers/ranks/gpt.h"
+#include "parallel/sharded_parameters.h"
+
+namespace isonorm::papers {
+namespace {
+
+using distributed::Group;
+
+constexpr int kRanks = 4;
+constexpr int64_t kWidth = 128, kDepth = 6;
+constexpr double kOff = 0.05;  // vectors that all have, blocks that the allocator rounds up
+
+struct Held {
+  double weights = 0, all = 0, peak = 0;  // bytes a rank: P; behind a backward; in a step
+};
+
+Held held(int stage, const ExperimentOptions& options) {
+  Held h;
+  std::vector<Tensor> room;
+  const int64_t before = host_allocator().stats().current;
+  distributed::run_ranks(kRanks, [&](Group& g) {
+    manual_seed(options.seed);
+    nn::Gpt model = streams::make<nn::Gpt>(rank_gpt(kWidth, kDepth), {.form = streams::Form::rms_norm});
+    if (g.rank() == 0)
+      for (const Tensor& p : model.parameters()) h.weights += static_cast<double>(byte_size(p));
+    std::optional<parallel::ShardedParameters> shards;
+    if (stage > 1) shards.emplace(model, g, parallel::ShardedParametersOptions{.keep_whole = stage == 2});
+    for (const auto& [_, m] : model.named_modules())
+      if (auto* stack = dynamic_cast<nn::TransformerStack*>(m)) stack->recompute();
+    optim::AdamW adamw(model.parameters(), {.lr = 1e-3});
+    training::Step step(model, adamw, training::cross_entropy_of,
+                        {.group = &g, .zero = stage == 1 ? 1 : 0, .parts = shards ? &*shards : nullptr});
+    step(rank_batch(options.seed, 0));
+    g.barrier();
+    if (g.rank() == 0) host_allocator().reset_peak();
+    g.barrier();
+    step.differentiate(rank_batch(options.seed, 1));
+    g.barrier();
+    if (g.rank() == 0) {
+      const MemoryStats s = host_allocator().stats();
+      h.all = static_cast<double>(s.current - before) / kRanks, h.peak = static_cast<double>(s.peak - before) / kRanks;
+    }
+    g.barrier();
+  });
+  return h;
+}
+
+}  // namespace
+
+ExperimentResult zero_memory(const ExperimentOptions& options) {
+  ExperimentResult r;
+  reports::TextTable table{
+      .heading = "Memory of a rank of four, in bytes of all weights",
+      .columns = {"stage", "weights", "gradients", "AdamW", "formula", "measured", "peak"},
+      .caption =
+          "Measured: what the allocator has given, behind a backward; what the ranks send is kept in "
+          "buffers, which it counts, too. Blocks are computed once more in the backward. Peak: in a backward."};
+  reports::DotPlot plot{.title = "Bytes of a rank beside the formula",
+                        .axis = "measured / formula",
+                        .low = 0.1,
+                        .high = 10,
+                        .zones = {{"good", "as derived", 1 - kOff, 1.5}}};
+  constexpr double n = kRanks;
+  constexpr double kParts[][3] = {{1, 1, 2}, {1, 1, 2 / n}, {1 + 1 / n, 1 / n, 2 / n}, {1 / n, 1 / n, 2 / n}};
+  double worst = 0, least = INFINITY, last = INFINITY;
+  bool falls = true;
+  for (int stage = 0; stage < 4; ++stage) {
+    options.go_on();
+    const Held h = held(stage, options);
+    const auto& [weights, gradients, state] = kParts[stage];
+    const double formula = weights + gradients + state, all = h.all / h.weights;
+    worst = std::max(worst, all / formula), least = std::min(least, all / formula);
+    falls = falls && all < last, last = all;
+    table.rows.push_back({{text(stage)},
+                          {printed("%.2f", weights)},
+                          {printed("%.2f", gradients)},
+                          {printed("%.2f", state)},
+                          {printed("%.2f", formula)},
+                          {printed("%.2f", all)},
+                          {printed("%.2f", h.peak / h.weights)}});
+    plot.rows.push_back({text("stage ", stage), {{"rms", printed("%.2f", all / formula), all / formula, true}}});
+  }
+  r.tables.push_back(std::move(table));
+  reports::Panel panel;
+  panel.legend = {{"dot solid rms", "measured"}};
+  panel.drawing = std::move(plot);
+  r.figures.push_back({.name = "bytes",
+                       .heading = "What each stage saves",
+                       .panels = {std::move(panel)},
+                       .caption = "Beside the formula stand the buffers of what is sent."});
+  r.confirmed = falls && least > 1 - kOff && worst < 1.5;
+  r.measured = text("A rank holds ", printed("%.2f to %.2f", least, worst), " of the formula's bytes.");
+  r.refuted = "a stage that holds more than the one before it, less than 0.95 of the formula or 1.5 times as much";
+  return r;
+}
+
+}  // namespace isonorm::papers
