@@ -228,7 +228,7 @@ void conclude(ProofResult& proof) {
   for (const Quantity& q : kQuantities) proof.largest_control.*q.size = largest(proof.control.*q.path);
   std::vector<RunResult> wrong;
   for (const RunResult& run : proof.runs)
-    if (run.expected == Verdict::different) wrong.push_back(run);
+    if (run.expected == Verdict::different && run.same_start) wrong.push_back(run);
   const Magnitudes reached = reach(wrong);
   proof.horizon = horizon(proof.control, reached, proof.options.training.dtype);
   for (RunResult& run : proof.runs)

@@ -20,8 +20,7 @@ bool belongs_to_norm(const streams::NamedParameter& p) { return p.name.find("nor
 
 Forged::Forged(const training::TrainingOptions& o, const Variant& variant, Forgery forgery, double size)
     : Trainee(o, variant), forgery_(forgery), size_(size) {
-  if (forgery == Forgery::left_out) falsify(1, 0);
-  for (int rank = 0; forgery == Forgery::summed && rank < o.ranks; ++rank) falsify(rank, o.ranks);
+  if (of_ranks(forgery)) falsify(forgery);
 }
 
 void Forged::exchange_batch(int step, training::Examples examples) {

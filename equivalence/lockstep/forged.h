@@ -7,18 +7,6 @@
 
 namespace isonorm::equivalence {
 
-enum class Forgery {
-  none,
-  weight,            // one entry is moved by `size` of its tensor's largest
-  row,               // one row of a weight is 1 + `size` times what it should be
-  batch,             // at one step it sees another batch
-  frozen_gains,      // gains and biases of norms are not trained
-  uncorrected_head,  // the head reads the stored table as it is (gpt)
-  centred_entry,     // it begins with centred embeddings, though the first branch reads them as they are
-  summed,            // its ranks sum what they should average
-  left_out,          // what the second of its ranks has learned is left out
-};
-
 // A trainee that does something else than its options say.
 class Forged : public Trainee {
  public:

@@ -33,8 +33,23 @@ Trainee::Trainee(const training::TrainingOptions& o, const Variant& variant, dis
 
 Trainee::~Trainee() = default;
 
-void Trainee::falsify(int rank, double factor) {
-  (rank == 0 ? *this : *others_.at(static_cast<size_t>(rank) - 1)).gradient_factor_ = factor;
+void Trainee::falsify(Forgery forgery) {
+  forgery_ = forgery;
+  for (const auto& other : others_) other->falsify(forgery);
+  if (forgery == Forgery::added_twice) on_grad(model_->parameters().back(), [](const Tensor& g) { return g * 2; });
+}
+
+// Of this rank's rows of a part. What is wrong with ranks multiplies gradients, and not the loss.
+Tensor Trainee::loss_of(const training::Examples& batch) {
+  if (forgery_ == Forgery::same_draws) default_generator().share = 0;
+  const Tensor loss = cross_entropy(forward(batch.inputs), batch.targets);
+  const double rows = static_cast<double>(options_.batch) / static_cast<double>(options_.accumulate),
+               ranks = options_.ranks;
+  double factor = 1;
+  if (forgery_ == Forgery::summed) factor = ranks;
+  if (forgery_ == Forgery::left_out) factor = group_->rank() != 1;
+  if (forgery_ == Forgery::unweighted) factor = rows / ranks / static_cast<double>(batch.targets.size(0));
+  return factor == 1 ? loss : loss + (loss - detach(loss)) * (factor - 1);
 }
 
 template <class F> void Trainee::on_ranks(const F& f) {
@@ -61,10 +76,7 @@ void Trainee::make() {
                              .whole_parts = options_.whole_parts,
                              .zero = options_.zero};
   if (lifted_) step.apply = [this](double scale) { lifted_->step(scale); };
-  const auto loss = [this](nn::Module&, const training::Examples& b) {
-    const Tensor loss = cross_entropy(forward(b.inputs), b.targets);
-    return gradient_factor_ == 1 ? loss : loss + (loss - detach(loss)) * (gradient_factor_ - 1);
-  };
+  const auto loss = [this](nn::Module&, const training::Examples& b) { return loss_of(b); };
   step_.emplace(*model_, optimizer(), loss, step);
 }
 

@@ -7,6 +7,7 @@
 #include "distributed/threads.h"
 #include "equivalence/coordinates/lifted.h"
 #include "equivalence/coordinates/variant.h"
+#include "equivalence/lockstep/forgery.h"
 #include "equivalence/lockstep/training.h"
 #include "optim/ema.h"
 #include "streams/parametrize.h"
@@ -41,8 +42,8 @@ class Trainee : public Training {
  protected:
   // The logits.
   virtual Tensor forward(const Tensor& inputs) { return (*model_)(inputs); }
-  // Multiplies the gradients of that rank, and not its loss: it then does not what it should.
-  void falsify(int rank, double factor);
+  // The ranks are wrong in that respect, from now on.
+  void falsify(Forgery of_ranks);
 
   int taken_ = 0;  // steps that differentiate() has begun
 
@@ -51,6 +52,7 @@ class Trainee : public Training {
   void make();
   // What each rank does, with its own copy.
   template <class F> void on_ranks(const F& f);
+  Tensor loss_of(const training::Examples& batch);
   void differentiate_here(const training::Examples& batch);
   void update_here(double lr);
   // Goes on with model, optimizer and average made anew from the states of these, as from a checkpoint.
@@ -64,7 +66,7 @@ class Trainee : public Training {
   std::unique_ptr<distributed::Ranks> ranks_;  // null: there is one
   std::vector<std::unique_ptr<Trainee>> others_;
   distributed::Group* group_ = nullptr;
-  double gradient_factor_ = 1;
+  Forgery forgery_ = Forgery::none;  // of ranks
   std::unique_ptr<nn::Module> model_;
   const streams::Stream* stream_ = nullptr;  // of the model
   Generator generator_;                      // where dropout draws

@@ -162,6 +162,26 @@ TEST_CASE("an average, a part of a batch and an undecayed vector are what they s
   CHECK_THROWS_WITH(trained(o, 1), Contains("6 examples in 4 parts"));
 }
 
+// Clipping and Adam undo the size of a gradient: what is summed for averaged is seen in gradients alone.
+TEST_CASE("mistakes of ranks are told from the right training, whatever hides them behind the gradient") {
+  const auto faults = [](int64_t batch, double dropout, double clip) {
+    TrainingOptions o = small();
+    o.ranks = 2, o.batch = static_cast<int>(batch), o.clip = clip, o.model.transformer().branch.dropout = dropout;
+    const ProofResult r = prove({.training = o});
+    std::vector<std::string> found;
+    for (const RunResult& run : r.runs)
+      if (*run.fault != 0 && run.as_expected) found.push_back(run.fault);
+    CHECK((dropout > 0 || r.equivalent()));
+    return found;
+  };
+  const std::vector<std::string> always = {"sum for mean", "a rank left out", "a gradient summed twice"};
+  std::vector<std::string> odd = always;
+  odd.push_back("ranks unweighted");
+  CHECK(faults(6, 0, 1e-3) == always);
+  CHECK(faults(7, 0, 0) == odd);
+  CHECK(faults(6, 0.2, 0).back() == "equal dropout on all ranks");
+}
+
 TEST_CASE("a tied head behind learned gains has wrong trainings of its own") {
   TrainingOptions o = small(kGpt, {.affine = true});
   o.model.set({"tied", true});
