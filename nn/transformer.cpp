@@ -192,4 +192,9 @@ Tensor TransformerStack::forward(const Tensor& x) {
   return r.settle();
 }
 
+void recompute(Module& model, bool on) {
+  for (const auto& [_, m] : model.named_modules())
+    if (auto* stack = dynamic_cast<TransformerStack*>(m)) stack->recompute(on);
+}
+
 }  // namespace isonorm::nn

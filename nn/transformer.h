@@ -125,7 +125,7 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   using Module::operator();
   void operator()(Residual& r, const Attended& attended = {});
   // Of what a block computes a backward keeps its rows alone, and runs it once more (autograd/checkpoint.h).
-  void recompute(bool on = true) { recompute_ = on; }
+  void recompute(bool on) { recompute_ = on; }
   // The blocks run on own(x) of the stream's rows, and `whole` of what they give goes on.
   void share_rows(Norm::Rows own, Norm::Rows whole) { own_ = std::move(own), whole_ = std::move(whole); }
 
@@ -136,5 +136,8 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   bool recompute_ = false;
   Norm::Rows own_, whole_;
 };
+
+// TransformerStack::recompute() of all stacks in the model.
+void recompute(Module& model, bool on = true);
 
 }  // namespace isonorm::nn

@@ -73,6 +73,7 @@ void Parts::load(const TensorMap& whole) {
     own.add(name, part_of(x, cut));
   }
   model_.load_state_dict(own);
+  loaded_ = true;
 }
 
 TensorMap Parts::whole(const TensorMap& parts) {

@@ -20,6 +20,7 @@ class Parts {
   // This rank's part of a state_dict() of the whole model, on the same stream. Throws as load_state_dict(), and where a tensor is not of the
   // size of the whole.
   void load(const TensorMap& whole);
+  bool is_loaded() const { return loaded_; }  // a part of a model that all ranks have parts of
   // Of tensors by the names of parameters and buffers, as the model's state_dict(), the whole ones.
   TensorMap whole(const TensorMap& parts);
   TensorMap whole() { return whole(model_.state_dict()); }
@@ -45,7 +46,7 @@ class Parts {
     std::vector<int64_t> sections;
   };
   Parts(nn::Module& model, distributed::Group& group, bool sums_gradients)
-      : model_(model), group_(group), sums_gradients_(sums_gradients) {}
+      : model_(model), group_(group), sums_gradients_(sums_gradients), loaded_(sums_gradients || group.size() == 1) {}
   void add(const std::string& name, const Tensor& part, Cut cut);
   Tensor part_of(const Tensor& whole, const Cut& cut) const;
   int64_t part_size(const Cut& cut) const;
@@ -60,6 +61,7 @@ class Parts {
   std::map<std::string, Cut> cuts_;
   std::map<const void*, const Cut*> by_tensor_;
   const bool sums_gradients_;
+  bool loaded_;
 };
 
 }  // namespace isonorm::parallel

@@ -6,7 +6,7 @@
 //   optim::AdamW adamw(model.parameters());
 //   training::Step step(model, adamw, training::cross_entropy_of, {.group = &ranks, .parts = &shards});
 //
-// A graph keeps what it needs of gathered matrices until its backward: with nn::TransformerStack::recompute() that is one block's at a
+// A graph keeps what it needs of gathered matrices until its backward: with nn::recompute(model) that is one block's at a
 // time. Where nothing is accumulated over parts of a batch, weights have the bits of a training without it, as far as nothing is clipped.
 #pragma once
 

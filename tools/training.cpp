@@ -139,13 +139,13 @@ void Training::begin() {
 
 void Training::share() {
   if (o_.training.zero < 2 || ranks_.size() == 1) return;
+  if (o_.training.whole_parts)
+    throw UsageError("--whole-parts with --zero 2 or 3: gradients are summed part by part of the batch; take --zero 1");
   if (o_.training.ema > 0)
     throw UsageError("--ema with --zero 2 or 3: the average is of whole parameters; take --zero 1");
   shards_ = std::make_unique<parallel::ShardedParameters>(
       *model_, ranks_, parallel::ShardedParametersOptions{.keep_whole = o_.training.zero == 2});
-  if (o_.training.zero < 3) return;
-  for (const auto& [_, m] : model_->named_modules())
-    if (auto* stack = dynamic_cast<nn::TransformerStack*>(m)) stack->recompute();
+  if (o_.training.zero == 3) nn::recompute(*model_);
 }
 
 // Whether the checkpoint is one of this training, and after how many steps.
@@ -199,7 +199,7 @@ bool Training::run() {
                        .captured = o_.captured,
                        .group = &ranks_,
                        .whole_parts = o_.training.whole_parts,
-                       .zero = shards_ ? 0 : o_.training.zero,
+                       .zero = o_.training.zero == 1,
                        .parts = shards_.get()});
   const auto batch = [&](int64_t t) {
     seed_step(o_.training.seed, t);

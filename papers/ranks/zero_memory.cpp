@@ -34,8 +34,7 @@ Held held(int stage, const ExperimentOptions& options) {
       for (const Tensor& p : model.parameters()) h.weights += static_cast<double>(byte_size(p));
     std::optional<parallel::ShardedParameters> shards;
     if (stage > 1) shards.emplace(model, g, parallel::ShardedParametersOptions{.keep_whole = stage == 2});
-    for (const auto& [_, m] : model.named_modules())
-      if (auto* stack = dynamic_cast<nn::TransformerStack*>(m)) stack->recompute();
+    nn::recompute(model);
     optim::AdamW adamw(model.parameters(), {.lr = 1e-3});
     training::Step step(model, adamw, training::cross_entropy_of,
                         {.group = &g, .zero = stage == 1 ? 1 : 0, .parts = shards ? &*shards : nullptr});

@@ -7,6 +7,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
 #include "core/memory/allocator.h"
 #include "core/memory/bytes.h"
 #include "distributed/threads.h"
@@ -63,8 +64,7 @@ Seen trained(const Setting& s, Group& g, Stage stage, const Seen* from = nullptr
   std::optional<ShardedParameters> shards;
   if (stage != Stage::none)
     shards.emplace(model, g, parallel::ShardedParametersOptions{.keep_whole = stage == Stage::two});
-  for (const auto& [_, m] : model.named_modules())
-    if (auto* stack = dynamic_cast<nn::TransformerStack*>(m)) stack->recompute(stage == Stage::recomputed);
+  nn::recompute(model, stage == Stage::recomputed);
   optim::AdamW adamw(model.parameters(), {.lr = 1e-2});
   if (from && shards) shards->load(from->weights), shards->load_state(adamw, from->state);
   if (from && !shards) model.load_state_dict(from->weights), adamw.load_state_dict(from->state);

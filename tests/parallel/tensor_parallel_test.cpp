@@ -10,6 +10,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
 #include "autograd/ops/create.h"
 #include "distributed/threads.h"
 #include "nn/residual/all.h"

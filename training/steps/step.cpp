@@ -165,6 +165,13 @@ Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepO
         options_.apply ? " with `apply`" : "", ", expected 0 or 1");
   check(!options_.parts || (options_.zero == 0 && !options_.apply && !options_.whole_parts && !options_.captured),
         "step: parts of the model with `zero`, `apply`, `whole_parts` or `captured`, expected without");
+  if (const parallel::Parts* const own = options_.parts; own && own->group().size() > 1) {
+    check(own->is_loaded(), "step: parts of a model that was not loaded into them (parallel::Parts::load)");
+    check(!own->sums_gradients() || options_.group == &own->group(),
+          "step: parameters are sharded over ranks that are not the step's group");
+    check(own->sums_gradients() || options_.group != &own->group(),
+          "step: ranks with parts of one model share its batch, too; the step's group is of ranks with the same part");
+  }
   check(!options_.parts || options_.parts->group().size() == 1 || optimizer.by_entry(), "step: ", optimizer.name(),
         " looks at whole tensors, of which ranks have parts");
   if (options_.apply) return;  // whatever is updated there
