@@ -136,9 +136,9 @@ ExperimentResult tensor_parallel(const ExperimentOptions& options) {
                        .panels = {std::move(panel)},
                        .caption = "Filled dots have to lie on the left, hollow ones on the right."});
   r.confirmed = as_derived && margin.kept();
-  r.measured =
-      text("Weights deviate by at most ", scientific(margin.largest_same()), ", with a mistake by at least ",
-           scientific(margin.smallest_different()), "; bytes are ", as_derived ? "" : "not ", "those derived.");
+  r.measured = text("Weights deviate by at most ", scientific(margin.largest_same()), ", with a mistake by at least ",
+                    scientific(margin.smallest_different()), "; what is sent is ", as_derived ? "" : "not ",
+                    "what is derived, with gradients of vectors, and one cut and one gather of rows.");
   r.refuted = text(margin.refuted(), ", or bytes below those derived or 1.6 times as many");
   return r;
 }

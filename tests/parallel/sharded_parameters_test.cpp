@@ -175,6 +175,14 @@ TEST_CASE("sharded parameters: an optimizer that looks at whole tensors, and ran
                                                {.group = &g, .parts = &shards});
                               }),
                     Contains("lamb looks at whole tensors, of which ranks have parts"));
+  CHECK_THROWS_WITH(run_ranks(2,
+                              [](Group& g) {
+                                nn::Gpt model = model_of({});
+                                ShardedParameters shards(model, g);
+                                optim::AdamW adamw(model.parameters());
+                                training::Step(model, adamw, training::cross_entropy_of, {.parts = &shards});
+                              }),
+                    Contains("parameters are sharded over ranks that are not the step's group"));
   CHECK_THROWS_WITH(
       run_ranks(4, [](Group& g) { trained({.rows = 3}, g, Stage::three); }),
       Contains("3 rows in a part of the batch on 4 ranks that have parts of the model, expected some on each"));

@@ -234,6 +234,18 @@ TEST_CASE("tensor parallel: what does not divide, or sees what other ranks have,
                   TensorParallel(model, Setting().options().transformer, g);
                 }),
       Contains("'blocks.0.attn.qkv.weight' has shape [48, 12], expected 24 along dimension 0, this rank's part"));
+  const auto step_of = [](bool loads, bool shares) {
+    run_ranks(2, [&](Group& g) {
+      nn::Gpt part = streams::make<nn::Gpt>(part_of(Setting().options(), g));
+      TensorParallel split(part, Setting().options().transformer, g);
+      if (loads) split.load(streams::make<nn::Gpt>(Setting().options()).state_dict());
+      optim::AdamW adamw(part.parameters());
+      training::Step(part, adamw, training::cross_entropy_of, {.group = shares ? &g : nullptr, .parts = &split});
+    });
+  };
+  CHECK_NOTHROW(step_of(true, false));
+  CHECK_THROWS_WITH(step_of(false, false), Contains("parts of a model that was not loaded into them"));
+  CHECK_THROWS_WITH(step_of(true, true), Contains("ranks with parts of one model share its batch, too"));
   CHECK_THROWS_WITH(run_ranks(3,
                               [](Group& g) {
                                 parallel::own_part(zeros({2, 8}), 1, g);

@@ -36,7 +36,7 @@ i=0 ranks=() left=0 stuck=0
 "$isonorm" train "${options[@]}" --steps 1 >/dev/null || fail 'the first step'
 for ((i = 1; i <= times; ++i)); do
   n=$((2 + i % 3)) before=$(step)
-  mpirun.openmpi --oversubscribe --bind-to none -np $n "$isonorm" train "${options[@]}" --extend --steps 1000000 --save-every 1 --zero $((i / 2 % 2)) \
+  mpirun.openmpi --oversubscribe --bind-to none -np $n "$isonorm" train "${options[@]}" --extend --steps 1000000 --save-every 1 --zero $((i / 2 % 4)) \
     >/dev/null 2>told &
   launcher=$!
   within 20 started || fail "no $n ranks: $(cat told)"
