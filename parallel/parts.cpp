@@ -75,6 +75,22 @@ void Parts::load(const TensorMap& whole) {
   model_.load_state_dict(own);
 }
 
+void Parts::check_loaded() const {
+  if (group_.size() == 1) return;
+  for (const auto& [name, x] : model_.state_dict()) {
+    if (!is_part(name) || x.rank() < 2) continue;
+    const Tensor all = group_.all_gather(detached::reshape(detach(x), {1, -1})).to(DType::f64);
+    const std::vector<double> numbers = all.to_vector<double>();
+    const auto own = numbers.begin() + x.numel();
+    bool alike = *std::ranges::max_element(numbers) > 0;
+    for (int r = 1; r < group_.size(); ++r)
+      alike = alike && std::equal(numbers.begin(), own, numbers.begin() + r * x.numel());
+    check(!alike, "parts: every rank has the same numbers in '", name,
+          "', of which each has another part; load() the whole model");
+    return;
+  }
+}
+
 TensorMap Parts::whole(const TensorMap& parts) {
   TensorMap all;
   for (const auto& [name, x] : parts) {
