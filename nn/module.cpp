@@ -115,7 +115,8 @@ void Module::collect(const std::string& prefix, State which, std::vector<NamedPa
                      .tensor = p->tensor,
                      .blind_begin = p->blind_begin,
                      .blind_end = p->blind_end,
-                     .parametrisation = p->tensor.parametrisation()});
+                     .parametrisation = p->tensor.parametrisation(),
+                     .is_part = p->tensor.holds_part()});
     }
   };
   append(parameters_);
@@ -270,11 +271,17 @@ void Module::redo_on(Module& copy) const {
 void copy_state(Module& copy, const Module& module) {
   for (const Module* m = module.parent_; m; m = m->parent_)
     check(!m->redo_, "clone: '", module.name(), "' is part of a model that was parametrized as a whole; clone that");
+  check_whole(module, "clone");
   module.redo_on(copy);
   take_after(copy, module);
   copy.load_state_dict(module.state_dict());
   const std::vector<Tensor> from = module.parameters(), to = copy.parameters();
   for (size_t i = 0; i < from.size(); ++i) require_grad(to[i], requires_grad(from[i]));
+}
+
+void check_whole(const Module& module, const std::string& what) {
+  for (const NamedParameter& p : module.named_parameters())
+    check(!p.is_part, what, ": of '", p.name, "' this rank has a part alone");
 }
 
 TensorMap clone(const TensorMap& tensors) {

@@ -30,6 +30,7 @@ struct NamedParameter {
   // [begin, end).
   int64_t blind_begin = 0, blind_end = 0;
   const Parametrisation* parametrisation = nullptr;  // null where the stored tensor is seen
+  bool is_part = false;                              // Parameter::hold_part
 };
 
 struct LoadOptions {
@@ -171,6 +172,9 @@ class Module {
   const Module* parent_ = nullptr;
   std::function<void(Module&)> redo_;
 };
+
+// Throws where a parameter holds a part of the model's (Parameter::hold_part), which `what` would take for the whole.
+void check_whole(const Module& module, const std::string& what);
 
 // Makes a module that was built like `module` its copy: what redo() has, values, dtype, device, what is frozen and whether it trains.
 void copy_state(Module& copy, const Module& module);

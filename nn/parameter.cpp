@@ -11,9 +11,10 @@
 namespace isonorm::nn {
 
 void replace_tensor(const Tensor& x, const Tensor& value) {
-  const bool leaf = x.impl().node != nullptr, on = requires_grad(x);
+  const std::shared_ptr<autograd::Node> leaf = x.impl().node;
+  const bool on = requires_grad(x);
   *x.handle() = *value.handle();
-  if (leaf) require_grad(x, on);
+  if (leaf) require_grad(x, on).impl().node->hooks = leaf->hooks;
 }
 
 Parameter::Parameter(const Tensor& stored) : Tensor(stored), seen_(std::make_shared<Seen>()) {}
@@ -28,9 +29,7 @@ Tensor Parameter::operator()() const {
   return (*p)(whole());
 }
 
-void Parameter::hold_part(std::function<Tensor(const Tensor& part)> whole) const {
-  seen_->whole = std::move(whole);
-}
+void Parameter::hold_part(std::function<Tensor(const Tensor& part)> whole) const { seen_->whole = std::move(whole); }
 
 void Parameter::parametrize(std::shared_ptr<const Parametrisation> parametrisation) {
   keep(false);

@@ -12,7 +12,7 @@
 
 namespace isonorm::nn {
 
-// Replaces what the handle refers to; everybody who holds it sees the new tensor. A leaf stays one.
+// Replaces what the handle refers to; everybody who holds it sees the new tensor. A leaf stays one, with its hooks.
 void replace_tensor(const Tensor& x, const Tensor& value);
 
 class Parametrisation {
@@ -49,6 +49,7 @@ class Parameter : public Tensor {
 
   // What is stored is a part of a tensor, and whole(stored), differentiable, that tensor: what a parametrisation maps, or the forward sees.
   void hold_part(std::function<Tensor(const Tensor& part)> whole) const;
+  bool holds_part() const { return seen_ && seen_->whole; }
   // The stored tensor, or the one that it is a part of.
   Tensor whole() const { return seen_ && seen_->whole ? seen_->whole(*this) : stored(); }
 

@@ -158,14 +158,16 @@ void recomputed(TransformerBlock& block, Residual& r, const Attended& attended) 
       [&block, attended, has, parts](const std::vector<Tensor>& in) {
         Residual x{in[0], in[1]};
         x.dual = in[2];
-        block(x, attended);
+        Attended same = attended;
+        same.encoded = in[3];
+        block(x, same);
         has->clear();
         std::vector<Tensor> out;
         for (const Tensor* part : parts(x))
           if (has->push_back(part->defined()); part->defined()) out.push_back(*part);
         return out;
       },
-      {r.stream, r.pending, r.dual});
+      {r.stream, r.pending, r.dual, attended.encoded});
   size_t i = 0, next = 0;
   for (Tensor* part : parts(r)) *part = (*has)[i++] ? out[next++] : Tensor();
 }

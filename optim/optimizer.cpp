@@ -111,6 +111,8 @@ bool Optimizer::begin_step(Entry& e, Tensor& gradient) {
           ", it can have no gradient; make the optimizer anew after Module::replace()");
     return false;
   }
+  check(e.parameter.shape() == e.shape, name_, ": parameter ", &e - entries_.data(), " had shape ", e.shape,
+        ", it has ", e.parameter.shape(), "; make the optimizer after that");
   if (e.state.empty())
     for (const StateSpec& spec : e.specs) {
       e.state.push_back(empty(spec.shape, {acc_dtype(e.parameter.dtype()), e.parameter.device()}));

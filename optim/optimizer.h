@@ -82,6 +82,7 @@ class Optimizer {
     std::vector<StateSpec> specs;
     int64_t steps = 0;            // that this parameter has taken
     std::vector<Tensor> state{};  // empty before the first step, then one per spec
+    Dims shape = parameter.shape();
   };
 
   // `name` goes before messages; `parameters`: how many all groups have. Throws where that is 0: nothing would train.

@@ -17,6 +17,10 @@ namespace isonorm::parallel {
 // update of an entry may need that entry alone (SGD, Adam and its kin): training::Step refuses others.
 class Parts {
  public:
+  virtual ~Parts() = default;
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
   // This rank's part of a state_dict() of the whole model, on the same stream. Throws as load_state_dict(), and where a tensor is not of the
   // size of the whole.
   void load(const TensorMap& whole);
@@ -33,7 +37,10 @@ class Parts {
   bool is_part(const Tensor& parameter) const { return by_tensor_.contains(&parameter.impl()); }
   // Whether the gradients of parts are summed over the data's rows already, in the backward (sharded_parameters.h).
   bool sums_gradients() const { return sums_gradients_; }
-  const distributed::Group& group() const { return group_; }
+  distributed::Group& group() const { return group_; }
+
+  // Behind a backward: throws where a gradient is that of a part by itself, which a module has read as if it were the whole.
+  virtual void check_gradients() const {}
 
   // optim::clip_numbers() of the gradients of the whole: of each rank's parts, and once of what all have.
   optim::ClipNumbers clip_numbers(const std::vector<Tensor>& parameters, double max_norm);

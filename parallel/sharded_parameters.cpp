@@ -11,18 +11,26 @@ namespace isonorm::parallel {
 using distributed::Group;
 
 struct ShardedParameters::Rows {
+  std::string name;
   Tensor part;
   Group& group;
   int64_t count;  // of the whole
   bool keeps;
-  Tensor all = {};  // what is kept, of this version of the part
+  Tensor all = {};  // what is kept, of this storage of the part in this version
+  std::weak_ptr<Storage> storage = {};
   uint32_t version = 0;
+  bool read = false;  // by the model
 
   Tensor operator()() {
-    if (!keeps || part.impl().storage->version() != version) all = {};
+    const std::shared_ptr<Storage>& now = part.impl().storage;
+    if (!keeps || storage.lock() != now || now->version() != version) all = {};
     const Tensor gathered = gathered_parts(part, 0, group, all);
-    if (keeps) all = detach(gathered), version = part.impl().storage->version();
+    if (keeps) all = detach(gathered), storage = now, version = now->version();
     return gathered.size(0) == count ? gathered : narrow(gathered, 0, 0, count);
+  }
+  Tensor of_model() {
+    read = true;
+    return (*this)();
   }
 };
 
@@ -33,15 +41,23 @@ ShardedParameters::ShardedParameters(nn::Module& model, Group& group, ShardedPar
   for (const nn::NamedParameter& named : model.named_parameters()) {
     if (named.tensor.rank() < 2) continue;
     nn::Parameter& p = *model.find_parameter(named.name);
+    check(!p.holds_part(), "sharded parameters: '", named.name, "' is a part already");
     const Cut cut{0, {p.size(0)}};
     p.store(part_of(detach(p), cut));
-    const auto& rows = rows_.emplace_back(std::make_shared<Rows>(Rows{p, group, cut.sections[0], keep_whole_}));
-    p.hold_part([rows](const Tensor&) { return (*rows)(); });
+    const auto& rows =
+        rows_.emplace_back(std::make_shared<Rows>(Rows{named.name, p, group, cut.sections[0], keep_whole_}));
+    p.hold_part([rows](const Tensor&) { return rows->of_model(); });
     add(named.name, p, cut);
     for (const auto& [_, m] : model.named_modules())  // a head that reads with the table
       if (auto* head = dynamic_cast<nn::Linear*>(m); head && head->tied() && &head->weight.impl() == &p.impl())
-        head->weight.hold_part([rows](const Tensor&) { return (*rows)(); });
+        head->weight.hold_part([rows](const Tensor&) { return rows->of_model(); });
   }
+}
+
+void ShardedParameters::check_gradients() const {
+  for (const auto& rows : rows_)
+    check(rows->read || !rows->part.grad().defined(), "sharded parameters: the model reads the part of '", rows->name,
+          "', expected Parameter::operator()");
 }
 
 void ShardedParameters::gather() {

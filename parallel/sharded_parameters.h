@@ -27,6 +27,8 @@ class ShardedParameters : public Parts {
   // ranks have the same values. From then on every rank runs the model when one does. Make the optimizer after this.
   ShardedParameters(nn::Module& model, distributed::Group& group, ShardedParametersOptions options = {});
 
+  void check_gradients() const override;
+
   // Gathers all, every rank at once, so that each may run the model by itself until the next update or release().
   void gather();
   // Lets go of what is gathered, unless it is to be kept.

@@ -81,6 +81,7 @@ void TensorParallel::cut_layers(nn::TransformerOptions o) {
     check(x->size(dim) == part_size(cut), "tensor parallel: '", name, "' has shape ", x->shape(), ", expected ",
           part_size(cut), " along dimension ", dim, ", this rank's part");
     add(name, *x, cut);
+    if (group_.size() > 1) model_.find_parameter(name)->hold_part([](const Tensor& own) { return own; });
   };
   for (const auto& [path, m] : model_.named_modules()) {
     const auto in = [&, &path = path](const char* layer) { return text(path, '.', layer); };

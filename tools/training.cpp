@@ -199,7 +199,7 @@ bool Training::run() {
                        .captured = o_.captured,
                        .group = &ranks_,
                        .whole_parts = o_.training.whole_parts,
-                       .zero = o_.training.zero == 1,
+                       .zero = shares_state() ? 1 : 0,
                        .parts = shards_.get()});
   const auto batch = [&](int64_t t) {
     seed_step(o_.training.seed, t);

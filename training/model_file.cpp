@@ -67,6 +67,7 @@ ModelFile load_model_file(const std::string& path) {
 }
 
 void save_model(const std::string& path, const nn::Module& model, ModelList models) {
+  nn::check_whole(model, path);
   const bool known = ModelOptions::of(model, models).has_value();
   save_safetensors(path, model.state_dict(), known ? describe(model, models) : Metadata());
 }

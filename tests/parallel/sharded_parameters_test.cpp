@@ -182,7 +182,7 @@ TEST_CASE("sharded parameters: an optimizer that looks at whole tensors, and ran
                                 optim::AdamW adamw(model.parameters());
                                 training::Step(model, adamw, training::cross_entropy_of, {.parts = &shards});
                               }),
-                    Contains("parameters are sharded over ranks that are not the step's group"));
+                    Contains("`group` is not theirs"));
   CHECK_THROWS_WITH(
       run_ranks(4, [](Group& g) { trained({.rows = 3}, g, Stage::three); }),
       Contains("3 rows in a part of the batch on 4 ranks that have parts of the model, expected some on each"));

@@ -245,7 +245,7 @@ TEST_CASE("tensor parallel: what does not divide, or sees what other ranks have,
   };
   CHECK_NOTHROW(step_of(true, false));
   CHECK_THROWS_WITH(step_of(false, false), Contains("parts of a model that was not loaded into them"));
-  CHECK_THROWS_WITH(step_of(true, true), Contains("ranks with parts of one model share its batch, too"));
+  CHECK_THROWS_WITH(step_of(true, true), Contains("`group` is theirs"));
   CHECK_THROWS_WITH(run_ranks(3,
                               [](Group& g) {
                                 parallel::own_part(zeros({2, 8}), 1, g);

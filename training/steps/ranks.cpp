@@ -125,7 +125,9 @@ void check_batch(Group& group, const nn::Module& model, const Examples& batch, d
 void check_step(Group& group, int64_t step, const TrainedTogether& t, const Examples& batch, double lr) {
   const std::vector<Tensor> parameters = t.model.parameters();
   Tensor watched = step > 1 ? parameters[static_cast<size_t>(step % std::ssize(parameters))] : Tensor();
-  if (watched.defined() && t.options.parts && t.options.parts->is_part(watched)) watched = {};
+  const parallel::Parts* const parts = t.options.parts;
+  const parallel::Parts* const own = parts && &parts->group() == &group ? parts : nullptr;  // each rank has others
+  if (watched.defined() && own && own->is_part(watched)) watched = {};
   check_batch(group, t.model, batch, lr, watched);
   if (step <= 1) {
     for (const Tensor& p : t.optimizer.parameters())
@@ -137,9 +139,8 @@ void check_step(Group& group, int64_t step, const TrainedTogether& t, const Exam
                      "instruction set (ISONORM_ISA sets the lowest of all) or BLAS");
     group.check_same(text(nn::to_string(t.model), t.optimizer.name()), "model or optimizer");
     std::vector<Tensor> tensors;
-    const parallel::Parts* const own = t.options.parts;  // each rank has others
     for (const auto& [name, x] : t.model.state_dict())
-      if (!own || !own->sums_gradients() || !own->is_part(name)) tensors.push_back(x);
+      if (!own || !own->is_part(name)) tensors.push_back(x);
     if (t.options.zero == 0 && !own)
       for (const auto& [_, x] : t.optimizer.state_dict()) tensors.push_back(x);
     group.check_same(tensors, "weight, buffer or optimizer's state");

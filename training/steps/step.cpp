@@ -114,11 +114,14 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
     const std::optional<DrawsOfRank> draws =
         shared ? std::optional<DrawsOfRank>(std::in_place, *group, whole ? 1 : size) : std::nullopt;
     if (rows.count == 0) continue;
-    const Examples some{narrow(batch.inputs, 0, rows.begin, rows.count),
-                        narrow(batch.targets, 0, rows.begin, rows.count)};
+    Examples some{narrow(batch.inputs, 0, rows.begin, rows.count), narrow(batch.targets, 0, rows.begin, rows.count)};
     const Tensor weight = ids ? counted(some.targets) : Tensor();
+    const bool none = ids && weight.device() == kCpu && weight.item() == 0;  // whose mean is NaN
+    // Where gradients are summed in the backward the others need this rank's: 0 times a loss that is a number.
+    const bool joins = none && own && own->sums_gradients() && all.item() > 0;
+    if (joins) kernels::fill(some.targets = empty_like(some.targets), 0);
     const Tensor mean = loss_of(model, some);
-    if (ids && weight.device() == kCpu && weight.item() == 0) {  // the mean of nothing is NaN
+    if (none && !joins) {
       if (whole) gradients.push_back(taken_gradients(parameters));
       continue;
     }
@@ -154,6 +157,7 @@ double sum_of(const std::vector<double>& losses, size_t parts) {
 
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts,
                      distributed::Group* group) {
+  nn::check_whole(model, "differentiate");
   if (group && group->size() > 1) check_batch(*group, model, batch, 0);
   const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts, group, false, nullptr));
   return sum_of(losses, losses.size());
@@ -165,12 +169,12 @@ Step::Step(nn::Module& model, optim::Optimizer& optimizer, Objective loss, StepO
         options_.apply ? " with `apply`" : "", ", expected 0 or 1");
   check(!options_.parts || (options_.zero == 0 && !options_.apply && !options_.whole_parts && !options_.captured),
         "step: parts of the model with `zero`, `apply`, `whole_parts` or `captured`, expected without");
+  if (!options_.parts) nn::check_whole(model, "step without StepOptions::parts");
   if (const parallel::Parts* const own = options_.parts; own && own->group().size() > 1) {
     check(own->is_loaded(), "step: parts of a model that was not loaded into them (parallel::Parts::load)");
-    check(!own->sums_gradients() || options_.group == &own->group(),
-          "step: parameters are sharded over ranks that are not the step's group");
-    check(own->sums_gradients() || options_.group != &own->group(),
-          "step: ranks with parts of one model share its batch, too; the step's group is of ranks with the same part");
+    check(own->sums_gradients() == (&own->group() == options_.group), "step: ranks that share ",
+          own->sums_gradients() ? "gradients share the rows of a batch, too: `group` is not theirs"
+                                : "layers have the same rows of a batch, and `group` is theirs");
   }
   check(!options_.parts || options_.parts->group().size() == 1 || optimizer.by_entry(), "step: ", optimizer.name(),
         " looks at whole tensors, of which ranks have parts");
@@ -269,14 +273,22 @@ double Step::differentiate(const Examples& batch) {
 }
 
 void Step::check_ranks(const Examples& batch, double lr) {
-  if (is_shared()) check_step(*options_.group, taken_++, {model_, optimizer_, loss_, options_}, batch, lr);
+  for (distributed::Group* const ranks : groups())
+    check_step(*ranks, taken_, {model_, optimizer_, loss_, options_}, batch, lr);
+  ++taken_;
+}
+
+std::vector<distributed::Group*> Step::groups() const {
+  std::vector<distributed::Group*> all;
+  if (is_shared()) all.push_back(options_.group);
+  if (options_.parts && &options_.parts->group() != options_.group && options_.parts->group().size() > 1)
+    all.push_back(&options_.parts->group());
+  return all;
 }
 
 std::optional<double> Step::update(std::optional<double> lr) {
-  if (is_shared()) {
-    const Tensor rate = from_vector(std::vector<double>{lr.value_or(optimizer_.lr())}, {1});
-    options_.group->check_same({&rate, 1}, "rate");
-  }
+  const Tensor rate = from_vector(std::vector<double>{lr.value_or(optimizer_.lr())}, {1});
+  for (distributed::Group* const ranks : groups()) ranks->check_same({&rate, 1}, "rate");
   const Tensor norm = take_update(lr);
   return norm.defined() ? std::optional(norm.item()) : std::nullopt;
 }
@@ -286,7 +298,10 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
   std::optional<SaveActivations> kept_as;
   if (options_.activations) kept_as.emplace(*options_.activations);
   const RoundedMasters rounded(masters_);
-  return losses_of(model_, loss_, batch, options_.accumulate, options_.group, options_.whole_parts, options_.parts);
+  std::vector<Tensor> losses =
+      losses_of(model_, loss_, batch, options_.accumulate, options_.group, options_.whole_parts, options_.parts);
+  if (options_.parts) options_.parts->check_gradients();
+  return losses;
 }
 
 Tensor Step::take_update(std::optional<double> lr) {

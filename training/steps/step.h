@@ -122,6 +122,8 @@ class Step {
 
  private:
   bool is_shared() const { return options_.group && options_.group->size() > 1; }
+  std::vector<distributed::Group*> groups()
+      const;  // of ranks that take each step together: for its rows, and its layers
   void check_ranks(const Examples& batch, double lr);
   std::vector<Tensor> losses_of_batch(const Examples& batch);  // of its parts, [] each
   Tensor take_update(std::optional<double> lr);                // the norm before clipping, undefined: none
