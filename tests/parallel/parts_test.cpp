@@ -206,7 +206,7 @@ TEST_CASE(
     });
   };
   CHECK_THAT(refusal_of(""), Equals(""));
-  CHECK_THAT(refusal_of("no load"), Contains("load() the whole model"));
+  CHECK_THAT(refusal_of("no load"), Contains("parts of a model that was not loaded into them"));
   CHECK_THAT(refusal_of("batch"), Contains("rank 1 has another batch") && Contains("number 1 of"));
   CHECK_THAT(refusal_of("rate"), Contains("number 3 of"));
   CHECK_THAT(refusal_of("random state"), Contains("number 4 of"));
