@@ -32,7 +32,9 @@ for stage in 2 3; do # then on other ranks
   equal plain "zero$stage"
   mpi 2 "$isonorm" train "${plain[@]}" -q --steps 16 --extend --checkpoint "zero$stage" --clip 0 --zero $stage >/dev/null 2>told || fail "more of --zero $stage: $(cat told)"
   equal more "zero$stage"
+  "$isonorm" train "${plain[@]}" -q --steps 18 --extend --checkpoint "zero$stage" --clip 0 --zero $stage >/dev/null 2>told || fail "one process with --zero $stage: $(cat told)"
 done
+equal zero2 zero3
 equal parts.ema ranks.ema
 (($(wc -l <ranks.said) == 1)) || fail "what 3 ranks print: $(cat ranks.said)"
 [[ $(sed 's/loss [^,]*,//; s/perplexity [^,]*,//' parts.said) == "$(sed 's/loss [^,]*,//; s/perplexity [^,]*,//' ranks.said)" ]] ||
