@@ -17,7 +17,8 @@ namespace {
 
 using kernels::WindowShape;
 
-// Bytes of windows that are rows of a matrix at a time: they stay in a cache of the CPU; a device wants large products.
+// Bytes of windows that are rows of a matrix at a time, where they are: they stay in a cache of the CPU, which has them
+// for gradients of inputs at larger strides alone; a device wants large products.
 int64_t block_bytes(Device device) { return device == kCpu ? 1 << 20 : 64 << 20; }
 
 // What products read: bf16 only where they take it. Undefined where x is.
