@@ -9,6 +9,7 @@
 #include "autograd/ops/shape.h"
 #include "core/formulas/round_up.h"
 #include "core/kernels/conv.h"
+#include "core/kernels/conv_direct.h"
 #include "core/kernels/matmul.h"
 #include "core/view.h"
 

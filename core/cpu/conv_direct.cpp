@@ -2,7 +2,7 @@
 // where what one window line sees is one run; registers hold outputs of neighbouring windows (cf. Georganas et al.,
 // "Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures", SC 2018). Every sum has one order,
 // whatever the threads.
-#include "core/kernels/conv.h"
+#include "core/kernels/conv_direct.h"
 
 #include "core/cpu/conv_block.h"
 #include "core/cpu/subnormals.h"

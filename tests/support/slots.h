@@ -6,6 +6,7 @@
 #include "core/kernels/attention.h"
 #include "core/kernels/checks.h"
 #include "core/kernels/conv.h"
+#include "core/kernels/conv_direct.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/create.h"
 #include "core/kernels/dropout.h"
