@@ -1,6 +1,7 @@
 #include "autograd/ops/conv.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "autograd/node.h"
 #include "autograd/ops/masters.h"
@@ -8,6 +9,7 @@
 #include "autograd/ops/shape.h"
 #include "core/formulas/round_up.h"
 #include "core/kernels/conv.h"
+#include "core/kernels/conv_direct.h"
 #include "core/kernels/matmul.h"
 #include "core/view.h"
 
@@ -16,7 +18,8 @@ namespace {
 
 using kernels::WindowShape;
 
-// Bytes of windows that are rows of a matrix at a time: they stay in a cache of the CPU; a device wants large products.
+// Bytes of windows that are rows of a matrix at a time, where they are: they stay in a cache of the CPU, which has them
+// for gradients of inputs at larger strides alone; a device wants large products.
 int64_t block_bytes(Device device) { return device == kCpu ? 1 << 20 : 64 << 20; }
 
 // What products read: bf16 only where they take it. Undefined where x is.
@@ -52,6 +55,10 @@ Tensor by_group(const WindowShape& s, const Tensor& t, int64_t first, int64_t n)
 
 Tensor forward(const WindowShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Tensor y = empty({s.images, s.out_h, s.out_w, weight.size(0)}, x.options(), "conv2d");
+  if (x.device() == kCpu) {
+    kernels::convolve.on(kCpu, s, y, x, weight, bias, false);
+    return y;
+  }
   const Tensor w = detached::transpose(by_group(s, weight), 1, 2);
   for_blocks(s, x.options(), [&](int64_t first, const Tensor& columns) {
     kernels::im2col.on(x.device(), s, first, columns, x);
@@ -65,9 +72,23 @@ Tensor forward(const WindowShape& s, const Tensor& x, const Tensor& weight, cons
   return y;
 }
 
+// The windows of the convolution that takes gradients of outputs to those of inputs: there is one where the stride is 1
+// and no window sees padding alone.
+std::optional<WindowShape> adjoint(const WindowShape& s, int64_t out) {
+  WindowShape back = s;
+  back.height = s.out_h, back.width = s.out_w, back.channels = out, back.out_h = s.height, back.out_w = s.width;
+  back.pad_h = s.reach_h() - 1 - s.pad_h, back.pad_w = s.reach_w() - 1 - s.pad_w;
+  if (s.stride_h != 1 || s.stride_w != 1 || back.pad_h < 0 || back.pad_w < 0) return {};
+  return back;
+}
+
 Tensor input_gradient(const WindowShape& s, const Tensor& dy, const Tensor& weight) {
   const TensorOptions sums{acc_dtype(dy.dtype()), dy.device()};
   const Tensor dx = empty({s.images, s.height, s.width, s.channels}, sums), w = by_group(s, weight);
+  if (const std::optional<WindowShape> back = adjoint(s, weight.size(0)); back && dy.device() == kCpu) {
+    kernels::convolve.on(kCpu, *back, dx, dy, weight, {}, true);
+    return dx;
+  }
   fill(dx, 0);
   for_blocks(s, dy.options(), [&](int64_t first, const Tensor& columns) {
     kernels::matmul.on(dy.device(), columns, by_group(s, dy, first, columns.size(1)), w, {});
@@ -78,6 +99,12 @@ Tensor input_gradient(const WindowShape& s, const Tensor& dy, const Tensor& weig
 
 // Adds to dw and db, each where it is defined, of acc dtype.
 void weight_gradients(const WindowShape& s, const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
+  if (x.device() == kCpu) {
+    const Tensor d = detached::contiguous(dy), rows = detached::view(d, {s.rows(), d.size(3)});
+    if (dw.defined()) kernels::filter_gradient.on(kCpu, s, dw, d, x);
+    if (db.defined()) kernels::weight_gradient.on(kCpu, {}, db, rows, rows, true);
+    return;
+  }
   const auto group = [](const Tensor& t, int64_t g) {
     return detached::view(detached::narrow(t, 0, g, 1), part(t.shape(), 1, t.rank()));
   };

@@ -14,7 +14,9 @@
 using namespace isonorm;
 using namespace isonorm::test;
 
-TEST_CASE("the list of slots is that of core/kernels, and each has a function on a device") {
+TEST_CASE(
+    "the list of slots is that of core/kernels, and each has a function on a device, but for the CPU's way to "
+    "convolve") {
   std::set<std::string> declared, listed;
   for (const auto& file : std::filesystem::directory_iterator("core/kernels")) {
     const std::string source = read_text(file.path().string());
@@ -22,8 +24,10 @@ TEST_CASE("the list of slots is that of core/kernels, and each has a function on
     for (std::sregex_iterator at(source.begin(), source.end(), slot), end; at != end; ++at) declared.insert((*at)[1]);
   }
   for_all_slots([&]<auto & slot>() {
-    listed.insert(name_of_slot<slot>());
-    CHECK(slot.cuda() != nullptr);
+    const std::string name = name_of_slot<slot>();
+    listed.insert(name);
+    INFO(name);
+    CHECK((slot.cuda() == nullptr) == (name == "convolve" || name == "filter_gradient"));
   });
   CHECK(declared.size() > 40);
   CHECK(listed == declared);

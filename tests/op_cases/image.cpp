@@ -121,12 +121,14 @@ OpCase conv_case() {
       {{1, 7, 6, 2}, 3, 3, {.dilation = 2}},
       {{2, 6, 8, 3}, 2, {3, 2}, {.stride = {1, 2}, .padding = {2, 1}, .dilation = {2, 3}}},
       {{1, 8, 8, 4}, 4, 2, {.stride = 3, .padding = 2, .dilation = 4, .groups = 2}},
+      {{2, 9, 7, 5}, 37, {3, 2}, {.padding = {1, 2}}},  // padding behind what windows need
       {{0, 3, 3, 2}, 2, 3},
       {{2, 3, 3, 0}, 2, 2},
       {{2, 3, 3, 2}, 0, 2},
   };
   for (const Case& c : cases)
     for (const bool bias : {true, false}) add(c, bias);
+  add({{2, 13, 15, 35}, 67, 3, {.padding = 1}}, true).large = true;  // no multiple of a block of registers
   add({{3, 17, 19, 16}, 24, 3, {.padding = 1}}, true).large = true;
   add({{2, 30, 31, 64}, 8, 3, {.stride = 2, .padding = 1}}, true).large = true;  // several blocks of windows
   add({{2, 21, 20, 32}, 16, 3, {.stride = 2, .padding = 3, .dilation = 3}}, true).large = true;

@@ -6,6 +6,7 @@
 #include "core/kernels/attention.h"
 #include "core/kernels/checks.h"
 #include "core/kernels/conv.h"
+#include "core/kernels/conv_direct.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/create.h"
 #include "core/kernels/dropout.h"
@@ -31,17 +32,18 @@ namespace isonorm::test {
 template <class F> void for_all_slots(F f) {
   using namespace kernels;
   const auto each = [&]<auto&... slot>() { (f.template operator()<slot>(), ...); };
-  each.template operator()<
-      attention_forward, attention_backward, copy_on, round_each, fill_on, ramp, kernels::dropout, check_ids,
-      check_weights, take_rows, add_rows, kernels::gather, gather_backward, kernels::scatter, kernels::topk,
-      search_sorted, kernels::cross_entropy, cross_entropy_backward, cross_entropy_and_gradient, cross_entropy_scale,
-      cross_entropy_total, kernels::matmul, weight_gradient, kernels::keep_packed, mlp_forward, mlp_backward,
-      norm_forward, norm_backward, group_norm_forward, group_norm_backward, kernels::update, sum_squares,
-      kernels::scale, kernels::clamp, kernels::clip_numbers, trust_ratios, unary, unary_backward, binary, compare,
-      kernels::where, kernels::uniform, normal, kernels::exponential, kernels::bernoulli, random_integers,
-      kernels::truncated_normal, random_permutation, kernels::gru_step, gru_step_backward, kernels::lstm_step,
-      lstm_step_backward, reduce, arg_max, kernels::cumsum, kernels::recentre, sum_blocks, kernels::rotary, im2col,
-      col2im, max_pool, max_pool_backward, avg_pool, avg_pool_backward, triangle, kernels::softmax, softmax_backward>();
+  each.template
+  operator()<attention_forward, attention_backward, copy_on, round_each, fill_on, ramp, kernels::dropout, check_ids,
+             check_weights, take_rows, add_rows, kernels::gather, gather_backward, kernels::scatter, kernels::topk,
+             search_sorted, kernels::cross_entropy, cross_entropy_backward, cross_entropy_and_gradient,
+             cross_entropy_scale, cross_entropy_total, kernels::matmul, weight_gradient, kernels::keep_packed,
+             mlp_forward, mlp_backward, norm_forward, norm_backward, group_norm_forward, group_norm_backward,
+             kernels::update, sum_squares, kernels::scale, kernels::clamp, kernels::clip_numbers, trust_ratios, unary,
+             unary_backward, binary, compare, kernels::where, kernels::uniform, normal, kernels::exponential,
+             kernels::bernoulli, random_integers, kernels::truncated_normal, random_permutation, kernels::gru_step,
+             gru_step_backward, kernels::lstm_step, lstm_step_backward, reduce, arg_max, kernels::cumsum,
+             kernels::recentre, sum_blocks, kernels::rotary, im2col, col2im, convolve, filter_gradient, max_pool,
+             max_pool_backward, avg_pool, avg_pool_backward, triangle, kernels::softmax, softmax_backward>();
 }
 
 // "matmul" of kernels::matmul: its name in the source, of which there is one, while several slots may have one name in

@@ -1,0 +1,194 @@
+// Convolution without a matrix of windows: lines of images lie with their padding in scratch memory that stays in cache,
+// where what one window line sees is one run; registers hold outputs of neighbouring windows (cf. Georganas et al.,
+// "Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures", SC 2018). Every sum has one order,
+// whatever the threads.
+#include "core/kernels/conv_direct.h"
+
+#include "core/cpu/conv_block.h"
+#include "core/cpu/subnormals.h"
+#include "core/cpu/target.h"
+#include "core/cpu/window.h"
+#include "core/cpu/workspace.h"
+#include "core/system/parallel.h"
+
+namespace isonorm::kernels::cpu {
+namespace {
+
+constexpr int64_t kLineBytes =
+    256 << 10;  // of padded lines that a block of outputs reads: a part of the second-level cache
+constexpr int kOwnVectors = kTarget == Isa::avx512 ? 3 : 2;  // registers of neighbours in a line of dw
+
+// Padded lines of one group's channels, for blocks of lines of outputs.
+template <class T> struct Lines {
+  const WindowShape& s;
+  int64_t own, line, outputs;  // channels; elements of a line; lines of outputs in a block
+
+  explicit Lines(const WindowShape& s) : s(s), own(s.channels / s.groups) {
+    line = (s.width + 2 * s.pad_w) * own;
+    const int64_t fit = kLineBytes / std::max<int64_t>(1, line * static_cast<int64_t>(sizeof(T)));
+    outputs = std::clamp<int64_t>((fit - s.reach_h()) / s.stride_h + 1, 1, s.out_h);
+    outputs = ceil_div(s.out_h, ceil_div(s.out_h, outputs));
+  }
+  int64_t blocks() const { return ceil_div(s.out_h, outputs); }
+  int64_t size() const { return ((outputs - 1) * s.stride_h + s.reach_h()) * line + kLanes<T>; }  // and a register
+  int64_t end(int64_t y) const { return std::min(y + outputs, s.out_h); }
+  // Where in the scratch memory the first place of windows of line y lies, if that is no padding above the image.
+  int64_t at(int64_t y, int64_t first) const { return (y - first) * s.stride_h * line; }
+  Places places(int64_t y) const {
+    return places_between(y * s.stride_h - s.pad_h, s.kernel_h, s.dilation_h, 0, s.height);
+  }
+  // What windows of the lines [first, end(first)) see of an image's group; lines of padding are left alone.
+  void fill(T* to, const T* x, int64_t image, int64_t group, int64_t first) const {
+    const int64_t top = first * s.stride_h - s.pad_h;
+    const int64_t bottom = (end(first) - 1) * s.stride_h - s.pad_h + s.reach_h();
+    for (int64_t y = std::max<int64_t>(0, top); y < std::min(s.height, bottom); ++y) {
+      T* l = to + (y - top) * line;
+      const T* from = x + (image * s.height + y) * s.width * s.channels + group * own;
+      l = std::fill_n(l, s.pad_w * own, T(0));
+      if (s.groups == 1)
+        l = std::copy_n(from, s.width * own, l);
+      else
+        for (int64_t i = 0; i < s.width; ++i, from += s.channels) l = std::copy_n(from, own, l);
+      std::fill_n(l, s.pad_w * own, T(0));
+    }
+  }
+};
+
+// Places of a window's line that lie side by side are one run: how many runs it has.
+int64_t runs_of_line(const WindowShape& s) { return s.dilation_w == 1 ? 1 : s.kernel_w; }
+
+// The panel [places, in, w] of the columns [column, column + filled) of a group's filter [out, places, in].
+template <class T>
+void pack_filter(T* to, int64_t w, const T* weight, int64_t places, int64_t in, int64_t column, int64_t filled) {
+  pack_transposed(Panels<T>{to, places * in, w}, weight + column * places * in, places * in, filled);
+}
+// That of the transpose [in, places in reverse order, out], whose columns are `in`.
+template <class T>
+void pack_transpose(T* to, int64_t w, const T* weight, int64_t places, int64_t in, int64_t out, int64_t column,
+                    int64_t filled) {
+  for (int64_t p = places - 1; p >= 0; --p)
+    for (int64_t o = 0; o < out; ++o, to += w) {
+      std::copy_n(weight + (o * places + p) * in + column, filled, to);
+      std::fill(to + filled, to + w, T(0));
+    }
+}
+
+template <class T>
+void run_convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  bool transposed) {
+  const int64_t channels = y.size(3), out = channels / s.groups, own = s.channels / s.groups, depth = s.depth();
+  const int64_t width = whole_lanes<T>(out), panels = ceil_div(width, kPanel<T>), per_line = runs_of_line(s);
+  const T *in = x.data<T>(), *filter = weight.data<T>(), *base = bias.defined() ? bias.data<T>() : nullptr;
+  T* to = y.mutable_data<T>();
+  const Workspace<T> packed(s.groups * width * depth);
+  T* const b = packed.data();
+  const auto panel_width = [=](int64_t column) { return std::min(kPanel<T>, width - column); };
+  parallel_for(s.groups * panels, rows_of_work(depth * kPanel<T>), [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t group = i / panels, column = i % panels * kPanel<T>, w = panel_width(column);
+      const T* f = filter + group * out * depth;
+      T* panel = b + (group * width + column) * depth;
+      transposed ? pack_transpose(panel, w, f, s.places(), out, own, column, std::min(w, out - column))
+                 : pack_filter(panel, w, f, s.places(), own, column, std::min(w, out - column));
+    }
+  });
+  const Lines<T> lines(s);
+  const Workspace<Run> memory(s.kernel_h * per_line);
+  Run* const runs = memory.data();
+  for (int64_t i = 0; i < s.kernel_h; ++i)
+    for (int64_t j = 0; j < per_line; ++j)
+      runs[i * per_line + j] = {i * s.dilation_h * lines.line + j * s.dilation_w * own, (i * s.kernel_w + j) * own,
+                                per_line == 1 ? s.kernel_w * own : own};
+  const int64_t blocks = lines.blocks(), tasks = s.images * blocks;
+  const Partition parts{tasks, s.rows() * channels * depth <= kWorthSharing ? 1 : tasks};
+  parallel_for(parts, [=](int64_t begin, int64_t end) {
+    const FlushSubnormals flush;
+    const Workspace<T> scratch(lines.size());
+    for (int64_t t = begin; t < end; ++t)
+      for (int64_t group = 0; group < s.groups; ++group) {
+        const int64_t image = t / blocks, first = t % blocks * lines.outputs;
+        lines.fill(scratch.data(), in, image, group, first);
+        for (int64_t column = 0; column < out; column += kPanel<T>)
+          for (int64_t line = first; line < lines.end(first); ++line) {
+            const Places h = lines.places(line);
+            const int64_t w = panel_width(column), at = group * out + column;
+            const RunProduct<T> p{runs + h.begin * per_line,
+                                  (h.end - h.begin) * per_line,
+                                  scratch.data() + lines.at(line, first),
+                                  s.stride_w * own,
+                                  1,
+                                  b + (group * width + column) * depth,
+                                  w,
+                                  w};
+            run_rows<kPanelVectors>(p, s.out_w, std::min(w, out - column),
+                                    to + (image * s.out_h + line) * s.out_w * channels + at, channels,
+                                    From<T>{base ? base + at : nullptr, 0});
+          }
+      }
+  });
+}
+
+// A thread has blocks of outputs in some lines of the filter, for all images: nothing is summed by two.
+template <class T> void run_filter_gradient(const WindowShape& s, const Tensor& dw, const Tensor& dy, const Tensor& x) {
+  constexpr int64_t rows = block_rows(kOwnVectors);
+  const int64_t channels = dy.size(3), out = channels / s.groups, own = s.channels / s.groups, depth = s.depth();
+  const int64_t per_line = runs_of_line(s), length = per_line == 1 ? s.kernel_w * own : own;
+  const int64_t outs = ceil_div(out, rows), items = s.kernel_h * per_line * outs;
+  const T *in = x.data<T>(), *d = dy.data<T>();
+  T* const to = dw.mutable_data<T>();
+  const Lines<T> lines(s);
+  const Partition parts = s.rows() * channels * depth <= kWorthSharing
+                              ? Partition{s.groups * items, 1}
+                              : thread_blocks(s.groups * items, s.groups * items);
+  parallel_for(parts, [=](int64_t begin, int64_t end) {
+    const FlushSubnormals flush;
+    const Workspace<T> scratch(lines.size());
+    const Workspace<Run> runs(lines.outputs);
+    for (int64_t group = begin / items; group * items < end; ++group)
+      for (int64_t image = 0; image < s.images; ++image)
+        for (int64_t first = 0; first < s.out_h; first += lines.outputs) {
+          lines.fill(scratch.data(), in, image, group, first);
+          const int64_t from = std::max(begin - group * items, int64_t{0}),
+                        until = std::min(end - group * items, items);
+          for (int64_t item = from; item < until; ++item) {
+            const int64_t i = item / outs / per_line, j = item / outs % per_line, o = item % outs * rows;
+            int64_t count = 0;
+            for (int64_t y = first; y < lines.end(first); ++y)
+              if (const Places h = lines.places(y); h.begin <= i && i < h.end)
+                runs.data()[count++] = {(y - first) * s.out_w * channels, lines.at(y, first), s.out_w};
+            if (count == 0) continue;
+            const T* line = scratch.data() + i * s.dilation_h * lines.line + j * s.dilation_w * own;
+            T* c = to + (group * out + o) * depth + (i * s.kernel_w + j) * own;
+            for (int64_t column = 0; column < length; column += kOwnVectors * kLanes<T>) {
+              const RunProduct<T> p{
+                  runs.data(), count,           d + (image * s.out_h + first) * s.out_w * channels + group * out + o,
+                  1,           channels,        line + column,
+                  1,           s.stride_w * own};
+              run_rows<kOwnVectors>(p, std::min(rows, out - o),
+                                    std::min<int64_t>(kOwnVectors * kLanes<T>, length - column), c + column, depth,
+                                    From<T>{c + column, depth});
+            }
+          }
+        }
+  });
+}
+
+}  // namespace
+
+template <Isa I>
+void convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const Tensor& weight, const Tensor& bias,
+              bool transposed) {
+  if (y.numel() == 0) return;
+  y.dtype() == DType::f64 ? run_convolve<double>(s, y, x, weight, bias, transposed)
+                          : run_convolve<float>(s, y, x, weight, bias, transposed);
+}
+
+template <Isa I> void filter_gradient(const WindowShape& s, const Tensor& dw, const Tensor& dy, const Tensor& x) {
+  if (dw.numel() == 0 || dy.numel() == 0) return;
+  dy.dtype() == DType::f64 ? run_filter_gradient<double>(s, dw, dy, x) : run_filter_gradient<float>(s, dw, dy, x);
+}
+
+template void convolve<kTarget>(const WindowShape&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool);
+template void filter_gradient<kTarget>(const WindowShape&, const Tensor&, const Tensor&, const Tensor&);
+
+}  // namespace isonorm::kernels::cpu
