@@ -82,7 +82,8 @@ Tensor BranchOutput::output(const Product& product) const {
     return times(y, dropout(ones(shape, y.options()), options_.dropout));
   }
   if (!drops) return product(weight(), bias());
-  const Tensor y = product(scaled(weight.whole(), scale, order_), bias.defined() ? scaled(bias, scale, order_) : Tensor());
+  const Tensor y =
+      product(scaled(weight.whole(), scale, order_), bias.defined() ? scaled(bias, scale, order_) : Tensor());
   const Tensor masked = dropout(y, options_.dropout);
   return entry_ ? (*entry_)(masked, -1) : masked;
 }

@@ -28,7 +28,7 @@ class Adafactor : public ElementwiseOptimizer {
  public:
   explicit Adafactor(const std::vector<Tensor>& parameters, AdafactorOptions options = {});
   explicit Adafactor(const std::vector<ParameterGroup<AdafactorOptions>>& groups);
-  bool replays() const override { return false; }  // decay and rate are numbers of other kernels, too
+  bool replays() const override { return false; }   // decay and rate are numbers of other kernels, too
   bool by_entry() const override { return false; }  // means are those of rows and columns
 
  private:

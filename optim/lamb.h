@@ -22,7 +22,7 @@ class Lamb : public ElementwiseOptimizer {
  public:
   explicit Lamb(const std::vector<Tensor>& parameters, LambOptions options = {});
   explicit Lamb(const std::vector<ParameterGroup<LambOptions>>& groups);
-  bool replays() const override { return false; }  // the direction is an update of its own
+  bool replays() const override { return false; }   // the direction is an update of its own
   bool by_entry() const override { return false; }  // norms are those of a whole tensor
 
  private:

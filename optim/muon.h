@@ -42,7 +42,7 @@ class Muon : public AdamBase {
   explicit Muon(const std::vector<Tensor>& matrices, MuonOptions options = {});
   explicit Muon(const std::vector<ParameterGroup<MuonOptions>>& matrices,
                 const std::vector<ParameterGroup<AdamWOptions>>& rest = {});
-  bool replays() const override { return false; }  // the average is an update of its own
+  bool replays() const override { return false; }   // the average is an update of its own
   bool by_entry() const override { return false; }  // it orthogonalises a whole matrix
 
  private:

@@ -19,7 +19,8 @@ using Set = std::set<std::string>;
 
 // What a room may include besides itself. A room is a folder, or a folder in a folder where it stands here. Folders not
 // named (tools, examples, benchmarks, tests) may include everything.
-const Set kBelowTraining = {"core", "autograd", "nn", "streams", "optim", "io", "data", "gpu", "distributed", "parallel"};
+const Set kBelowTraining = {"core", "autograd", "nn",  "streams",     "optim",
+                            "io",   "data",     "gpu", "distributed", "parallel"};
 const Set kBelowEquivalence = {"core",
                                "autograd",
                                "nn",
@@ -131,9 +132,9 @@ std::vector<Source> sources() {
     }
     all.push_back(std::move(s));
   };
-  for (const char* folder :
-       {"core", "autograd", "nn", "streams", "optim", "io", "data", "tokenizers", "reports", "distributed", "parallel", "training",
-        "equivalence", "gpu", "tools", "examples", "benchmarks", "tests", "scripts", "cmake"})
+  for (const char* folder : {"core",       "autograd", "nn",          "streams",  "optim",    "io",          "data",
+                             "tokenizers", "reports",  "distributed", "parallel", "training", "equivalence", "gpu",
+                             "tools",      "examples", "benchmarks",  "tests",    "scripts",  "cmake"})
     if (fs::exists(folder))
       for (const auto& entry : fs::recursive_directory_iterator(folder))
         if (entry.is_regular_file()) add(entry.path());

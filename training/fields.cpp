@@ -150,7 +150,8 @@ void fields(TrainingOptions& o, Fields& f) {
     "on several ranks: each of the --accumulate parts is one rank's, and all are added in their order: the same bits "
     "on any number of ranks that divides them");
   f("zero", zero,
-    "what each rank keeps a share of (ZeRO): 1 the optimizer's state, 2 gradients, too, 3 parameters, too, whose blocks "
+    "what each rank keeps a share of (ZeRO): 1 the optimizer's state, 2 gradients, too, 3 parameters, too, whose "
+    "blocks "
     "are computed once more in the backward; less memory",
     {.most = 3});
   f("steps", steps, text("training steps (default ", o.step_count(), ")"), from(1));

@@ -81,7 +81,7 @@ struct RunResult {
   uint64_t seed = 0;                  // of a control: what moved its weights by one ulp
   const char* fault = "";             // of a wrong training: what is wrong beside the variant
   Verdict expected = Verdict::same;
-  bool same_start = true;         // where `different` is expected: it begins as the reference's function, and its gradient
+  bool same_start = true;  // where `different` is expected: it begins as the reference's function, and its gradient
   bool may_be_identical = false;  // equal to the reference to the last bit throughout: else it was compared with itself
   Verdict observed = Verdict::undecided;
   bool as_expected = false;  // observed == expected; where that is `different`, by the margin of criterion.h
