@@ -97,7 +97,7 @@ Tensor BranchOutput::ending(const Product& product) const {
     const Tensor y = sum_(product(w, {}));
     return b.defined() ? y + b.to(y.dtype()) : y;
   };
-  const Tensor y = output(sum_ ? whole : product);
+  const Tensor y = sum_ ? output(whole) : output(product);
   if (!training() || options_.stochastic_depth == 0) return y;
   Dims samples = y.shape();
   for (int i = 1; i < samples.rank; ++i) samples[i] = 1;

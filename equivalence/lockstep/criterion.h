@@ -70,7 +70,8 @@ Deviations running_maximum(std::span<const RunResult> controls);
 //              Where it is expected, it counts only if the run began as the same function (start_tolerance) and
 //              exceeds separation * D_c and 1e-5 in each of the three: gradients and weights at its last step, the
 //              loss at any step (a single number, it may happen to pass that of the reference). A run that is another
-//              function from the start (not `same_start`) has to reach kLeastExcess times the bound.
+//              function or has another gradient from the start (not `same_start`) has to reach kLeastExcess times the bound,
+//              and is none of the wrong trainings that `reach` is of.
 //   same       D(t) <= bound(D_c(t)) everywhere, and the horizon carries the verdict
 //   undecided  all else: an empty run, controls of another length or that never moved, a horizon too near
 // A run that equals the reference to the last bit throughout was compared with itself: same, but not as expected,

@@ -13,7 +13,9 @@
 #include "autograd/ops/shape.h"
 #include "autograd/ops/create.h"
 #include "distributed/threads.h"
+#include "nn/encoder_decoder.h"
 #include "nn/residual/all.h"
+#include "nn/vit.h"
 #include "optim/adamw.h"
 #include "parallel/collectives.h"
 #include "streams/transformer.h"
@@ -164,6 +166,40 @@ TEST_CASE("tensor parallel: in every arrangement and with the options of publish
     CHECK_NOTHROW(check_split({.transformer = {.affine = true}, .on = {.centre_readers = true}, .rows = rows}, 2));
   }
   CHECK_NOTHROW(check_split({.transformer = {.branch = {.dropout = 0.25}}, .on = {.form = Form::crms_norm}}, 2));
+}
+
+TEST_CASE("tensor parallel: of images, and never of a decoder that reads another stack") {
+  const nn::VitOptions o{.image = 8, .patch = 2, .classes = 3, .transformer = Setting().options().transformer};
+  const streams::StreamOptions on{.form = Form::crms_norm};
+  manual_seed(3);
+  nn::Vit model = streams::make<nn::Vit>(o, on);
+  model.to(DType::f64);
+  const Tensor images = randn({2, 8, 8, 1}, {DType::f64}), w = randn({2, 3}, {DType::f64}), logits = model(images);
+  backward(sum(logits * w));
+  const auto gradients_of = [](const nn::Module& m) {
+    TensorMap gradients;
+    for (const nn::NamedParameter& p : m.named_parameters()) gradients.add(p.name, p.tensor.grad());
+    return gradients;
+  };
+  const TensorMap expected = gradients_of(model);
+  run_ranks(2, [&](Group& g) {
+    nn::Vit part = streams::make<nn::Vit>(part_of(o, g), on);
+    part.to(DType::f64);
+    TensorParallel split(part, o.transformer, g);
+    split.load(model.state_dict());
+    const Tensor found = part(images);
+    check(amax(abs(found - logits)).item() <= kClose * amax(abs(logits)).item(), "other logits");
+    backward(sum(found * w));
+    check_close(split.whole(gradients_of(part)), expected);
+  });
+  CHECK_THROWS_WITH(run_ranks(2,
+                              [](Group& g) {
+                                nn::EncoderDecoderOptions both;
+                                both.transformer = Setting().options().transformer;
+                                nn::EncoderDecoder part(part_of(both, g));
+                                TensorParallel(part, both.transformer, g);
+                              }),
+                    Contains("attends to the rows of another stack"));
 }
 
 TEST_CASE(

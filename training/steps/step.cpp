@@ -97,9 +97,8 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   const std::vector<Tensor> parameters = model.parameters();
   std::vector<std::vector<Tensor>> gradients;  // of whole parts
   std::optional<GradientSum> sum;
-  std::vector<Tensor> summed;  // by GradientSum: those of parts may be already
-  for (const Tensor& p : parameters)
-    if (!own || !own->sums_gradients() || !own->is_part(p)) summed.push_back(p);
+  std::vector<Tensor> summed = parameters;  // by GradientSum: those of parts may be already
+  if (own && own->sums_gradients()) std::erase_if(summed, [&](const Tensor& p) { return own->is_part(p); });
   check(!own || !shared || examples / parts >= group->size(), "step: ", examples / parts,
         " rows in a part of the batch on ", shared ? group->size() : 1,
         " ranks that have parts of the model, expected some on each");
@@ -287,8 +286,10 @@ std::vector<distributed::Group*> Step::groups() const {
 }
 
 std::optional<double> Step::update(std::optional<double> lr) {
-  const Tensor rate = from_vector(std::vector<double>{lr.value_or(optimizer_.lr())}, {1});
-  for (distributed::Group* const ranks : groups()) ranks->check_same({&rate, 1}, "rate");
+  for (distributed::Group* const ranks : groups()) {
+    const Tensor rate = from_vector(std::vector<double>{lr.value_or(optimizer_.lr())}, {1});
+    ranks->check_same({&rate, 1}, "rate");
+  }
   const Tensor norm = take_update(lr);
   return norm.defined() ? std::optional(norm.item()) : std::nullopt;
 }

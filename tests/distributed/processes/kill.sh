@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# kill.sh ISONORM FOLDER [TIMES]: 2 to 4 ranks that save 10 MB after every step; every other time the first, which saves, is
-# killed while it writes, else a random one at a random moment. Each time all ranks end, the checkpoint is whole and its step has not fallen, and training goes on from it. Exit 77 where no
-# launcher is there.
+# kill.sh ISONORM FOLDER [TIMES]: 2 to 4 ranks that save 10 MB after every step. Every other time the first, which saves, is killed while it
+# writes, else a random one at a random moment. Each time all ranks end, the checkpoint is whole, its step has not fallen, and training goes
+# on from it. Exit 77 where no launcher is there.
 set -uo pipefail
 isonorm=$(realpath "$1") folder=$2 times=${3:-5}
 command -v mpirun.openmpi >/dev/null || exit 77
