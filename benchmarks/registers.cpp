@@ -35,7 +35,7 @@ constexpr auto avx2 = base, avx512 = base;
 }  // namespace
 
 void multiply_add(double flops) {
-  const auto run = isa() == Isa::avx512 ? avx512 : isa() == Isa::avx2 ? avx2 : base;
+  const auto run = isa() >= Isa::avx512 ? avx512 : isa() == Isa::avx2 ? avx2 : base;
   constexpr int64_t block = 1 << 24;
   parallel_for(static_cast<int64_t>(flops) / block, 1, [&](int64_t begin, int64_t end) { run((end - begin) * block); });
 }

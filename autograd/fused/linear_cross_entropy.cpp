@@ -53,7 +53,8 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
     return reference::linear_cross_entropy(x, weight, bias, target, o);
   const Device device = x.device();
   const TensorOptions acc{acc_dtype(x.dtype()), device};
-  const TensorOptions products{native_bf16(device) ? x.dtype() : acc.dtype, device};  // what they take and give
+  const TensorOptions products{kernels::bf16_products(device) ? x.dtype() : acc.dtype,
+                               device};  // what they take and give
   const auto computed_in = [&](const Tensor& t) {
     return detached::to(detached::contiguous(detail::as_rows(t, x.dtype())), products.dtype);
   };

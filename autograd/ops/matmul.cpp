@@ -23,7 +23,7 @@ Tensor readable(const Tensor& x) {
 
 // Product of matrices (rank >= 2), no graph. `bias` [n] or undefined is added to every row.
 Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
-  if (a.dtype() == DType::bf16 && !native_bf16(a.device()))
+  if (a.dtype() == DType::bf16 && !kernels::bf16_products(a.device()))
     return detached::to(
         product(detached::to(a, DType::f32), detached::to(b, DType::f32), detached::to(bias, DType::f32)), DType::bf16);
   Dims shape = broadcast_shapes(part(a.shape(), 0, a.rank() - 2), part(b.shape(), 0, b.rank() - 2), "matmul");
@@ -61,7 +61,7 @@ void detail::give_weight_gradient(Flow& g, int weight, const Tensor& x, const Te
   int64_t rows = 1;
   for (int d = 0; d < x.rank() - 1; ++d) rows *= x.size(d);
   const auto by_rows = [&](const Tensor& t) {
-    const DType dtype = native_bf16(t.device()) ? t.dtype() : acc_dtype(t.dtype());
+    const DType dtype = kernels::bf16_products(t.device()) ? t.dtype() : acc_dtype(t.dtype());
     return detached::to(detached::reshape(detached::contiguous(t), {rows, t.size(-1)}), dtype);
   };
   const Tensor in = by_rows(x), d = by_rows(dy);

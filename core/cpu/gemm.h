@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "core/cpu/strided.h"
 #include "core/cpu/subnormals.h"
 #include "core/cpu/tile_product.h"
 #include "core/cpu/workspace.h"
@@ -135,6 +136,34 @@ template <class T> void gemm(const Gemm<T>& g) {
                                   : thread_blocks(g.n, g.n, kLanes<T>);
   parallel_for(parts, [&](int64_t begin, int64_t end) {
     gemm_tile(g, by_rows ? Tile{begin, end - begin, 0, g.n} : Tile{0, g.m, begin, end - begin});
+  });
+}
+
+// The last two dimensions of a tensor: exactly one stride is 1, the other is what BLAS calls the leading dimension.
+template <class T> Strided<T> operand(const Tensor& t) {
+  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides()[t.rank() - 2], sc = t.strides()[t.rank() - 1];
+  const bool by_rows = (sc == 1 || columns == 1) && (rows == 1 || sr >= columns);
+  if (by_rows) return {t.data<T>(), rows == 1 ? std::max(sr, columns) : sr, 1};
+  return {t.data<T>(), 1, columns == 1 ? std::max(sc, rows) : sc};
+}
+
+// f(c, a, b) for each matrix of a batch, with where it begins in the three tensors. A batch is shared out among the
+// threads where that occupies them; otherwise the threads share each product.
+template <class F> void for_batch(const Tensor& out, const Tensor& a, const Tensor& b, const F& f) {
+  Dims batch, sa, sb, so;
+  for (int d = 0; d < out.rank() - 2; ++d) {
+    batch.push_back(out.shape()[d]);
+    sa.push_back(a.strides()[d]);
+    sb.push_back(b.strides()[d]);
+    so.push_back(out.strides()[d]);
+  }
+  const Loop<3> loop(batch, {so, sa, sb});
+  const int64_t each = out.size(-2) * out.size(-1) * a.size(-1);
+  const bool by_batch = loop.count >= num_threads();
+  const int64_t grain = by_batch ? std::max<int64_t>(1, kWorthSharing / std::max<int64_t>(1, each)) : loop.count;
+  for_each_row(loop, even_blocks(loop.count, grain), [&](auto at, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      f(at[0] + i * loop.inner(0), at[1] + i * loop.inner(1), at[2] + i * loop.inner(2));
   });
 }
 

@@ -7,8 +7,8 @@
 
 #include <cblas.h>
 
+#include "core/cpu/bf16/products.h"
 #include "core/cpu/gemm.h"
-#include "core/cpu/strided.h"
 #include "core/cpu/target.h"
 #include "core/system/blas_calls.h"
 
@@ -22,14 +22,6 @@ void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n, blasint 
 void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, blasint m, blasint n, blasint k, const double* a, blasint lda,
           const double* b, blasint ldb, double beta, double* c, blasint ldc) {
   cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1.0, a, lda, b, ldb, beta, c, ldc);
-}
-
-// The last two dimensions of a tensor: exactly one stride is 1, the other is what BLAS calls the leading dimension.
-template <class T> Strided<T> operand(const Tensor& t) {
-  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides()[t.rank() - 2], sc = t.strides()[t.rank() - 1];
-  const bool by_rows = (sc == 1 || columns == 1) && (rows == 1 || sr >= columns);
-  if (by_rows) return {t.data<T>(), rows == 1 ? std::max(sr, columns) : sr, 1};
-  return {t.data<T>(), 1, columns == 1 ? std::max(sc, rows) : sc};
 }
 
 template <class T> void tile_by_blas(const Gemm<T>& g) {
@@ -75,14 +67,6 @@ bool only_blas() {
 template <class T> bool is_large(const Gemm<T>& g) { return kTarget != Isa::base && g.m >= 16 && g.n >= 8; }
 
 template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
-  const int rank = out.rank();
-  Dims batch, sa, sb, so;
-  for (int d = 0; d < rank - 2; ++d) {
-    batch.push_back(out.shape()[d]);
-    sa.push_back(a.strides()[d]);
-    sb.push_back(b.strides()[d]);
-    so.push_back(out.strides()[d]);
-  }
   const int64_t m = out.size(-2), n = out.size(-1), k = a.size(-1);
   T* c = out.mutable_data<T>();
   const T* base = from.defined() ? from.data<T>() : nullptr;
@@ -91,23 +75,16 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
   check(std::max({m, n, k, whole.a.row, whole.a.column, whole.b.row, whole.b.column}) < (int64_t{1} << 31),
         "matmul: shapes ", a.shape(), " x ", b.shape(), " pass BLAS's 32-bit sizes");
   const bool own = !only_blas() && is_large(whole);
-  if (own && rank == 2 && whole.a.column == 1 && whole.b.row == 1 && whole.b.column == k)
+  if (own && out.rank() == 2 && whole.a.column == 1 && whole.b.row == 1 && whole.b.column == k)
     if (const PackedMatrix* kept = kept_packed<T>(b, k, n)) return gemm(whole, Packed<T>(*kept));
-  const Loop<3> loop(batch, {so, sa, sb});
-  const auto product = [&](auto at, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      Gemm<T> g = whole;
-      g.c += at[0] + i * loop.inner(0);
-      g.a.p += at[1] + i * loop.inner(1);
-      g.b.p += at[2] + i * loop.inner(2);
-      if (onto_itself) g.from.p = g.c;
-      own ? gemm(g) : by_blas(g);
-    }
-  };
-  // A batch is shared out among the threads where that occupies them; otherwise the threads share each product.
-  const bool by_batch = loop.count >= num_threads();
-  const int64_t grain = by_batch ? std::max<int64_t>(1, kWorthSharing / std::max<int64_t>(1, m * n * k)) : loop.count;
-  for_each_row(loop, even_blocks(loop.count, grain), product);
+  for_batch(out, a, b, [&](int64_t to, int64_t left, int64_t right) {
+    Gemm<T> g = whole;
+    g.c += to;
+    g.a.p += left;
+    g.b.p += right;
+    if (onto_itself) g.from.p = g.c;
+    own ? gemm(g) : by_blas(g);
+  });
 }
 
 // The product over a depth of 0: `from` alone.
@@ -157,14 +134,15 @@ void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, c
 
 template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   if (out.numel() == 0) return;
-  const bool f64 = out.dtype() == DType::f64;
-  if (a.size(-1) == 0)
-    f64 ? without_depth<double>(out, from) : without_depth<float>(out, from);
-  else
-    f64 ? run<double>(out, a, b, from) : run<float>(out, a, b, from);
+  if (a.size(-1) == 0) return visit_floating(out.dtype(), "matmul", [&]<class T>() { without_depth<T>(out, from); });
+  if constexpr (kTarget == Isa::avx512)
+    if (out.dtype() == DType::bf16) return matmul_bf16(out, a, b, from);
+  out.dtype() == DType::f64 ? run<double>(out, a, b, from) : run<float>(out, a, b, from);
 }
 
 template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
+  if constexpr (kTarget == Isa::avx512)
+    if (dy.dtype() == DType::bf16) return weight_gradient_bf16(dw, db, dy, x, add);
   dy.dtype() == DType::f64 ? run_weight_gradient<double>(dw, db, dy, x, add)
                            : run_weight_gradient<float>(dw, db, dy, x, add);
 }

@@ -8,7 +8,10 @@
 
 namespace isonorm {
 
-const char* name_of(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "base"; }
+const char* name_of(Isa isa) {
+  constexpr const char* names[] = {"base", "avx2", "avx512", "avx512_bf16"};
+  return names[static_cast<int>(isa)];
+}
 
 namespace {
 
@@ -19,7 +22,7 @@ Isa machine() {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = Isa::avx2;
   if (best == Isa::avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-    best = Isa::avx512;
+    best = __builtin_cpu_supports("avx512bf16") ? Isa::avx512_bf16 : Isa::avx512;
 #endif
   return best;
 }
@@ -31,13 +34,14 @@ Isa detect() {
                ", this one has ", name_of(best), "; configure it with ISONORM_KERNELS=all");
   const char* wish = std::getenv("ISONORM_ISA");
   if (!wish || !*wish) return best;
-  for (const Isa asked : {Isa::base, Isa::avx2, Isa::avx512})
+  for (const Isa asked : {Isa::base, Isa::avx2, Isa::avx512, Isa::avx512_bf16})
     if (std::string_view(wish) == name_of(asked)) {
       if (asked >= kCompiled[0]) return std::min(best, asked);
       raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: this build has no ", wish, ", only ",
                  name_of(kCompiled[0]));
     }
-  raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: \"", wish, "\" is not base, avx2 or avx512");
+  raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: \"", wish,
+             "\" is not base, avx2, avx512 or avx512_bf16");
 }
 
 }  // namespace

@@ -3,17 +3,20 @@
 // the rest when it is asked for a device.
 #pragma once
 
+#include <algorithm>
+
 #include "core/device.h"
 #include "core/kernels/arguments.h"
 #include "core/system/profile.h"
 
 namespace isonorm {
 
-// Instruction sets that the kernel sources are compiled for: x86-64 as of 2003, AVX2 + FMA, AVX-512 (F, DQ, BW, VL).
-enum class Isa { base, avx2, avx512 };
+// Instruction sets of the CPU kernels: x86-64 as of 2003, AVX2 + FMA, AVX-512 (F, DQ, BW, VL), and that with products of
+// bf16 (AVX512_BF16), which are the only kernels that differ from those of AVX-512.
+enum class Isa { base, avx2, avx512, avx512_bf16 };
 
-// The best one of this machine that the library was compiled for; ISONORM_ISA=base|avx2|avx512 in the environment lowers
-// it. Throws where it says anything else, or less than there is, and where the machine has less.
+// The best one of this machine that the library was compiled for; ISONORM_ISA=base|avx2|avx512|avx512_bf16 in the environment
+// lowers it. Throws where it says anything else, or less than there is, and where the machine has less.
 Isa isa();
 const char* name_of(Isa isa);
 
@@ -61,7 +64,7 @@ template <class... A> class Kernel<void(A...)> {
 
   void bind_cuda(Function f) { cuda_ = f; }
   Function cuda() const { return cuda_; }
-  Function cpu() const { return cpu_[static_cast<int>(isa())]; }
+  Function cpu() const { return cpu_[static_cast<int>(std::min(isa(), Isa::avx512))]; }
   const char* name() const { return name_; }
 
  private:

@@ -1,0 +1,113 @@
+// Products of bf16 matrices, c = from + a b, blocked as those of f32 (core/cpu/gemm.h) with pairs in the place of
+// elements. An element is the sum over blocks of the depth in order, in f32, each a chain over pairs in order, rounded
+// to c's dtype at the end: its bits depend neither on the threads nor on how many rows and columns there are.
+#pragma once
+
+#include "core/cpu/bf16/pairs.h"
+#include "core/cpu/gemm.h"
+
+namespace isonorm {
+namespace {
+
+// A matrix b [k, n] of bf16 packed whole: in blocks of the depth, in panels of columns.
+class PackedPairs {
+ public:
+  // `block`: pairs of a block, but for the last.
+  PackedPairs(int64_t k, int64_t n, Strided<bf16> b, int64_t block)
+      : k_(k), pairs_(ceil_div(k, 2)), width_(whole_lanes<Pair>(n)), block_(block), memory_(pairs_ * width_) {
+    const int64_t panels = ceil_div(n, kPanel<Pair>), few = std::max<int64_t>(1, 16384 / (block_ * kPanel<Pair>));
+    parallel_for(panels * ceil_div(pairs_, block_), few, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t p = i / panels * block_, j = i % panels * kPanel<Pair>;
+        const Panels<Pair> to = at(p, j);
+        const int64_t columns = std::min(kPanel<Pair>, n - j), depth = std::min(2 * to.depth, k_ - 2 * p);
+        const bf16* x = b.p + 2 * p * b.row + j * b.column;
+        b.column == 1 ? pack_rows(to.p, to.panel_width(0), to.panel_width(0), x, b.row, depth, columns)
+                      : pack_columns(to.p, to.panel_width(0), to.panel_width(0), x, b.column, depth, columns);
+      }
+    });
+  }
+
+  int64_t block() const { return block_; }
+  int64_t pairs() const { return pairs_; }
+  // The pairs [p, p + block()) from `column` on; a block begins at p, a panel at `column`.
+  Panels<Pair> at(int64_t p, int64_t column) const {
+    const int64_t depth = std::min(block_, pairs_ - p);
+    return {memory_.data() + p * width_ + column * depth, depth, width_ - column};
+  }
+
+ private:
+  int64_t k_, pairs_, width_, block_;
+  Workspace<Pair> memory_;
+};
+
+// c [m, n] (bf16 or f32) = from + a [m, k] b [k, n]; in a and in b one of the two strides is 1. `from` may be c.
+struct PairGemm {
+  int64_t m, n, k;
+  Strided<bf16> a, b;
+  Rows c, from;
+  float* sums = nullptr;  // [m]: the sums of a's rows, added to what is there where `add`
+  bool add = false;
+};
+
+// Whether pairs of a are read where they lie.
+inline bool reads_in_place(const PairGemm& g) { return g.a.column == 1 && g.k % 2 == 0 && !g.sums; }
+inline int64_t block_of(const PairGemm& g) {
+  return std::max<int64_t>(1, std::min(ceil_div(g.k, 2), depth_block(ceil_div(g.k, 2), !reads_in_place(g))));
+}
+
+// sums[rows] (+)= the sums of a strip over its lines.
+inline void sum_pairs(const Pair* strip, int64_t rows, int64_t depth, float* sums, bool add) {
+  const Vec<Pair> ones = splat<Pair>(0x3f803f80);
+  for_masked(rows, [&](int64_t i, __mmask16 mask) {
+    Vec<float> sum{};
+    for (int64_t p = 0; p < depth; ++p) sum = multiply_add(sum, load_lanes<Pair>(strip + p * kStrip + i), ones);
+    store_masked(sums + i, add ? sum + load_masked(sums + i, mask) : sum, mask);
+  });
+}
+
+// The rows [row, row + rows) and columns [column, column + columns) of c, in the calling thread. `sums` too where asked.
+inline void pair_tile(const PairGemm& g, const PackedPairs& b, int64_t row, int64_t rows, int64_t column,
+                      int64_t columns) {
+  const bool in_place = reads_in_place(g), in_parts = b.pairs() > b.block() && g.c.narrow;
+  const int64_t most = in_place ? rows : std::min(rows, kStrip);
+  const Workspace<Pair> strip(in_place ? 1 : b.block() * kStrip);
+  const Workspace<float> partial(in_parts ? rows * columns : 1);
+  const Rows c = g.c.at(row, column), sums = in_parts ? Rows(partial.data(), false, columns) : c;
+  for (int64_t p = 0; p < b.pairs(); p += b.block()) {
+    const Panels<Pair> panels = b.at(p, column);
+    const bool last = p + panels.depth == b.pairs();
+    for (int64_t i = 0; i < rows; i += most) {
+      const int64_t count = std::min(most, rows - i);
+      const bf16* x = g.a.p + (row + i) * g.a.row + 2 * p * g.a.column;
+      Strided<bf16> a{x, g.a.row, 2};
+      if (!in_place) {
+        const int64_t depth = std::min(2 * panels.depth, g.k - 2 * p);
+        g.a.column == 1 ? pack_columns(strip.data(), kStrip, round_up(count, 16), x, g.a.row, depth, count)
+                        : pack_rows(strip.data(), kStrip, round_up(count, 16), x, g.a.column, depth, count);
+        a = {reinterpret_cast<const bf16*>(strip.data()), 2, 2 * kStrip};
+        if (g.sums && column == 0) sum_pairs(strip.data(), count, panels.depth, g.sums + row + i, p > 0 || g.add);
+      }
+      pair_product(count, columns, a, panels, last ? c.at(i, 0) : sums.at(i, 0),
+                   p == 0 ? g.from.at(row + i, column) : sums.at(i, 0));
+    }
+  }
+}
+
+// The product in tiles: some rows meet some columns at a time, all rows the same ones.
+inline void pair_gemm(const PairGemm& g, const PackedPairs& b) {
+  const int64_t few = reads_in_place(g) ? 22 * kBlockRows : 4 * kStrip;
+  const Partition blocks = g.m * g.n * g.k <= kWorthSharing ? Partition{g.m, g.m > 0} : thread_blocks(g.m, few);
+  const int64_t line = b.block() * static_cast<int64_t>(sizeof(Pair));
+  const int64_t columns = std::max<int64_t>(1, kPackedBytes / line / kPanel<Pair>) * kPanel<Pair>;
+  parallel_for(blocks.count * std::max<int64_t>(1, ceil_div(g.n, columns)), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = blocks.begin(t % blocks.count), j = t / blocks.count * columns;
+      pair_tile(g, b, i, blocks.begin(t % blocks.count + 1) - i, j, std::min(columns, g.n - j));
+    }
+  });
+}
+inline void pair_gemm(const PairGemm& g) { pair_gemm(g, PackedPairs(g.k, g.n, g.b, block_of(g))); }
+
+}  // namespace
+}  // namespace isonorm

@@ -1,0 +1,170 @@
+// bf16 matrices as `vdpbf16ps` reads them: two elements that follow each other along the depth are a pair, of which a
+// register has sixteen, and sum = fma(second, second, sum), then fma(first, first, sum), each rounded to f32. An odd depth
+// ends with a zero.
+#pragma once
+
+#include <immintrin.h>
+
+#include "core/cpu/tile_product.h"
+
+namespace isonorm {
+namespace {
+
+using Pair = uint32_t;
+static_assert(kTarget == Isa::avx512);
+
+inline Vec<float> multiply_add(Vec<float> sum, Vec<Pair> a, Vec<Pair> b) {
+  return _mm512_dpbf16_ps(sum, std::bit_cast<__m512bh>(a), std::bit_cast<__m512bh>(b));
+}
+
+inline Pair pair_of(const bf16* first, const bf16* second) {
+  return first->bits | static_cast<Pair>(second ? second->bits : 0) << 16;
+}
+inline __mmask16 first_lanes(int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : (1 << n) - 1); }
+
+// f(i, mask) for registers that cover [0, n).
+template <class F> void for_masked(int64_t n, const F& f) {
+  for (int64_t i = 0; i < n; i += 16) f(i, first_lanes(n - i));
+}
+
+// Sixteen elements in 32 bits each, of f32 or bf16, zeros where the mask is not set; and back to memory.
+inline Vec<Pair> load_bits(const bf16* p, __mmask16 mask) {
+  using Half = VectorType<uint16_t, 32>::type;
+  return __builtin_convertvector(std::bit_cast<Half>(_mm256_maskz_loadu_epi16(mask, p)), Vec<Pair>);
+}
+inline Vec<float> load_masked(const float* p, __mmask16 mask) { return _mm512_maskz_loadu_ps(mask, p); }
+inline Vec<float> load_masked(const bf16* p, __mmask16 mask) {
+  return std::bit_cast<Vec<float>>(load_bits(p, mask) << 16);
+}
+inline void store_masked(float* p, Vec<float> v, __mmask16 mask) { _mm512_mask_storeu_ps(p, mask, v); }
+inline void store_masked(bf16* p, Vec<float> v, __mmask16 mask) {
+  bf16 all[16];
+  store_lanes<float>(all, v);
+  _mm256_mask_storeu_epi16(p, mask, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(all)));
+}
+
+// Lines of pairs, `line` of them apart, from the rows x [depth, n], `step` apart; zeros from column n to `width`.
+inline void pack_rows(Pair* to, int64_t line, int64_t width, const bf16* x, int64_t step, int64_t depth, int64_t n) {
+  for (int64_t r = 0; r < depth; r += 2, to += line, x += 2 * step)
+    for (int64_t i = 0; i < width; i += 16) {
+      const __mmask16 mask = first_lanes(std::max<int64_t>(0, n - i));
+      const Vec<Pair> second = r + 1 < depth ? load_bits(x + step + i, mask) : Vec<Pair>{};
+      const Vec<Pair> pairs = load_bits(x + i, mask) | second << 16;
+      std::memcpy(to + i, &pairs, sizeof(pairs));
+    }
+}
+
+// The same from the columns x [n, depth], `step` apart; the last of them again up to `width`, a multiple of sixteen.
+inline void pack_columns(Pair* to, int64_t line, int64_t width, const bf16* x, int64_t step, int64_t depth, int64_t n) {
+  const int64_t whole = depth / 2;
+  for (int64_t j = 0; j < width; j += 16) {
+    const bf16* columns[16];
+    const Pair* pairs[16];  // read by memcpy alone
+    for (int i = 0; i < 16; ++i) {
+      columns[i] = x + std::min(j + i, n - 1) * step;
+      pairs[i] = reinterpret_cast<const Pair*>(columns[i]);
+    }
+    int64_t r = 0;
+    for (; whole >= 4 && r < whole; r += 4) {  // the last four may be seen twice
+      const int64_t at = std::min(r, whole - 4);
+      transpose_block<16>(to + j + at * line, line, pairs, at);
+    }
+    for (r = std::min(r, whole); 2 * r < depth; ++r)
+      for (int i = 0; i < 16; ++i)
+        to[j + r * line + i] = pair_of(columns[i] + 2 * r, 2 * r + 1 < depth ? columns[i] + 2 * r + 1 : nullptr);
+  }
+}
+
+// Rows of f32 or of bf16, `step` apart.
+struct Rows {
+  void* p = nullptr;
+  bool narrow = false;
+  int64_t step = 0;
+
+  Rows() = default;
+  Rows(void* p, bool narrow, int64_t step) : p(p), narrow(narrow), step(step) {}
+  Rows at(int64_t row, int64_t column) const {
+    Rows r = *this;
+    if (p) r.p = static_cast<std::byte*>(p) + (row * step + column) * (narrow ? 2 : 4);
+    return r;
+  }
+  template <class F> void visit(const F& f) const { narrow ? f(static_cast<bf16*>(p)) : f(static_cast<float*>(p)); }
+};
+
+// c[rows, columns] = from + tile, lines of 64.
+inline void finish(const float* tile, int64_t rows, int64_t columns, Rows c, Rows from) {
+  const auto write = [&](const auto& add) {
+    c.visit([&](auto* to) {
+      for (int64_t r = 0; r < rows; ++r)
+        for_masked(columns, [&](int64_t i, __mmask16 mask) {
+          store_masked(to + r * c.step + i, add(load_lanes<float>(tile + r * kPanel<Pair> + i), r, i, mask), mask);
+        });
+    });
+  };
+  if (!from.p) return write([](Vec<float> v, int64_t, int64_t, __mmask16) { return v; });
+  from.visit([&](const auto* p) {
+    write([&](Vec<float> v, int64_t r, int64_t i, __mmask16 mask) {
+      return load_masked(p + r * from.step + i, mask) + v;
+    });
+  });
+}
+
+// One block of a b: M rows of V registers to `tile`. Pairs of a's row lie `a.column` apart, rows `a.row`, counted in
+// bf16.
+template <int M, int V> void pair_block(int64_t depth, Strided<bf16> a, const Pair* b, int64_t b_step, float* tile) {
+  Vec<float> sum[M][V] = {};
+  constexpr int share = V > 2 ? M : 3;  // rows that share a pointer: offsets of many rows do not fit the registers
+  const bf16* rows[(M + share - 1) / share];
+  unroll<(M + share - 1) / share>([&](auto r) { rows[r] = a.p + r * share * a.row; });
+  for (int64_t i = 0; i < depth; ++i, b += b_step) {
+    Vec<Pair> line[V];
+    unroll<V>([&](auto v) { line[v] = load_lanes<Pair>(b + v * 16); });
+    unroll<M>([&](auto m) {
+      Pair x;
+      std::memcpy(&x, rows[m / share] + m % share * a.row, sizeof(x));
+      const Vec<Pair> pair = splat<Pair>(x);
+      unroll<V>([&](auto v) { sum[m][v] = multiply_add(sum[m][v], pair, line[v]); });
+    });
+    for (const bf16*& p : rows) p += a.column;
+  }
+  unroll<M>([&](auto m) { std::memcpy(tile + m * kPanel<Pair>, sum[m], sizeof(sum[m])); });
+}
+
+// All rows of `columns` columns, at most V registers, in blocks as equal as can be.
+template <int V>
+void pair_rows(int64_t rows, int64_t columns, int64_t depth, Strided<bf16> a, const Pair* b, int64_t b_step, Rows c,
+               Rows from) {
+  constexpr int most = block_rows(V);
+  alignas(64) float tile[most * kPanel<Pair>];
+  for (int64_t blocks = ceil_div(rows, most); blocks > 0; --blocks) {
+    const int64_t m = ceil_div(rows, blocks);
+    unroll<most>([&](auto less) {
+      if (m == less + 1) pair_block<less + 1, V>(depth, a, b, b_step, tile);
+    });
+    finish(tile, m, columns, c, from);
+    rows -= m, a.p += m * a.row, c = c.at(m, 0), from = from.at(m, 0);
+  }
+}
+
+// c[rows, columns] = from + a[rows, depth] b[depth, columns], b's panels from the begin of one on.
+inline void pair_product(int64_t rows, int64_t columns, Strided<bf16> a, const Panels<Pair>& b, Rows c, Rows from) {
+  for (int64_t j = 0; j < columns;) {
+    const int64_t panel = j / kPanel<Pair> * kPanel<Pair>, width = b.panel_width(panel), n = columns - j;
+    const Pair* const p = b.at(0, panel) + (j - panel);
+    const auto part = [&]<int V>(std::integral_constant<int, V>) {
+      const int64_t count = std::min<int64_t>(n, V * 16);
+      pair_rows<V>(rows, count, b.depth, a, p, width, c.at(0, j), from.at(0, j));
+      j += count;
+    };
+    const int64_t left = std::min(n, width - (j - panel));
+    if (left > 48)
+      part(std::integral_constant<int, 4>{});
+    else if (left > 16)
+      part(std::integral_constant<int, 2>{});
+    else
+      part(std::integral_constant<int, 1>{});
+  }
+}
+
+}  // namespace
+}  // namespace isonorm

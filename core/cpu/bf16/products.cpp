@@ -1,0 +1,55 @@
+#include "core/cpu/bf16/products.h"
+
+#include "core/cpu/bf16/gemm.h"
+#include "core/cpu/target.h"
+
+namespace isonorm::kernels::cpu {
+namespace {
+
+// The rows of a contiguous tensor of f32 or bf16, to be read, and to be written; null where it is undefined.
+Rows rows_of(const Tensor& t, int64_t step) {
+  if (!t.defined()) return {};
+  const bool narrow = t.dtype() == DType::bf16;
+  const void* p = narrow ? static_cast<const void*>(t.data<bf16>()) : t.data<float>();
+  return {const_cast<void*>(p), narrow, step};
+}
+Rows writable(const Tensor& t, int64_t step) {
+  if (t.defined()) t.impl().storage->bump_version();
+  return rows_of(t, step);
+}
+
+}  // namespace
+
+void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
+  const int64_t n = out.size(-1);
+  const Rows c = writable(out, n), base = rows_of(from, 0);
+  const PairGemm whole{out.size(-2), n, a.size(-1), operand<bf16>(a), operand<bf16>(b), c, base};
+  for_batch(out, a, b, [&](int64_t to, int64_t left, int64_t right) {
+    PairGemm g = whole;
+    g.c = c.at(0, to);
+    g.a.p += left;
+    g.b.p += right;
+    if (base.p == c.p) g.from = g.c;
+    pair_gemm(g);
+  });
+}
+
+void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
+  const int64_t rows = dy.size(0), m = dy.size(1), n = dw.defined() ? x.size(1) : 0;
+  const Rows c = writable(dw, n), d = writable(db, 0);
+  const Workspace<float> rounded(d.narrow ? m : 0);
+  float* const sums = d.narrow ? rounded.data() : static_cast<float*>(d.p);
+  const auto move = [m](const auto* from, auto* to) {
+    for_masked(m, [&](int64_t i, __mmask16 mask) { store_masked(to + i, load_masked(from + i, mask), mask); });
+  };
+  if (d.narrow && add) move(static_cast<const bf16*>(d.p), sums);
+  if (rows > 0) {
+    pair_gemm({m, n, rows, {dy.data<bf16>(), 1, m}, {x.data<bf16>(), n, 1}, c, add ? c : Rows(), sums, add});
+  } else if (!add) {
+    if (c.p) std::memset(c.p, 0, dw.numel() * size_of(dw.dtype()));
+    if (sums) std::fill_n(sums, m, 0.f);
+  }
+  if (d.narrow) move(sums, static_cast<bf16*>(d.p));
+}
+
+}  // namespace isonorm::kernels::cpu
