@@ -2,18 +2,34 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <string_view>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "core/error.h"
 
 namespace isonorm {
 
-const char* name_of(Isa isa) {
-  constexpr const char* names[] = {"base", "avx2", "avx512", "avx512_bf16"};
-  return names[static_cast<int>(isa)];
-}
-
 namespace {
+
+// Whether the processor has AMX's tiles of bf16, and the operating system, which saves them with a thread, lets this
+// process use them (Linux, Documentation/arch/x86/xstate.rst).
+bool may_use_tiles() {
+#ifdef __x86_64__
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  constexpr unsigned tiles = 1u << 24, of_bf16 = 1u << 22;
+  constexpr int ask = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return (d & tiles) && (d & of_bf16) && syscall(SYS_arch_prctl, ask, tile_data) == 0;
+#else
+  return false;
+#endif
+}
 
 Isa machine() {
   Isa best = Isa::base;
@@ -34,14 +50,18 @@ Isa detect() {
                ", this one has ", name_of(best), "; configure it with ISONORM_KERNELS=all");
   const char* wish = std::getenv("ISONORM_ISA");
   if (!wish || !*wish) return best;
-  for (const Isa asked : {Isa::base, Isa::avx2, Isa::avx512, Isa::avx512_bf16})
-    if (std::string_view(wish) == name_of(asked)) {
-      if (asked >= kCompiled[0]) return std::min(best, asked);
-      raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: this build has no ", wish, ", only ",
-                 name_of(kCompiled[0]));
-    }
-  raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: \"", wish,
-             "\" is not base, avx2, avx512 or avx512_bf16");
+  const auto* const name = std::find(std::begin(kIsaNames), std::end(kIsaNames), std::string_view(wish));
+  if (name == std::end(kIsaNames)) {
+    std::string names;
+    for (const char* one : kIsaNames) names += names.empty() ? one : std::string(", ") + one;
+    raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: \"", wish, "\" is not one of ", names);
+  }
+  const Isa asked = static_cast<Isa>(name - kIsaNames);
+  if (asked < kCompiled[0])
+    raise_text(ErrorKind::invalid, __FILE__, __LINE__, "ISONORM_ISA: this build has no ", wish, ", only ",
+               name_of(kCompiled[0]));
+  if (asked == Isa::amx_bf16 && best == Isa::avx512_bf16 && may_use_tiles()) return asked;
+  return std::min(best, asked);
 }
 
 }  // namespace

@@ -11,14 +11,16 @@
 
 namespace isonorm {
 
-// Instruction sets of the CPU kernels: x86-64 as of 2003, AVX2 + FMA, AVX-512 (F, DQ, BW, VL), and that with products of
-// bf16 (AVX512_BF16), which are the only kernels that differ from those of AVX-512.
-enum class Isa { base, avx2, avx512, avx512_bf16 };
+// Instruction sets of the CPU kernels: x86-64 as of 2003, AVX2 + FMA, AVX-512 (F, DQ, BW, VL), that with products of bf16
+// (AVX512_BF16), and that with tiles of bf16 (AMX_BF16). Kernels of bf16 alone differ between the last three.
+enum class Isa { base, avx2, avx512, avx512_bf16, amx_bf16 };
+inline constexpr const char* kIsaNames[] = {"base", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
 
-// The best one of this machine that the library was compiled for; ISONORM_ISA=base|avx2|avx512|avx512_bf16 in the environment
-// lowers it. Throws where it says anything else, or less than there is, and where the machine has less.
+// The best one of this machine that the library was compiled for, amx_bf16 left out; ISONORM_ISA in the environment, one
+// of kIsaNames, lowers it, or asks for amx_bf16: no such chip has run it yet. Throws where it says anything else, or less
+// than there is, and where the machine has less.
 Isa isa();
-const char* name_of(Isa isa);
+inline const char* name_of(Isa isa) { return kIsaNames[static_cast<int>(isa)]; }
 
 // What a CPU slot holds for each of them: off x86-64 there is the base set alone, and a build for the machine that it is
 // made on has the best one of that alone (ISONORM_KERNELS=native).

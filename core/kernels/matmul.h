@@ -7,7 +7,7 @@
 namespace isonorm::kernels {
 
 // Whether products on this device take bf16 as it is, with sums in f32. Where not, their rules compute in f32.
-inline bool bf16_products(Device d) { return native_bf16(d) || isa() == Isa::avx512_bf16; }
+inline bool bf16_products(Device d) { return native_bf16(d) || isa() >= Isa::avx512_bf16; }
 
 namespace cpu {
 template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);

@@ -1,14 +1,17 @@
 // The head and its loss in chunks, against the composition; bf16; the cotangent that nobody gave.
 #include "autograd/fused/linear_cross_entropy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
+#include "core/kernels/matmul.h"
 #include "core/memory/allocator.h"
 #include "tests/support/catch.h"
 
@@ -59,16 +62,37 @@ TEST_CASE("linear_cross_entropy goes on over chunks and never holds all logits")
   CHECK(linear_cross_entropy(x, w, b, t).item() == fused[0]);
 }
 
-TEST_CASE("linear_cross_entropy in bf16 is computed in f32") {
+TEST_CASE("linear_cross_entropy in bf16 rounds what products of bf16 read, and nothing where they read f32") {
   Generator g{3, 0};
-  const Tensor x = randn({20, 8}, {DType::bf16}, g), w = randn({30, 8}, {DType::bf16}, g),
-               b = zeros({30}, {DType::bf16}), t = randint(0, 30, {20}, kCpu, g);
+  const int64_t n = 20, classes = 30, width = 8;
+  const Tensor x = randn({n, width}, {DType::bf16}, g), w = randn({classes, width}, {DType::bf16}, g),
+               b = zeros({classes}, {DType::bf16}), t = randint(0, classes, {n}, kCpu, g);
   const auto in = [&](DType d) {
     const auto leaf = [d](const Tensor& v) { return require_grad(detach(v.to(d))); };
     return everything(linear_cross_entropy, leaf(x), leaf(w), leaf(b), t, {});
   };
   const Values narrow = in(DType::bf16), wide = in(DType::f64);
-  for (size_t i = 0; i < wide.size(); ++i) CHECK(std::abs(narrow[i] - wide[i]) <= 0x1p-7 * std::abs(wide[i]) + 1e-6);
+  // A gradient is a sum over the gradients of logits, whose roundings are 2^-9 of each; another one is that of the logits,
+  // which changes a probability by twice as much as the largest of them. A class has the sizes of its gradients from
+  // their sum, as only those of its targets are below 0; a row has at most 2 / n.
+  const auto largest = [](const Tensor& v) {
+    double most = 0;
+    for (double e : v.to_vector<double>()) most = std::max(most, std::abs(e));
+    return most;
+  };
+  const double logit = largest(linear(x.to(DType::f64), w.to(DType::f64)));
+  const double each = kernels::bf16_products(kCpu) ? 0x1p-9 * (1 + 2 * 1.1 * logit) : 0;
+  const std::vector<int64_t> targets = t.to_vector<int64_t>();
+  const auto size = [&](size_t i) {  // of the entry i: the sum of the sizes of its terms
+    if (i == 0) return 2 * logit;
+    i = (i - 1) % ((n + classes) * width + classes);
+    if (i < n * width) return 2.0 / n * largest(w);
+    const size_t j = (i -= n * width) < classes * width ? i / width : i - classes * width;
+    const double of_targets = 2.0 / n * std::count(targets.begin(), targets.end(), static_cast<int64_t>(j));
+    return (wide[1 + (n + classes) * width + j] + of_targets) * (i < classes * width ? largest(x) : 1);
+  };
+  for (size_t i = 0; i < wide.size(); ++i)
+    CHECK(std::abs(narrow[i] - wide[i]) <= 0x1p-7 * std::abs(wide[i]) + 1e-6 + 1.5 * each * size(i));
 }
 
 TEST_CASE("the gradient of linear_cross_entropy sees what became of the cotangent that nobody gave") {

@@ -1,7 +1,9 @@
-// The products of bf16 by AVX512_BF16 against plain code that has the semantics of its instruction, and against f64.
+// The products of bf16 by AVX512_BF16 and AMX against plain code that has the semantics of their instructions, and against
+// f64. AMX is its plain twin here, and itself with ISONORM_ISA=amx_bf16.
 #include <cmath>
 #include <limits>
 
+#include "core/cpu/bf16/products.h"
 #include "core/kernels/matmul.h"
 #include "core/system/parallel.h"
 #include "tests/support/catch.h"
@@ -12,8 +14,15 @@ using namespace isonorm;
 
 namespace {
 
-// Whether this machine has the instruction set and ISONORM_ISA leaves it.
-bool here() { return isa() == Isa::avx512_bf16; }
+// What this machine can multiply by; nothing where ISONORM_ISA or the chip leaves AVX512_BF16 out.
+std::vector<Multiplier> multipliers() {
+  if (isa() == Isa::amx_bf16) return {Multiplier::registers, Multiplier::plain_tiles, Multiplier::tiles};
+  if (isa() == Isa::avx512_bf16) return {Multiplier::registers, Multiplier::plain_tiles};
+  return {};
+}
+const char* name_of(Multiplier by) {
+  return by == Multiplier::registers ? " by registers" : by == Multiplier::tiles ? " by tiles" : " by plain tiles";
+}
 
 // a [rows, columns] as it is, or as the transposed view of a buffer [columns, rows].
 Tensor matrix(int64_t rows, int64_t columns, bool transposed, uint64_t seed) {
@@ -34,9 +43,21 @@ float chain(const float* x, const float* y, int64_t k) {
   return sum;
 }
 
+// That of tiles: each sixteen pairs have a chain for the first and one for the second of all pairs.
+float chain_of_tiles(const float* x, const float* y, int64_t k) {
+  float sum = 0;
+  for (int64_t p = 0; p < k; p += 32) {
+    float parts[2] = {};
+    for (int64_t i = p; i < std::min(k, p + 32); ++i)
+      parts[i % 2] = flushed(std::fma(flushed(x[i]), flushed(y[i]), parts[i % 2]));
+    sum = flushed(sum + flushed(parts[0] + parts[1]));
+  }
+  return sum;
+}
+
 // Whether each entry of c, a f32 or bf16 result, is base + a b: to the bit where the depth is one block; else within
 // the roundings of its sums, which add up like a random walk, and of the result.
-bool agrees(const Tensor& c, const Tensor& a, const Tensor& b, const std::vector<float>& base) {
+bool agrees(const Tensor& c, const Tensor& a, const Tensor& b, const std::vector<float>& base, Multiplier by) {
   const int64_t m = c.size(0), n = c.size(1), k = a.size(1);
   const bool narrow = c.dtype() == DType::bf16;
   const std::vector<float> got = c.to_vector<float>(), rows = a.to_vector<float>();
@@ -45,7 +66,8 @@ bool agrees(const Tensor& c, const Tensor& a, const Tensor& b, const std::vector
     for (int64_t j = 0; j < n; ++j) {
       const float y = got[i * n + j], from = base[i * n + j], *x = &rows[i * k], *z = &columns[j * k];
       if (k <= 512) {
-        const float whole = from + chain(x, z, k), want = narrow ? static_cast<float>(bf16(whole)) : whole;
+        const float whole = from + (by == Multiplier::registers ? chain(x, z, k) : chain_of_tiles(x, z, k)),
+                    want = narrow ? static_cast<float>(bf16(whole)) : whole;
         if (y != want && !(std::isnan(y) && std::isnan(want))) return false;
         continue;
       }
@@ -69,123 +91,136 @@ const int64_t kSizes[][3] = {{1, 1, 1},     {16, 8, 2},     {17, 9, 3},     {5, 
 }  // namespace
 
 TEST_CASE("bf16 products of every size and layout have the bits of plain code") {
-  if (!here()) return;
-  for (const auto& [m, n, k] : kSizes)
-    for (int layout = 0; layout < 4; ++layout) {
-      INFO(m << " x " << n << " x " << k << " layout " << layout);
-      const Tensor a = matrix(m, k, layout & 1, 1), b = matrix(k, n, layout & 2, 2);
-      const Tensor bias = test::randn({n}, 3, 0, 1, DType::bf16), out = empty({m, n}, {DType::bf16});
-      const auto run = [&](const Tensor& from) { kernels::matmul.on(kCpu, out, a, b, from); };
-      fill(out, NAN);  // what it held is not read
-      run({});
-      CHECK(agrees(out, a, b, std::vector<float>(m * n, 0.f)));
-      fill(out, NAN);
-      run(bias);
-      std::vector<float> base;
-      for (int64_t i = 0; i < m * n; ++i) base.push_back(bias.data<bf16>()[i % n]);
-      CHECK(agrees(out, a, b, base));
-      base = out.to_vector<float>();
-      run(out);
-      CHECK(agrees(out, a, b, base));
-    }
+  for (Multiplier by : multipliers()) {
+    INFO(name_of(by));
+    for (const auto& [m, n, k] : kSizes)
+      for (int layout = 0; layout < 4; ++layout) {
+        INFO(m << " x " << n << " x " << k << " layout " << layout);
+        const Tensor a = matrix(m, k, layout & 1, 1), b = matrix(k, n, layout & 2, 2);
+        const Tensor bias = test::randn({n}, 3, 0, 1, DType::bf16), out = empty({m, n}, {DType::bf16});
+        const auto run = [&](const Tensor& from) { kernels::cpu::matmul_bf16(out, a, b, from, by); };
+        fill(out, NAN);  // what it held is not read
+        run({});
+        CHECK(agrees(out, a, b, std::vector<float>(m * n, 0.f), by));
+        fill(out, NAN);
+        run(bias);
+        std::vector<float> base;
+        for (int64_t i = 0; i < m * n; ++i) base.push_back(bias.data<bf16>()[i % n]);
+        CHECK(agrees(out, a, b, base, by));
+        base = out.to_vector<float>();
+        run(out);
+        CHECK(agrees(out, a, b, base, by));
+      }
+  }
 }
 
 TEST_CASE("weight gradients of bf16 have the bits of plain code") {
-  if (!here()) return;
-  for (const auto& [m, n, rows] : kSizes)
-    for (DType dtype : {DType::f32, DType::bf16}) {
-      INFO(m << " x " << n << ", rows " << rows << ' ' << name_of(dtype));
-      const Tensor dy = matrix(rows, m, false, 4), x = matrix(rows, n, false, 5);
-      const Tensor dw = empty({m, n}, {dtype}), db = empty({m}, {dtype}), ones = empty({rows, 1}, {DType::bf16});
-      const Tensor transposed = as_strided(dy, {m, rows}, {1, m}, 0), column = as_strided(db, {m, 1}, {1, 1}, 0);
-      fill(ones, 1), fill(dw, NAN), fill(db, NAN);
-      kernels::weight_gradient.on(kCpu, dw, db, dy, x, false);
-      CHECK(agrees(dw, transposed, x, std::vector<float>(m * n, 0.f)));
-      CHECK(agrees(column, transposed, ones, std::vector<float>(m, 0.f)));
-      const std::vector<float> w = dw.to_vector<float>(), b = db.to_vector<float>();
-      kernels::weight_gradient.on(kCpu, dw, db, dy, x, true);
-      CHECK(agrees(dw, transposed, x, w));
-      CHECK(agrees(column, transposed, ones, b));
-      kernels::weight_gradient.on(kCpu, {}, db, dy, x, false);  // as where the weight is frozen
-      CHECK(db.to_vector<float>() == b);
-    }
+  for (Multiplier by : multipliers()) {
+    INFO(name_of(by));
+    for (const auto& [m, n, rows] : kSizes)
+      for (DType dtype : {DType::f32, DType::bf16}) {
+        INFO(m << " x " << n << ", rows " << rows << ' ' << name_of(dtype));
+        const Tensor dy = matrix(rows, m, false, 4), x = matrix(rows, n, false, 5);
+        const Tensor dw = empty({m, n}, {dtype}), db = empty({m}, {dtype}), ones = empty({rows, 1}, {DType::bf16});
+        const Tensor transposed = as_strided(dy, {m, rows}, {1, m}, 0), column = as_strided(db, {m, 1}, {1, 1}, 0);
+        fill(ones, 1), fill(dw, NAN), fill(db, NAN);
+        kernels::cpu::weight_gradient_bf16(dw, db, dy, x, false, by);
+        CHECK(agrees(dw, transposed, x, std::vector<float>(m * n, 0.f), by));
+        CHECK(agrees(column, transposed, ones, std::vector<float>(m, 0.f), Multiplier::registers));
+        const std::vector<float> w = dw.to_vector<float>(), b = db.to_vector<float>();
+        kernels::cpu::weight_gradient_bf16(dw, db, dy, x, true, by);
+        CHECK(agrees(dw, transposed, x, w, by));
+        CHECK(agrees(column, transposed, ones, b, Multiplier::registers));
+        kernels::cpu::weight_gradient_bf16({}, db, dy, x, false, by);  // as where the weight is frozen
+        CHECK(db.to_vector<float>() == b);
+      }
+  }
 }
 
 TEST_CASE("an element of a bf16 product has the same bits for any number of threads and whatever stands around it") {
-  if (!here()) return;
-  const int64_t m = 301, n = 203;
-  for (int64_t k : {700, 1401})
-    for (int layout = 0; layout < 4; ++layout) {
-      const Tensor a = matrix(m, k, layout & 1, 6), b = matrix(k, n, layout & 2, 7);
-      const auto bits = [&](int threads, int64_t rows, int64_t columns) {
-        const test::Threads guard(threads);
-        const Tensor out = empty({rows, columns}, {DType::bf16});
-        kernels::matmul.on(kCpu, out, as_strided(a, {rows, k}, a.strides(), 0),
-                           as_strided(b, {k, columns}, b.strides(), 0), {});
-        return out.to_vector<float>();
-      };
-      INFO(k << " layout " << layout);
-      const std::vector<float> all = bits(1, m, n);
-      for (int threads : {2, 3, 5}) CHECK((bits(threads, m, n) == all));  // not printed
-      for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 1}, {16, 8}, {47, 203}, {301, 65}}) {
-        const std::vector<float> part = bits(2, rows, columns);
-        bool same = true;
-        for (int64_t i = 0; i < rows; ++i)
-          for (int64_t j = 0; j < columns; ++j) same &= part[i * columns + j] == all[i * n + j];
-        CHECK(same);
+  for (Multiplier by : multipliers()) {
+    INFO(name_of(by));
+    const int64_t m = 301, n = 203;
+    for (int64_t k : {700, 1401})
+      for (int layout = 0; layout < 4; ++layout) {
+        const Tensor a = matrix(m, k, layout & 1, 6), b = matrix(k, n, layout & 2, 7);
+        const auto bits = [&](int threads, int64_t rows, int64_t columns) {
+          const test::Threads guard(threads);
+          const Tensor out = empty({rows, columns}, {DType::bf16});
+          kernels::cpu::matmul_bf16(out, as_strided(a, {rows, k}, a.strides(), 0),
+                                    as_strided(b, {k, columns}, b.strides(), 0), {}, by);
+          return out.to_vector<float>();
+        };
+        INFO(k << " layout " << layout);
+        const std::vector<float> all = bits(1, m, n);
+        for (int threads : {2, 3, 5}) CHECK((bits(threads, m, n) == all));  // not printed
+        for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 1}, {16, 8}, {47, 203}, {301, 65}}) {
+          const std::vector<float> part = bits(2, rows, columns);
+          bool same = true;
+          for (int64_t i = 0; i < rows; ++i)
+            for (int64_t j = 0; j < columns; ++j) same &= part[i * columns + j] == all[i * n + j];
+          CHECK(same);
+        }
       }
-    }
+  }
 }
 
 TEST_CASE("NaN and infinity of a bf16 product stay in their rows and columns") {
-  if (!here()) return;
-  const int64_t m = 20, n = 40;
-  for (int64_t k : {8, 9})
-    for (int layout = 0; layout < 4; ++layout) {
-      const Tensor a = matrix(m, k, layout & 1, 8), b = matrix(k, n, layout & 2, 9), out = empty({m, n}, {DType::bf16});
-      const auto set = [](const Tensor& t, int64_t i, int64_t j, float v) {
-        t.mutable_data<bf16>()[i * t.strides()[0] + j * t.strides()[1]] = v;
-      };
-      set(a, 3, 0, NAN), set(a, 7, k - 1, INFINITY), set(b, 2, 5, -INFINITY);
-      set(b, k - 1, 11, 0);  // infinity times 0
-      kernels::matmul.on(kCpu, out, a, b, {});
-      INFO(k << " layout " << layout);
-      CHECK(agrees(out, a, b, std::vector<float>(m * n, 0.f)));
-      const auto c = [&](int64_t i, int64_t j) { return at(out, i, j); };
-      CHECK((std::isnan(c(3, 0)) && std::isinf(c(7, 0)) && std::isnan(c(7, 11)) && std::isinf(c(0, 5))));
-      CHECK((std::isfinite(c(2, 0)) && std::isfinite(c(4, 0)) && std::isfinite(c(6, 11)) && std::isfinite(c(8, 4))));
-    }
+  for (Multiplier by : multipliers()) {
+    INFO(name_of(by));
+    const int64_t m = 20, n = 40;
+    for (int64_t k : {8, 9})
+      for (int layout = 0; layout < 4; ++layout) {
+        const Tensor a = matrix(m, k, layout & 1, 8), b = matrix(k, n, layout & 2, 9),
+                     out = empty({m, n}, {DType::bf16});
+        const auto set = [](const Tensor& t, int64_t i, int64_t j, float v) {
+          t.mutable_data<bf16>()[i * t.strides()[0] + j * t.strides()[1]] = v;
+        };
+        set(a, 3, 0, NAN), set(a, 7, k - 1, INFINITY), set(b, 2, 5, -INFINITY);
+        set(b, k - 1, 11, 0);  // infinity times 0
+        kernels::cpu::matmul_bf16(out, a, b, {}, by);
+        INFO(k << " layout " << layout);
+        CHECK(agrees(out, a, b, std::vector<float>(m * n, 0.f), by));
+        const auto c = [&](int64_t i, int64_t j) { return at(out, i, j); };
+        CHECK((std::isnan(c(3, 0)) && std::isinf(c(7, 0)) && std::isnan(c(7, 11)) && std::isinf(c(0, 5))));
+        CHECK((std::isfinite(c(2, 0)) && std::isfinite(c(4, 0)) && std::isfinite(c(6, 11)) && std::isfinite(c(8, 4))));
+      }
+  }
 }
 
 TEST_CASE("subnormal numbers count as 0 in a bf16 product") {
-  if (!here()) return;
-  const Tensor a = empty({3, 4}, {DType::bf16}), b = empty({4, 5}, {DType::bf16}), out = empty({3, 5}, {DType::bf16});
-  fill(a, 1e-40), fill(b, 1e38);
-  kernels::matmul.on(kCpu, out, a, b, {});
-  CHECK(out.to_vector<float>() == std::vector<float>(15, 0.f));
-  fill(a, 1e-20), fill(b, 1e-20);  // their product is subnormal
-  kernels::matmul.on(kCpu, out, a, b, {});
-  CHECK(out.to_vector<float>() == std::vector<float>(15, 0.f));
+  for (Multiplier by : multipliers()) {
+    INFO(name_of(by));
+    const Tensor a = empty({3, 4}, {DType::bf16}), b = empty({4, 5}, {DType::bf16}), out = empty({3, 5}, {DType::bf16});
+    fill(a, 1e-40), fill(b, 1e38);
+    kernels::cpu::matmul_bf16(out, a, b, {}, by);
+    CHECK(out.to_vector<float>() == std::vector<float>(15, 0.f));
+    fill(a, 1e-20), fill(b, 1e-20);  // their product is subnormal
+    kernels::cpu::matmul_bf16(out, a, b, {}, by);
+    CHECK(out.to_vector<float>() == std::vector<float>(15, 0.f));
+  }
 }
 
 TEST_CASE("bf16 products of no depth, of no rows and of batches") {
-  if (!here()) return;
-  const Tensor bias = test::randn({3}, 10, 0, 1, DType::bf16), out = empty({2, 3}, {DType::bf16});
-  kernels::matmul.on(kCpu, out, empty({2, 0}, {DType::bf16}), empty({0, 3}, {DType::bf16}), bias);
-  for (int64_t i = 0; i < 6; ++i) CHECK(at(out, i / 3, i % 3) == at(bias.unsqueeze(0), 0, i % 3));
-  const Tensor dw = empty({2, 3}), db = empty({2});
-  fill(dw, 5), fill(db, 6);
-  const Tensor dy = empty({0, 2}, {DType::bf16}), x = empty({0, 3}, {DType::bf16});
-  kernels::weight_gradient.on(kCpu, dw, db, dy, x, true);
-  CHECK((dw.to_vector<float>() == std::vector<float>(6, 5.f) && db.to_vector<float>() == std::vector<float>(2, 6.f)));
-  kernels::weight_gradient.on(kCpu, dw, db, dy, x, false);
-  CHECK((dw.to_vector<float>() == std::vector<float>(6, 0.f) && db.to_vector<float>() == std::vector<float>(2, 0.f)));
+  for (Multiplier by : multipliers()) {
+    INFO(name_of(by));
+    const Tensor bias = test::randn({3}, 10, 0, 1, DType::bf16), out = empty({2, 3}, {DType::bf16});
+    kernels::matmul.on(kCpu, out, empty({2, 0}, {DType::bf16}), empty({0, 3}, {DType::bf16}), bias);
+    for (int64_t i = 0; i < 6; ++i) CHECK(at(out, i / 3, i % 3) == at(bias.unsqueeze(0), 0, i % 3));
+    const Tensor dw = empty({2, 3}), db = empty({2});
+    fill(dw, 5), fill(db, 6);
+    const Tensor dy = empty({0, 2}, {DType::bf16}), x = empty({0, 3}, {DType::bf16});
+    kernels::cpu::weight_gradient_bf16(dw, db, dy, x, true, by);
+    CHECK((dw.to_vector<float>() == std::vector<float>(6, 5.f) && db.to_vector<float>() == std::vector<float>(2, 6.f)));
+    kernels::cpu::weight_gradient_bf16(dw, db, dy, x, false, by);
+    CHECK((dw.to_vector<float>() == std::vector<float>(6, 0.f) && db.to_vector<float>() == std::vector<float>(2, 0.f)));
 
-  const int64_t count = 7, m = 5, n = 6, k = 9;  // the one b is shared by all
-  const Tensor a = test::randn({count, m, k}, 11, 0, 1, DType::bf16), b = matrix(k, n, false, 12);
-  const Tensor all = empty({count, m, n}, {DType::bf16});
-  kernels::matmul.on(kCpu, all, a, as_strided(b, {count, k, n}, {0, n, 1}, 0), {});
-  for (int64_t i = 0; i < count; ++i)
-    CHECK(agrees(as_strided(all, {m, n}, {n, 1}, i * m * n).clone(), as_strided(a, {m, k}, {k, 1}, i * m * k), b,
-                 std::vector<float>(m * n, 0.f)));
+    const int64_t count = 7, m = 5, n = 6, k = 9;  // the one b is shared by all
+    const Tensor a = test::randn({count, m, k}, 11, 0, 1, DType::bf16), b = matrix(k, n, false, 12);
+    const Tensor all = empty({count, m, n}, {DType::bf16});
+    kernels::cpu::matmul_bf16(all, a, as_strided(b, {count, k, n}, {0, n, 1}, 0), {}, by);
+    for (int64_t i = 0; i < count; ++i)
+      CHECK(agrees(as_strided(all, {m, n}, {n, 1}, i * m * n).clone(), as_strided(a, {m, k}, {k, 1}, i * m * k), b,
+                   std::vector<float>(m * n, 0.f), by));
+  }
 }

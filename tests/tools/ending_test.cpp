@@ -61,7 +61,7 @@ TEST_CASE("limits: a stack or an address space too small to begin with ends with
 TEST_CASE("settings: an instruction set that there is not") {
   const Folder f;
   const std::string train = "train +small --steps 1 -q";
-  f.refuses(train, 3, "ISONORM_ISA: \"bad\" is not base, avx2, avx512 or avx512_bf16",
+  f.refuses(train, 3, "ISONORM_ISA: \"bad\" is not one of base, avx2, avx512, avx512_bf16, amx_bf16",
             {.environment = {"ISONORM_ISA=bad"}});
   if (kCompiled[0] == Isa::base)
     f.succeeds(train, {.environment = {"ISONORM_ISA=base"}});

@@ -3,7 +3,8 @@
 // to c's dtype at the end: its bits depend neither on the threads nor on how many rows and columns there are.
 #pragma once
 
-#include "core/cpu/bf16/pairs.h"
+#include "core/cpu/bf16/products.h"
+#include "core/cpu/bf16/tiles.h"
 #include "core/cpu/gemm.h"
 
 namespace isonorm {
@@ -48,6 +49,7 @@ struct PairGemm {
   Rows c, from;
   float* sums = nullptr;  // [m]: the sums of a's rows, added to what is there where `add`
   bool add = false;
+  Multiplier by = multiplier();
 };
 
 // Whether pairs of a are read where they lie.
@@ -66,12 +68,21 @@ inline void sum_pairs(const Pair* strip, int64_t rows, int64_t depth, float* sum
   });
 }
 
+// As pair_product, by tiles.
+inline void tile_product(Multiplier by, int64_t rows, int64_t columns, const TiledRows& a, const Panels<Pair>& b,
+                         Rows c, Rows from) {
+  by == Multiplier::tiles ? tile_product<AmxBlock>(rows, columns, a, b, c, from)
+                          : tile_product<PlainBlock>(rows, columns, a, b, c, from);
+}
+
 // The rows [row, row + rows) and columns [column, column + columns) of c, in the calling thread. `sums` too where asked.
 inline void pair_tile(const PairGemm& g, const PackedPairs& b, int64_t row, int64_t rows, int64_t column,
                       int64_t columns) {
-  const bool in_place = reads_in_place(g), in_parts = b.pairs() > b.block() && g.c.narrow;
-  const int64_t most = in_place ? rows : std::min(rows, kStrip);
-  const Workspace<Pair> strip(in_place ? 1 : b.block() * kStrip);
+  const bool tiled = g.by != Multiplier::registers, by_rows = tiled ? g.a.column == 1 && !g.sums : reads_in_place(g);
+  const bool in_parts = b.pairs() > b.block() && g.c.narrow;
+  const int64_t most = by_rows && !tiled ? rows : std::min(rows, kStrip);
+  const Workspace<Pair> strip(by_rows ? 1 : b.block() * kStrip);
+  const Workspace<Pair> tiles(tiled ? TiledRows::size(most, 2 * b.block()) : 1);
   const Workspace<float> partial(in_parts ? rows * columns : 1);
   const Rows c = g.c.at(row, column), sums = in_parts ? Rows(partial.data(), false, columns) : c;
   for (int64_t p = 0; p < b.pairs(); p += b.block()) {
@@ -80,16 +91,22 @@ inline void pair_tile(const PairGemm& g, const PackedPairs& b, int64_t row, int6
     for (int64_t i = 0; i < rows; i += most) {
       const int64_t count = std::min(most, rows - i);
       const bf16* x = g.a.p + (row + i) * g.a.row + 2 * p * g.a.column;
+      const int64_t depth = std::min(2 * panels.depth, g.k - 2 * p);
+      const Rows to = last ? c.at(i, 0) : sums.at(i, 0), base = p == 0 ? g.from.at(row + i, column) : sums.at(i, 0);
       Strided<bf16> a{x, g.a.row, 2};
-      if (!in_place) {
-        const int64_t depth = std::min(2 * panels.depth, g.k - 2 * p);
+      if (!by_rows) {
         g.a.column == 1 ? pack_columns(strip.data(), kStrip, round_up(count, 16), x, g.a.row, depth, count)
                         : pack_rows(strip.data(), kStrip, round_up(count, 16), x, g.a.column, depth, count);
         a = {reinterpret_cast<const bf16*>(strip.data()), 2, 2 * kStrip};
         if (g.sums && column == 0) sum_pairs(strip.data(), count, panels.depth, g.sums + row + i, p > 0 || g.add);
       }
-      pair_product(count, columns, a, panels, last ? c.at(i, 0) : sums.at(i, 0),
-                   p == 0 ? g.from.at(row + i, column) : sums.at(i, 0));
+      if (tiled) {
+        const TiledRows t{tiles.data(), round_up(panels.depth, kTile)};
+        by_rows ? pack_tiles(t, x, g.a.row, count, depth) : pack_tiles(t, strip.data(), kStrip, count, panels.depth);
+        tile_product(g.by, count, columns, t, panels, to, base);
+      } else {
+        pair_product(count, columns, a, panels, to, base);
+      }
     }
   }
 }

@@ -20,10 +20,10 @@ Rows writable(const Tensor& t, int64_t step) {
 
 }  // namespace
 
-void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
+void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from, Multiplier by) {
   const int64_t n = out.size(-1);
   const Rows c = writable(out, n), base = rows_of(from, 0);
-  const PairGemm whole{out.size(-2), n, a.size(-1), operand<bf16>(a), operand<bf16>(b), c, base};
+  const PairGemm whole{out.size(-2), n, a.size(-1), operand<bf16>(a), operand<bf16>(b), c, base, nullptr, false, by};
   for_batch(out, a, b, [&](int64_t to, int64_t left, int64_t right) {
     PairGemm g = whole;
     g.c = c.at(0, to);
@@ -34,7 +34,8 @@ void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tens
   });
 }
 
-void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
+void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add,
+                          Multiplier by) {
   const int64_t rows = dy.size(0), m = dy.size(1), n = dw.defined() ? x.size(1) : 0;
   const Rows c = writable(dw, n), d = writable(db, 0);
   const Workspace<float> rounded(d.narrow ? m : 0);
@@ -44,7 +45,7 @@ void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, 
   };
   if (d.narrow && add) move(static_cast<const bf16*>(d.p), sums);
   if (rows > 0) {
-    pair_gemm({m, n, rows, {dy.data<bf16>(), 1, m}, {x.data<bf16>(), n, 1}, c, add ? c : Rows(), sums, add});
+    pair_gemm({m, n, rows, {dy.data<bf16>(), 1, m}, {x.data<bf16>(), n, 1}, c, add ? c : Rows(), sums, add, by});
   } else if (!add) {
     if (c.p) std::memset(c.p, 0, dw.numel() * size_of(dw.dtype()));
     if (sums) std::fill_n(sums, m, 0.f);

@@ -1,13 +1,23 @@
-// Products of bf16 matrices with f32 sums by AVX512_BF16, for the slots of core/kernels/matmul.h: compiled once, with the
-// flags of that instruction set. The caller sees to it that the machine has it: isa() is Isa::avx512_bf16.
+// Products of bf16 matrices with f32 sums by AVX512_BF16 or AMX, for the slots of core/kernels/matmul.h: compiled once, with
+// the flags of those instruction sets. The caller sees to it that the machine has them: isa() is at least
+// Isa::avx512_bf16.
 #pragma once
 
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
-namespace isonorm::kernels::cpu {
+namespace isonorm {
+
+// What multiplies: `vdpbf16ps`, tiles of AMX, or the plain twin of those, for the tests.
+enum class Multiplier { registers, tiles, plain_tiles };
+inline Multiplier multiplier() { return isa() == Isa::amx_bf16 ? Multiplier::tiles : Multiplier::registers; }
+
+namespace kernels::cpu {
 
 // As the slots matmul and weight_gradient, for a, b, dy and x of bf16.
-void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
-void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);
+void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from, Multiplier by = multiplier());
+void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add,
+                          Multiplier by = multiplier());
 
-}  // namespace isonorm::kernels::cpu
+}  // namespace kernels::cpu
+}  // namespace isonorm
