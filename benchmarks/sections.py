@@ -303,6 +303,31 @@ def norm_share(case, sides):
                      detail=f"batch {sides['Pre-LN'].facts['batch']}")
 
 
+def bf16(bench):
+    """Products of bf16 over parameters of f32: ours against ours in f32 and PyTorch's autocast."""
+    training, inference = [], {b: [] for b in INFERENCE_BATCHES}
+    for case in CASES:
+        with contextlib.ExitStack() as stack:
+            sides = {"bf16": stack.enter_context(bench.ours("step", case, "--precision", "bf16")),
+                     "f32": stack.enter_context(bench.ours("step", case))}
+            for name, words in {"autocast": [], "compiled": ["--compile"]}.items():
+                if bench.options.compile or not words:
+                    bench.say(f"{case}: {name}")
+                    sides[name] = stack.enter_context(bench.torch("torch_step.py", case, "--serve", "--dtype", "bf16", *words))
+            works = {name: Work(side, "train") for name, side in sides.items()}
+            training.append(row(case, bench.alternate(f"{case}: bf16, training", works, 12), base="bf16"))
+            for batch, rows in inference.items():
+                once = sides["bf16"].go(2, f"infer {batch}")["ms"][-1]
+                works = {name: Work(side, f"infer {batch}") for name, side in sides.items()}
+                results = bench.alternate(f"{case}: bf16, inference, batch {batch}", works, 4, max(1, min(10, int(100 / once))))
+                rows.append(row(case, results, base="bf16"))
+    aims = {"f32": at_most(0.65), "autocast": at_most(0.75), "compiled": at_most(0.75)}
+    return [group(f"bf16: {what}", "ms", rows, list(sides), "bf16 / {}", aims=aims, note=note)
+            for what, rows, note in [("training step", training, "Ours with --precision bf16 and in f32; PyTorch's autocast, eager "
+                                      "and compiled.")] +
+            [(f"inference, batch {b}", rows, "As above.") for b, rows in inference.items()]]
+
+
 def activations(bench):
     """What keeping activations as bf16 saves and costs, and what it does to the loss."""
     training, memory, kinds = [], [], ["f32", "bf16"]
@@ -346,5 +371,5 @@ def train(bench, kept, steps):
     return [line["loss"] for line in lines if "loss" in line], [line["evaluation"] for line in lines if "evaluation" in line][-1]
 
 
-DEFAULT = {"steps": steps, "kernels": kernels, "bandwidth": bandwidth, "threads": threads}
+DEFAULT = {"steps": steps, "bf16": bf16, "kernels": kernels, "bandwidth": bandwidth, "threads": threads}
 FULL = DEFAULT | {"forms": forms, "activations": activations}
