@@ -13,7 +13,7 @@
 #include "core/random.h"
 #include "core/system/parallel.h"
 #include "nn/encoder_decoder.h"
-#include "nn/gpt.h"
+#include "nn/generate.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;

@@ -7,22 +7,30 @@
 
 namespace isonorm::data {
 
-Text::Text(const std::string& path, uint64_t seed, double held_out) : Text(open_bytes(path), seed, held_out) {}
+Text::Text(const std::string& path, uint64_t seed, double held_out, const Alphabet& alphabet)
+    : Text(open_bytes(path), seed, held_out, alphabet) {}
 
-Text::Text(const Bytes& bytes, uint64_t seed, double held_out) : seed_(seed) {
+Text::Text(const Bytes& bytes, uint64_t seed, double held_out, const Alphabet& alphabet)
+    : alphabet_(alphabet), seed_(seed) {
   const auto tokens = std::make_shared<std::vector<uint8_t>>(read_all(bytes, kTextLimit));
-  check(!tokens->empty(), bytes.name, ": the text is empty");
+  const Scope scope(bytes.name);
+  check(!tokens->empty(), "the text is empty");
   length_ = std::ssize(*tokens);
   hold_out(held_out);
-  std::fill(std::begin(token_of_), std::end(token_of_), -1);
-  for (uint8_t c : *tokens) token_of_[c] = 0;
-  for (int c = 0; c < 256; ++c) {
-    if (token_of_[c] < 0) continue;
-    token_of_[c] = static_cast<int>(byte_of_.size());
-    byte_of_ += static_cast<char>(c);
+  int64_t first[256];  // where a byte is
+  std::fill(std::begin(first), std::end(first), -1);
+  for (int64_t i = length_ - 1; i >= 0; --i) first[(*tokens)[i]] = i;
+  if (alphabet_.empty()) {
+    std::string all;
+    for (int c = 0; c < 256; ++c)
+      if (first[c] >= 0) all += static_cast<char>(c);
+    alphabet_ = Alphabet(all);
   }
-  vocab_ = std::ssize(byte_of_);
-  for (uint8_t& c : *tokens) c = static_cast<uint8_t>(token_of_[c]);
+  for (int c = 0; c < 256; ++c)
+    check(first[c] < 0 || alphabet_.id(static_cast<uint8_t>(c)) >= 0, "byte ", c, " at position ", first[c],
+          " is none of the ", alphabet_.size(), " characters that the weights were trained on");
+  vocab_ = alphabet_.size();
+  for (uint8_t& c : *tokens) c = static_cast<uint8_t>(alphabet_.id(c));
   read_ = [tokens](int64_t first, int64_t n, int64_t* to) { std::copy_n(tokens->begin() + first, n, to); };
 }
 
@@ -90,29 +98,6 @@ template <class Start> TextBatch Text::windows(int64_t rows, int64_t length, Sta
     y = std::copy(window.begin() + 1, window.end(), y);
   }
   return batch;
-}
-
-Tensor Text::encode(std::string_view characters) const {
-  check(!byte_of_.empty(), "text: it is of token ids, which only their tokenizer makes of characters");
-  Tensor tokens = empty({static_cast<int64_t>(characters.size())}, {DType::i64});
-  int64_t* to = tokens.mutable_data<int64_t>();
-  for (size_t i = 0; i < characters.size(); ++i) {
-    const auto byte = static_cast<uint8_t>(characters[i]);
-    check(token_of_[byte] >= 0, "text: byte ", byte, " at position ", i, " does not occur in the text");
-    to[i] = token_of_[byte];
-  }
-  return tokens;
-}
-
-std::string Text::decode(const Tensor& tokens) const {
-  check(!byte_of_.empty(), "text: it is of token ids, which only their tokenizer makes characters of");
-  check(tokens.dtype() == DType::i64, "text: tokens have dtype ", tokens.dtype(), ", expected i64");
-  std::string characters;
-  for (int64_t t : tokens.to_vector<int64_t>()) {
-    check(t >= 0 && t < vocab(), "text: token ", t, ", expected 0 to ", vocab() - 1);
-    characters += byte_of_[static_cast<size_t>(t)];
-  }
-  return characters;
 }
 
 }  // namespace isonorm::data

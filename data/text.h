@@ -11,6 +11,7 @@
 
 #include "core/system/file.h"
 #include "core/tensor.h"
+#include "data/alphabet.h"
 #include "data/row_loader.h"
 
 namespace isonorm::data {
@@ -31,11 +32,11 @@ struct TokenFile {
 
 class Text {
  public:
-  // Reads a file; the vocabulary is the set of its bytes in ascending order. `held_out`, from 0 up to and not including
-  // 1: the part at the end of the text that batch() never shows. Throws where the file cannot be read, is empty or
-  // passes kTextLimit.
-  explicit Text(const std::string& path, uint64_t seed = 0, double held_out = 0);
-  explicit Text(const Bytes& bytes, uint64_t seed = 0, double held_out = 0);
+  // Reads a file of these characters, or, where there are none, of those that it has, in ascending order. `held_out`, from
+  // 0 up to and not including 1: the part at the end of the text that batch() never shows. Throws where the file cannot be
+  // read, is empty or passes kTextLimit, or has another character.
+  explicit Text(const std::string& path, uint64_t seed = 0, double held_out = 0, const Alphabet& alphabet = {});
+  explicit Text(const Bytes& bytes, uint64_t seed = 0, double held_out = 0, const Alphabet& alphabet = {});
   // Reads the file once, in pieces, and then the windows that are asked for. Throws where it cannot be read, is empty, ends
   // within an id or has one that is not below `vocab`.
   explicit Text(const TokenFile& file, uint64_t seed = 0, double held_out = 0);
@@ -58,12 +59,10 @@ class Text {
   // The windows [begin, begin + rows) of them. Throws where there are not so many.
   TextBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 
-  // Of characters alone; each throws where the text is of token ids.
-  // Characters to tokens, i64 [n]. Throws naming the first byte that the text does not contain.
-  Tensor encode(std::string_view characters) const;
-  // Tokens of any shape, in row-major order, to characters. Throws where one is outside of [0, vocab()) or the dtype is
-  // not i64.
-  std::string decode(const Tensor& tokens) const;
+  // Its characters; none where the text is of token ids.
+  const Alphabet& alphabet() const { return alphabet_; }
+  Tensor encode(std::string_view characters) const { return alphabet_.encode(characters); }
+  std::string decode(const Tensor& tokens) const { return alphabet_.decode(tokens); }
 
  private:
   template <class Start> TextBatch windows(int64_t rows, int64_t length, Start start) const;
@@ -71,8 +70,7 @@ class Text {
 
   std::function<void(int64_t first, int64_t n, int64_t* to)> read_;  // copies tokens [first, first + n)
   int64_t length_ = 0, vocab_ = 0;
-  std::string byte_of_;     // token to byte, ascending
-  int token_of_[256] = {};  // byte to token; -1 where the text does not contain it
+  Alphabet alphabet_;
   uint64_t seed_;
   int64_t shown_ = 0;  // tokens before the held-out part
 };

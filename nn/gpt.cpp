@@ -1,14 +1,7 @@
 #include "nn/gpt.h"
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/copy.h"
-#include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
-#include "autograd/ops/random.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/shape.h"
-#include "autograd/ops/softmax.h"
 
 namespace isonorm::nn {
 namespace {
@@ -55,36 +48,6 @@ Tensor Gpt::logits(const Tensor& rows) const {
 }
 
 Tensor Gpt::forward(const Tensor& ids) { return logits(features(ids)); }
-
-Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions o, Generator& generator) {
-  check(prompt.rank() == 1 && prompt.numel() > 0, "generate: the prompt has shape ", prompt.shape(),
-        ", expected [time] with at least one id");
-  check(o.temperature >= 0, "generate: temperature ", o.temperature, " is negative");
-  NoGrad no_grad;
-  std::vector<int64_t> ids = prompt.to_vector<int64_t>();
-  const size_t context = static_cast<size_t>(model.options.context);
-  const Device device = model.parameters().front().device();
-  DecodingCache cache;
-  for (int64_t i = 0; i < o.length; ++i) {
-    // A window that moves gives every id another position: there is nothing to go on from.
-    const bool moves = ids.size() > context;
-    const size_t next = moves ? context : ids.size() - static_cast<size_t>(cache.time());
-    const Tensor window = from_span(std::span<const int64_t>(ids).last(next), {1, static_cast<int64_t>(next)});
-    const Tensor rows = model.features(to(window, device), moves ? nullptr : &cache);
-    Tensor logits = model.logits(select(select(rows, 1, -1), 0, 0));
-    if (o.temperature == 0) {
-      ids.push_back(static_cast<int64_t>(argmax(logits).item()));
-      continue;
-    }
-    logits = logits / o.temperature;
-    if (o.top_k > 0 && o.top_k < logits.numel()) {
-      const Tensor best = topk(logits, o.top_k, -1).values;
-      logits = masked_fill(logits, lt(logits, select(best, 0, -1)), -INFINITY);
-    }
-    ids.push_back(static_cast<int64_t>(multinomial(softmax(logits, -1), 1, false, generator).item()));
-  }
-  return to(from_vector(ids, {static_cast<int64_t>(ids.size())}), prompt.device());
-}
 
 GptOptions gpt_preset(std::string_view name) {
   struct Size {

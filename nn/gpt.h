@@ -1,7 +1,6 @@
 // GPT: a causal language model (Radford et al. 2019; Brown et al., 2005.14165), pre-normalised as in 2305.14858.
 #pragma once
 
-#include "core/random.h"
 #include "nn/transformer.h"
 
 namespace isonorm::nn {
@@ -40,17 +39,6 @@ class Gpt : public Module {
   Connection& norm_;
   Linear& head_;
 };
-
-struct GenerateOptions {
-  int64_t length = 100;    // ids to add
-  double temperature = 1;  // 0: always the most likely id
-  int64_t top_k = 0;       // choose among the k most likely; 0: among all
-};
-
-// Continues `prompt` (i64 [time], on any device): returns prompt and `length` ids after it, where the prompt lies. The
-// model sees the last `context` ids.
-// Throws on an empty prompt.
-Tensor generate(Gpt& model, const Tensor& prompt, GenerateOptions options, Generator& generator = default_generator());
 
 // The GPT-3 sizes of 2305.14858: "small", "medium", "large", "xl", "2.7b", "6.7b", "13b", "175b". Attention's inner
 // width is not the stream's width in "xl" and "13b". Throws on another name.

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
+#include "core/random.h"
 #include "core/printed.h"
 #include "data/made_text.h"
 #include "data/text.h"

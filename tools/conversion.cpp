@@ -123,7 +123,10 @@ class Run {
       hub::write_folder(o_.out, *folder_, {content, config_, form_, o_.fold, layouts, biases, rotation}, o_.shard);
       say_loader(biases);
     } else {
-      save_safetensors(o_.out, content.entries, metadata_, content.read);
+      Metadata metadata = metadata_;
+      if (const auto characters = file_.other.find(training::kCharacters); characters != file_.other.end())
+        metadata.insert(*characters);
+      save_safetensors(o_.out, content.entries, metadata, content.read);
     }
     for (const std::string& norm : identity_)
       std::printf("'%s' is in the rows of its table now: the program that runs the result must leave it out.\n",

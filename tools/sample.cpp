@@ -3,91 +3,219 @@
 
 #include <cstdio>
 
-#include "autograd/grad_mode.h"
 #include "core/error.h"
 #include "core/system/foreign_text.h"
+#include "core/system/stopwatch.h"
 #include "data/text.h"
-#include "nn/gpt.h"
+#include "nn/generate.h"
 #include "tokenizers/tokenizer.h"
+#include "tools/interrupt.h"
 #include "tools/options.h"
-#include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
 
 namespace isonorm::tools {
 namespace {
 
+constexpr int64_t kMostPrompt = 1 << 24;  // bytes of a prompt from standard input
+
 struct SampleOptions {
   std::string model, prompt, tokenizer, data;
+  bool prompted = false, ids = false, quiet = false;
+  std::vector<std::string> stop;
+  int64_t count = 1;
   nn::GenerateOptions generate;
   uint64_t seed = 0;
   Device device;
 };
 
-// Text to ids and back, and how many ids there are.
+// Text to ids and back, and how many ids there are; `from`: what says so.
 struct Vocabulary {
+  std::string from;
   int64_t size;
-  std::function<Tensor(const std::string&)> encode;
-  std::function<std::string(const Tensor&)> decode;
+  std::function<std::vector<int64_t>(const std::string&)> encode;
+  std::function<std::string(int64_t id)> decode;
 };
 
-Vocabulary characters(const std::string& path) {
-  const auto all = std::make_shared<data::Text>(path);
-  return {all->vocab(), [all](const std::string& s) { return all->encode(s); },
-          [all](const Tensor& ids) { return all->decode(ids); }};
+Vocabulary characters(const std::string& from, const data::Alphabet& alphabet) {
+  return {from, alphabet.size(), [alphabet](const std::string& s) { return alphabet.encode(s).to_vector<int64_t>(); },
+          [alphabet](int64_t id) { return alphabet.decode(from_vector(std::vector{id}, {1})); }};
 }
 
 Vocabulary tokens(const std::string& path) {
   const auto tokenizer = std::make_shared<tokenizers::Tokenizer>(path);
-  return {tokenizer->vocab(),
+  return {path, tokenizer->vocab(),
           [tokenizer](const std::string& s) {
             const std::vector<uint32_t> ids = tokenizer->encode(s);
-            return from_vector(std::vector<int64_t>(ids.begin(), ids.end()), {std::ssize(ids)});
+            return std::vector<int64_t>(ids.begin(), ids.end());
           },
-          [tokenizer](const Tensor& ids) {
-            std::string s;
-            for (int64_t id : ids.to_vector<int64_t>()) s += tokenizer->bytes_of(id);
-            return s;
-          }};
+          [tokenizer](int64_t id) { return std::string(tokenizer->bytes_of(id)); }};
+}
+
+// Ids as they are: "17 4 256".
+Vocabulary numbers(int64_t count) {
+  return {
+      "--ids", count,
+      [count](const std::string& s) {
+        std::vector<int64_t> ids;
+        for (size_t at = s.find_first_not_of(" ,\n"); at < s.size(); at = s.find_first_not_of(" ,\n", at)) {
+          const size_t end = std::min(s.find_first_of(" ,\n", at), s.size());
+          int64_t id = -1;
+          if (!training::Word<int64_t>::read(s.substr(at, end - at), id) || id < 0 || id >= count)
+            throw UsageError(text("PROMPT: ", Shown{s.substr(at, end - at)}, " is not an id from 0 to ", count - 1));
+          ids.push_back(id);
+          at = end;
+        }
+        return ids;
+      },
+      [](int64_t id) { return text(id, " "); }};
+}
+
+Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
+  if (o.ids) return numbers(ids);
+  if (!o.tokenizer.empty()) return tokens(o.tokenizer);
+  if (!o.data.empty()) return characters(o.data, data::Text(o.data).alphabet());
+  const data::Alphabet alphabet = training::alphabet_of(SafetensorsFile(o.model));
+  if (alphabet.empty())
+    throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
+  return characters(o.model, alphabet);
 }
 
 // On a terminal nothing but text and line breaks is written.
-void print(const std::string& s) {
+void print(std::string_view s) {
   if (isatty(STDOUT_FILENO) == 0) {
     std::fwrite(s.data(), 1, s.size(), stdout);
   } else {
     for (size_t at = 0; at < s.size();) {
       const size_t end = std::min(s.find('\n', at), s.size());
-      std::printf("%s%s", printable(std::string_view(s).substr(at, end - at), s.size()).c_str(),
-                  end < s.size() ? "\n" : "");
+      std::printf("%s%s", printable(s.substr(at, end - at), s.size()).c_str(), end < s.size() ? "\n" : "");
       at = end + 1;
     }
   }
-  std::printf("\n");
+  std::fflush(stdout);
 }
 
-int run(const SampleOptions& o) {
-  if (o.tokenizer.empty() == o.data.empty())
-    throw UsageError("one of --tokenizer and --data is needed: what the model's ids stand for");
-  if (o.prompt.empty()) throw UsageError("PROMPT is empty");
+// How many bytes at the end begin a character of UTF-8 that is not whole.
+size_t unfinished(std::string_view s) {
+  for (size_t n = 1; n <= std::min<size_t>(3, s.size()); ++n) {
+    const auto byte = static_cast<uint8_t>(s[s.size() - n]);
+    if ((byte & 0xc0) == 0x80) continue;  // it goes on with one
+    const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return length > n ? n : 0;
+  }
+  return 0;
+}
+
+// A text that grows: what of it is sure, up to a stop word, goes out at once.
+class GrowingText {
+ public:
+  GrowingText(std::vector<std::string> stop, bool prints) : stop_(std::move(stop)), prints_(prints) {}
+
+  // Returns false where the text is at its end.
+  bool add(const std::string& more) {
+    if (ended_) return false;
+    text_ += more;
+    size_t sure = text_.size();
+    for (const std::string& word : stop_) {
+      if (const size_t at = text_.find(word, out_); at != text_.npos) {
+        ended_ = true;
+        sure = std::min(sure, at);
+      } else if (!ended_) {  // its beginning may be there
+        size_t part = std::min(word.size() - 1, text_.size() - out_);
+        while (part > 0 && !text_.ends_with(word.substr(0, part))) --part;
+        sure = std::min(sure, text_.size() - part);
+      }
+    }
+    if (ended_) text_.resize(sure);
+    if (!ended_) sure -= unfinished(std::string_view(text_).substr(out_, sure - out_));
+    put(sure);
+    return !ended_;
+  }
+  void end() { put(text_.size()); }
+  const std::string& text() const { return text_; }
+
+ private:
+  void put(size_t end) {
+    if (prints_ && end > out_) print(std::string_view(text_).substr(out_, end - out_));
+    out_ = std::max(out_, end);
+  }
+
+  std::vector<std::string> stop_;
+  bool prints_, ended_ = false;
+  std::string text_;
+  size_t out_ = 0;  // bytes that went out
+};
+
+std::string standard_input() {
+  std::string all;
+  for (char piece[4096]; const size_t n = std::fread(piece, 1, sizeof(piece), stdin);) {
+    all.append(piece, n);
+    check(std::ssize(all) <= kMostPrompt, "standard input: the prompt has more than ", kMostPrompt, " bytes");
+  }
+  return all;
+}
+
+void check_options(const SampleOptions& o) {
+  if (o.ids + !o.tokenizer.empty() + !o.data.empty() > 1)
+    throw UsageError("one of --tokenizer, --data and --ids at most: what the model's ids stand for");
   const nn::GenerateOptions& g = o.generate;
   if (g.length < 1) throw UsageError(text("--length: ", g.length, " is not a whole number from 1 on"));
   if (g.top_k < 0) throw UsageError(text("--top-k: ", g.top_k, " is not a whole number from 0 on"));
   if (!(g.temperature >= 0)) throw UsageError(text("--temperature: ", g.temperature, " is not a number from 0 on"));
+  if (!(g.top_p > 0 && g.top_p <= 1)) throw UsageError(text("--top-p: ", g.top_p, " is not above 0 and at most 1"));
+  if (!(g.min_p >= 0 && g.min_p <= 1)) throw UsageError(text("--min-p: ", g.min_p, " is not from 0 to 1"));
+  if (!(g.repetition_penalty > 0))
+    throw UsageError(text("--repetition-penalty: ", g.repetition_penalty, " is not above 0"));
+  if (o.count < 1) throw UsageError(text("--count: ", o.count, " is not a whole number from 1 on"));
+  for (const std::string& word : o.stop)
+    if (word.empty()) throw UsageError("--stop is empty");
+}
+
+int run(SampleOptions o) {
+  check_options(o);
   check_device(o.device);
   const std::unique_ptr<nn::Module> module = training::load_model(o.model);
   auto* model = dynamic_cast<nn::Gpt*>(module.get());
   check(model != nullptr, o.model, ": it holds no language model");
-  const Vocabulary vocabulary = o.tokenizer.empty() ? characters(o.data) : tokens(o.tokenizer);
   const int64_t ids = model->options.vocab;
+  const Vocabulary vocabulary = vocabulary_of(o, ids);
   // A model may have rows beyond the tokens, to make their number a round one.
   check(o.tokenizer.empty() ? vocabulary.size == ids : vocabulary.size <= ids, o.model, ": its vocabulary is of ", ids,
-        ", that of ", o.tokenizer.empty() ? o.data : o.tokenizer, " of ", vocabulary.size);
+        ", that of ", vocabulary.from, " of ", vocabulary.size);
+  if (!o.prompted) o.prompt = standard_input();
+  const std::vector<int64_t> prompt = vocabulary.encode(o.prompt);
+  if (prompt.empty()) throw UsageError("PROMPT is empty");
   model->to(o.device);
+  model->prepare_inference();
+  catch_interrupt();
+
+  std::vector<GrowingText> texts;
+  std::string begin;
+  for (int64_t id : prompt) begin += vocabulary.decode(id);
+  for (int64_t i = 0; i < o.count; ++i) {
+    texts.emplace_back(o.stop, o.count == 1);
+    if (o.count == 1) print(begin);
+  }
+  const Tensor rows = from_vector(prompt, {1, std::ssize(prompt)}).expand({o.count, std::ssize(prompt)});
   Generator generator{.seed = o.seed};
-  const NoGrad no_grad;
-  print(vocabulary.decode(nn::generate(*model, vocabulary.encode(o.prompt).to(o.device), g, generator).to(kCpu)));
-  return kOk;
+  int64_t made = 0;
+  const Stopwatch watch;
+  nn::generate(*model, rows, o.generate, generator, [&](std::span<const int64_t> step) {
+    bool more = false;
+    for (size_t i = 0; i < texts.size(); ++i)
+      if (texts[i].add(vocabulary.decode(step[i]))) more = true, ++made;
+    return more && !interrupted();
+  });
+  const double seconds = watch.seconds();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    texts[i].end();
+    if (o.count > 1) print(text(i > 0 ? "\n" : "", begin, texts[i].text()));
+    print("\n");
+  }
+  if (!o.quiet)
+    std::fprintf(stderr, "%lld tokens, %.1f tokens/s\n", static_cast<long long>(made),
+                 static_cast<double>(made) / seconds);
+  return interrupted() ? kInterrupted : kOk;
 }
 
 }  // namespace
@@ -96,19 +224,35 @@ Verb add_sample(CLI::App& app) {
   CLI::App* command = app.add_subcommand("sample", "Print how a trained language model continues a text");
   auto o = std::make_shared<SampleOptions>();
   command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or what isonorm import wrote")->required();
-  command->add_option("PROMPT", o->prompt, "the text to continue")->required();
+  CLI::Option* prompt = command->add_option("PROMPT", o->prompt, "the text to continue; standard input without it");
   command->add_option("--tokenizer", o->tokenizer, "of a model of tokens: as isonorm tokenize takes it")
       ->check(CLI::ExistingPath);
-  command->add_option("--data", o->data, "of a model of characters: the text that it was trained on");
-  command->add_option("--length", o->generate.length, "tokens to add")->capture_default_str();
-  command->add_option("--temperature", o->generate.temperature, "0: always the most likely token")
+  command->add_option("--data", o->data,
+                      "of a model of characters that does not say which: the text that it was trained on");
+  command->add_flag("--ids", o->ids, "PROMPT and what is printed are ids: \"17 4 256\"");
+  nn::GenerateOptions& g = o->generate;
+  command->add_option("--length", g.length, "tokens to add, at most")->capture_default_str();
+  command->add_option("--count", o->count, "texts, all from PROMPT")->capture_default_str();
+  command->add_option("--stop", o->stop, "a text ends before this; may be given several times")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--temperature", g.temperature, "0: always the most likely token")->capture_default_str();
+  command->add_option("--top-k", g.top_k, "of the most likely tokens to choose among; 0: all")->capture_default_str();
+  command->add_option("--top-p", g.top_p, "choose among the fewest tokens that have this probability together")
       ->capture_default_str();
-  command->add_option("--top-k", o->generate.top_k, "of the most likely tokens to choose among; 0: all")
+  command->add_option("--min-p", g.min_p, "choose among those with this part of the largest probability")
+      ->capture_default_str();
+  command->add_option("--repetition-penalty", g.repetition_penalty, "of tokens that are there; 1: none")
       ->capture_default_str();
   add_seed(*command, o->seed, "of the choices");
+  command->add_flag("-q,--quiet", o->quiet, "no speed on standard error");
   add_device(*command, o->device);
-  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
-  return {command, [o] { return run(*o); }};
+  command->footer(
+      "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+  return {command, [o, prompt] {
+            o->prompted = prompt->count() > 0;
+            return run(*o);
+          }};
 }
 
 }  // namespace isonorm::tools

@@ -43,6 +43,8 @@ void take_from_checkpoint(TrainOptions& o, const Given& given, const NewestCheck
     check(asked->second == model.row().name, "was trained with --model ", model.row().name, ", asked for is ",
           asked->second);
   o.training.model = model;
+  if (const auto characters = values.find(training::kCharacters); characters != values.end())
+    o.training.alphabet = data::Alphabet::read(characters->second);
   training::Fields f;
   fields(o.training, f), fields(o, f);
   for (const training::Option& option : f.options)
@@ -55,9 +57,11 @@ void take_from_checkpoint(TrainOptions& o, const Given& given, const NewestCheck
 // The model's options that the command line does not give are those of --init, where it says them. Of coordinates of one
 // function the training's own stay.
 void take_from_init(TrainOptions& o, const Given& given) {
-  const Metadata description = training::model_description(SafetensorsFile(o.init));
+  const SafetensorsFile file(o.init);
+  const Metadata description = training::model_description(file);
   if (description.empty()) return;
   const Scope scope(o.init);
+  o.training.alphabet = training::alphabet_of(file);
   training::ModelOptions model(description);
   if (const auto asked = given.find("model"); asked != given.end() && asked->second != model.row().name) return;
   if (row_of(model.stream().form).layer_norm_model())

@@ -309,6 +309,8 @@ void Training::save() {
   if (!is_first()) return void(saved_step_ = step_);
   Checkpoint c{weights, state, identity_};
   c.values.emplace("step", text(step_));
+  if (const data::Alphabet& alphabet = source_.options().alphabet; !alphabet.empty())
+    c.values.insert_or_assign(training::kCharacters, alphabet.written());
   if (average_)
     for (const auto& [name, tensor] : average_->state_dict()) c.optimizer.add(text(kAverage, name), tensor);
   if (checkpoint_is_good_) keep_previous_checkpoint(o_.checkpoint);
@@ -320,7 +322,7 @@ void Training::save() {
 void Training::save_average() {
   if (o_.average.empty() || !is_first()) return;
   average_->apply();
-  training::save_model(o_.average, *model_);
+  training::save_model(o_.average, *model_, training::kModels, source_.options().alphabet);
   average_->restore();
 }
 

@@ -10,6 +10,7 @@
 #include "io/sha256.h"
 #include "streams/stream.h"
 #include "training/fields.h"
+#include "training/model_file.h"
 #include "training/records/training_result.h"
 
 namespace isonorm::tools {
@@ -131,8 +132,8 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   for (const training::Option& option : model.options()) hold(option.name, text(training::kOptionPrefix, option.name));
   for (const auto& [key, value] : asked) hold(key, key);
   for (const auto& [key, value] : checkpoint.values)
-    check(asked.contains(key) || key == "step" || key == "init" || key == kEarlier, path, ": it was trained with ",
-          Shown{key}, ", which this program does not know");
+    check(asked.contains(key) || key == "step" || key == "init" || key == kEarlier || key == training::kCharacters,
+          path, ": it was trained with ", Shown{key}, ", which this program does not know");
   for (const char* kept : {"init", kEarlier})
     if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);
   if (changed.empty()) return asked;

@@ -109,9 +109,9 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, token_vocab, letters, task, optimizer, lr, warmup, schedule, weight_decay, clip, clip_gates,
-         clip_value, label_smoothing, loss_l2, decay_matrices_only, accumulate, ema, resume_at, ranks, whole_parts,
-         zero, steps, batch, dtype, device, seed, threads] = o;
+  auto& [model, data, token_vocab, alphabet, letters, task, optimizer, lr, warmup, schedule, weight_decay, clip,
+         clip_gates, clip_value, label_smoothing, loss_l2, decay_matrices_only, accumulate, ema, resume_at, ranks,
+         whole_parts, zero, steps, batch, dtype, device, seed, threads] = o;
   f("letters", letters, "without --data: letters of a random text or of made pairs; 0: sentences");
   f("data", data,
     text(models_with(Input::images),

@@ -45,6 +45,8 @@ OpenModelFile open_model_file(const std::string& path) {
   opened.description = model_description(*file);
   for (const auto& [key, value] : file->metadata())
     if (!trained && !key.starts_with(kOptionPrefix)) opened.other.emplace(key, value);
+  if (const data::Alphabet alphabet = alphabet_of(*file); trained && !alphabet.empty())
+    opened.other.emplace(kCharacters, alphabet.written());
   return opened;
 }
 
@@ -58,6 +60,12 @@ Metadata model_description(const SafetensorsFile& file) {
   return description;
 }
 
+data::Alphabet alphabet_of(const SafetensorsFile& file) {
+  const Metadata& metadata = file.metadata();
+  const auto at = metadata.find(is_checkpoint(metadata) ? text(kCheckpointValue, kCharacters) : kCharacters);
+  return at == metadata.end() ? data::Alphabet() : data::Alphabet::read(at->second);
+}
+
 ModelFile load_model_file(const std::string& path) {
   OpenModelFile opened = open_model_file(path);
   opened.file->check_fits();
@@ -66,10 +74,12 @@ ModelFile load_model_file(const std::string& path) {
   return file;
 }
 
-void save_model(const std::string& path, const nn::Module& model, ModelList models) {
+void save_model(const std::string& path, const nn::Module& model, ModelList models, const data::Alphabet& alphabet) {
   nn::check_whole(model, path);
   const bool known = ModelOptions::of(model, models).has_value();
-  save_safetensors(path, model.state_dict(), known ? describe(model, models) : Metadata());
+  Metadata metadata = known ? describe(model, models) : Metadata();
+  if (!alphabet.empty()) metadata.emplace(kCharacters, alphabet.written());
+  save_safetensors(path, model.state_dict(), metadata);
 }
 
 std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models) {

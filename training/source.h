@@ -52,9 +52,10 @@ class Source {
     } else {
       const auto text =
           o.data.empty()
-              ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed)  // nothing to test
+              ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.alphabet)  // no test
           : o.token_vocab > 0 ? std::make_shared<data::Text>(data::TokenFile{o.data, o.token_vocab}, o.seed, kHeldOut)
-                              : std::make_shared<data::Text>(o.data, o.seed, kHeldOut);
+                              : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.alphabet);
+      options_.alphabet = text->alphabet();
       shape.vocab = text->vocab();
       const int64_t shown = text->length() - text->held_out_length();
       check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
@@ -64,7 +65,7 @@ class Source {
     options_.model.fit(shape);
   }
 
-  // Those that it was made with, the model's sizes being those of the data.
+  // Those that it was made with, the model's sizes and the characters being those of the data.
   const TrainingOptions& options() const { return options_; }
   // Characters in an example (of a pair: of its target); 0: it is an image.
   int64_t context() const { return shows_images() ? 0 : context_; }

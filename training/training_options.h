@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "data/alphabet.h"
 #include "data/pairs.h"
 #include "optim/schedule.h"
 #include "training/model_options.h"
@@ -20,8 +21,9 @@ struct TrainingOptions {
   std::string data;  // images: folder of the four idx.gz files (empty: where the Debian package puts them) or of
                      // CIFAR-10's .bin files; gpt: a text file, empty: see `letters`; translator: folder of source.txt
                      // and target.txt, empty: see `task`
-  int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are characters
-  int64_t letters = 13;     // without data: of a random text or of pairs; 0: sentences made from the seed
+  int64_t token_vocab = 0;       // of a file of token ids (data/text.h); 0: the data are characters
+  data::Alphabet alphabet = {};  // of a text: the characters of the weights that it begins with; none: its own
+  int64_t letters = 13;          // without data: of a random text or of pairs; 0: sentences made from the seed
   data::Task task = data::Task::translate;  // translator without data: what pairs are of
 
   const OptimizerRow* optimizer = &training::optimizer("adamw");  // never null

@@ -7,6 +7,7 @@
 #include "equivalence/verify/verify.h"
 #include "io/checkpoint.h"
 #include "nn/recurrent/recurrent.h"
+#include "nn/generate.h"
 #include "nn/residual/all.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"

@@ -5,7 +5,7 @@
 #include "gpu/device.h"
 #include "gpu/recorder.h"
 #include "gpu/steps/captured.h"
-#include "nn/gpt.h"
+#include "nn/generate.h"
 #include "nn/vit.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"

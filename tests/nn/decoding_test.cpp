@@ -2,6 +2,7 @@
 // continuation.
 #include "nn/decoding/cache.h"
 
+#include "nn/generate.h"
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
 #include "tests/nn/models.h"

@@ -1,0 +1,40 @@
+// The characters (bytes) that a text may have, each with an id: what the ids of a model of characters stand for.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/tensor.h"
+
+namespace isonorm::data {
+
+class Alphabet {
+ public:
+  Alphabet() = default;  // none: the ids are no characters
+  // The byte at i has the id i. Throws where one occurs twice.
+  explicit Alphabet(std::string_view bytes);
+  // What written() gave. Throws on anything else.
+  static Alphabet read(std::string_view written);
+
+  bool empty() const { return bytes_.empty(); }
+  int64_t size() const { return std::ssize(bytes_); }
+  int id(uint8_t byte) const { return id_of_[byte]; }  // -1 where there is none
+
+  // Characters to ids, i64 [n]. Throws naming the first byte that has none.
+  Tensor encode(std::string_view characters) const;
+  // Ids of any shape, in row-major order, to characters. Throws where one is outside of [0, size()) or the dtype is not
+  // i64.
+  std::string decode(const Tensor& ids) const;
+
+  // Two hexadecimal digits a byte, for the metadata of a file, which are text.
+  std::string written() const;
+  bool operator==(const Alphabet& other) const { return bytes_ == other.bytes_; }
+
+ private:
+  void check_there() const;
+
+  std::string bytes_;
+  int id_of_[256] = {};
+};
+
+}  // namespace isonorm::data
