@@ -28,6 +28,23 @@ TEST_CASE("text: the vocabulary is the sorted set of bytes") {
   CHECK_THROWS_WITH(t.decode(tensor({1.f})), Contains("f32"));
 }
 
+TEST_CASE("text: characters that are given are those of the ids, whichever occur") {
+  const data::Alphabet alphabet("xyzab");
+  const std::string s = "abba";
+  const data::Text t(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t"), 0, 0, alphabet);
+  CHECK(t.vocab() == 5);
+  CHECK(t.batch(1, 3, 0).x.to_vector<int64_t>() == std::vector<int64_t>{3, 4, 4});
+  CHECK(data::Alphabet::read(alphabet.written()) == alphabet);
+  CHECK(data::Alphabet("\n\xff").written() == "0aff");
+  const std::string other = "abbqa";
+  CHECK_THROWS_WITH(
+      data::Text(memory_bytes({reinterpret_cast<const uint8_t*>(other.data()), other.size()}, "t"), 0, 0, alphabet),
+      Contains("t: byte 113 at position 3 is none of the 5 characters"));
+  for (const char* damaged : {"0", "0g", "0A", "0a0a"})
+    CHECK_THROWS_WITH(data::Alphabet::read(damaged), Contains("alphabet"));
+  CHECK_THROWS_WITH(data::Alphabet::read(std::string(514, '0')), Contains("at most 256"));
+}
+
 TEST_CASE("text: a file of token ids gives the windows that its tokens as characters give; what is no id is refused") {
   const TempFolder f;
   std::string s;

@@ -15,6 +15,7 @@ namespace isonorm {
 namespace {
 
 [[noreturn]] void become(const std::vector<std::string>& arguments, const ChildOptions& options, int out, int err) {
+  if (!options.input.empty()) dup2(open(options.input.c_str(), O_RDONLY), 0);
   dup2(options.close_stdout ? open("/dev/full", O_WRONLY) : out, 1);
   options.close_stderr ? close(2) : dup2(err, 2);
   const rlimit limit{options.file_limit, options.file_limit};

@@ -12,6 +12,7 @@ namespace isonorm {
 
 struct ChildOptions {
   std::vector<std::string> environment = {};  // "NAME=value", beside the parent's, of which COLUMNS is left out
+  std::string input = {};                     // a file that is standard input
   bool terminal = false;                      // stderr and stdout are a pseudo-terminal, collected in `out`
   unsigned short columns = 200;               // its width
   std::string interrupt_after = {};           // `signal` is sent when this has appeared in out or err

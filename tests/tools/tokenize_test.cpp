@@ -67,7 +67,7 @@ TEST_CASE("sample: a model of tokens and one of characters continue a text") {
   f.succeeds("train +small --data @ids --token-vocab 701 --steps 2 -q --checkpoint @tokens");
   f.succeeds("train +small --steps 2 -q --checkpoint @characters");
   const std::string of_tokens = "sample @tokens Checkpoint --tokenizer " + tokenizer,
-                    of_characters = "sample @characters abc --data @text.txt --length 30";
+                    of_characters = "sample @characters abc --length 30";
   const std::string first = f.succeeds(of_tokens).out;
   CHECK_THAT(first, StartsWith("Checkpoint"));
   CHECK(f.succeeds(of_tokens).out == first);
@@ -81,8 +81,53 @@ TEST_CASE("sample: a model of tokens and one of characters continue a text") {
   f.refuses(of_tokens + " --length 0", 2, "--length: 0 is not a whole number from 1 on");
   f.refuses(of_tokens + " --top-k -1", 2, "--top-k: -1 is not a whole number from 0 on");
   f.refuses(of_tokens + " --temperature -1", 2, "--temperature: -1 is not a number from 0 on");
-  f.refuses("sample @tokens abc", 2, "one of --tokenizer and --data is needed");
-  f.refuses(of_tokens + " --data @text.txt", 2, "one of --tokenizer and --data is needed");
+  CHECK(f.succeeds(of_characters + " --data @text.txt").out == line);
+  f.refuses("sample @tokens abc", 2, "does not say what its ids stand for: --tokenizer, --data or --ids is needed");
+  f.refuses(of_tokens + " --data @text.txt", 2, "one of --tokenizer, --data and --ids at most");
   f.refuses("sample @characters abc --tokenizer " + tokenizer, 3, "its vocabulary is of 7, that of");
   f.refuses("sample @tokens abc --data @text.txt", 3, "its vocabulary is of 701, that of");
+}
+
+TEST_CASE("sample: stop words, several texts, ids, a prompt from standard input, speed") {
+  const Folder f;
+  f.succeeds("train +small --steps 2 -q --checkpoint @model");
+  const std::string sample = "sample @model abc --length 40 ";
+  const auto got = f.succeeds(sample);
+  const std::string whole = got.out;
+  CHECK_THAT(got.err, Contains("40 tokens, ") && Contains(" tokens/s"));
+  CHECK(f.succeeds(sample + "-q").err.empty());
+  const size_t at = whole.find_first_of("abcxyz", 3);
+  REQUIRE(at != whole.npos);
+  CHECK(f.succeeds(sample + "--stop qq --stop " + whole[at]).out == whole.substr(0, at) + "\n");
+  CHECK(f.succeeds(sample + "--stop qqq").out == whole);
+  const std::string three = f.succeeds(sample + "--count 3").out;
+  CHECK(three.size() == 3 * (3 + 40 + 1) + 2);  // blank lines between them
+  const std::string one = f.succeeds("sample @model 0 --ids --length 5 --temperature 0").out;
+  CHECK(one.find_first_not_of("0123456789 \n") == one.npos);
+  CHECK_THAT(one, StartsWith("0 "));
+  write_text(f / "prompt", "abc");
+  CHECK(f.succeeds("sample @model --length 40", {.input = f / "prompt"}).out == whole);
+  f.refuses("sample @model abq", 3, "byte 113 at position 2 is none of the");
+  f.refuses("sample @model 0,99 --ids", 2, "'99' is not an id from 0 to 6");
+  f.refuses(sample + "--top-p 0", 2, "--top-p: 0 is not above 0 and at most 1");
+  f.refuses(sample + "--min-p 2", 2, "--min-p: 2 is not from 0 to 1");
+  f.refuses(sample + "--repetition-penalty 0", 2, "--repetition-penalty: 0 is not above 0");
+  f.refuses(sample + "--count 0", 2, "--count: 0 is not a whole number from 1 on");
+}
+
+TEST_CASE("train: weights of characters go on with a text of the same ones, and refuse another") {
+  const Folder f;
+  f.succeeds("train +small --steps 2 -q --checkpoint @model");
+  const std::string all = read(f / "text.txt");
+  std::string fewer;
+  for (char c : all)
+    if (c != 'a') fewer += c;
+  write_text(f / "fewer.txt", fewer);
+  write_text(f / "other.txt", all + "q");
+  f.succeeds("train +small --data @fewer.txt --init @model --steps 2 -q --checkpoint @tuned --ema 0.5 --ema-file @ema");
+  for (const char* model : {"@tuned", "@ema"}) f.succeeds(text("sample ", model, " abc --length 5"));
+  f.succeeds("convert @tuned @plain --to layer_norm");
+  f.succeeds("sample @plain abc --length 5");
+  f.refuses("train +small --data @other.txt --init @model --steps 2 -q", 3,
+            "is none of the 7 characters that the weights were trained on");
 }
