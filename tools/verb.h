@@ -51,5 +51,6 @@ Verb add_import(CLI::App& app);
 Verb add_export(CLI::App& app);
 Verb add_tokenize(CLI::App& app);
 Verb add_sample(CLI::App& app);
+Verb add_info(CLI::App& app);
 
 }  // namespace isonorm::tools

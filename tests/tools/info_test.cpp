@@ -1,0 +1,39 @@
+// What isonorm info says of files.
+#include "io/safetensors.h"
+#include "tests/tools/small_run.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+TEST_CASE("info: a checkpoint says its model, its training and its tensors") {
+  const Folder f;
+  f.succeeds("train +small --depth 3 --steps 2 --lr 0.25 -q --checkpoint @model");
+  const std::string out = f.succeeds("info @model").out;
+  for (const char* line :
+       {"model       GPT, rms_norm, raw weights\n", "vocab 7, context 8, width 8, depth 3, heads 2\n",
+        "training    after step 2 ", " --lr 0.25 ", "characters  7\n", "  0 to 2 ", "weight [24, 8], bias [24]\n",
+        "weight [7, 8]\n"})
+    CHECK_THAT(out, Contains(line));
+  CHECK_THAT(out, !Contains("optimizer."));
+  std::string damaged = read(f / "model");
+  damaged[damaged.size() - 3] ^= 1;
+  write_text(f / "damaged", damaged);
+  f.refuses("info @damaged", 3, "damaged");
+  f.refuses("info @none", 4, "none: cannot open");
+}
+
+TEST_CASE("info: any safetensors file, whatever its names") {
+  const Folder f;
+  TensorMap tensors;
+  const auto matrix = [](int64_t rows, int64_t columns) { return empty({rows, columns}); };
+  for (const char* name : {"layers.0.w", "layers.1.w", "layers.2.w", "layers.4.w"}) tensors.add(name, matrix(300, 7));
+  tensors.add("layers.3.w", matrix(2, 7));
+  tensors.add("odd\x1b..b", matrix(1, 1));
+  save_safetensors(f / "any", tensors, {{"made", "by\nhand"}});
+  const std::string out = f.succeeds("info @any").out;
+  CHECK_THAT(out, Contains("says        made = by hand\n") && Contains("6 tensors of f32") && Contains("8,415") &&
+                      Contains("  0 to 2 ") && Contains("each 2,100") && Contains("  3 ") && Contains("odd\\x1b"));
+  CHECK_THAT(out, !Contains("\x1b"));
+  const std::string folder = f.succeeds("info tests/fixtures/families/bloom").out;
+  CHECK_THAT(folder, Contains("model       bloom\n") && Contains("word_embeddings"));
+}

@@ -1,0 +1,173 @@
+// isonorm info FILE: what a file holds, without a look at its numbers.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "core/error.h"
+#include "core/system/foreign_text.h"
+#include "hub/folder.h"
+#include "tools/training.h"
+#include "tools/verb.h"
+#include "training/fields.h"
+#include "training/model_file.h"
+#include "training/records/manifest.h"
+
+namespace isonorm::tools {
+namespace {
+
+struct InfoOptions {
+  std::string file;
+};
+
+// Tensors by the parts of their names.
+struct Branch {
+  std::vector<std::pair<std::string, std::unique_ptr<Branch>>> children;
+  std::string tensors;  // its own: "weight [64, 32], bias [64]"
+  int64_t count = 0;    // of numbers, in all below it
+};
+
+struct Line {
+  std::string name, count, tensors;
+  bool operator==(const Line&) const = default;
+};
+
+std::string with_commas(int64_t n) {
+  std::string s = text(n);
+  for (int64_t at = std::ssize(s) - 3; at > 0; at -= 3) s.insert(static_cast<size_t>(at), ",");
+  return s;
+}
+
+// -1 where it is none.
+int64_t number(const std::string& s) {
+  const bool digits = !s.empty() && s.size() < 18 && s.find_first_not_of("0123456789") == s.npos;
+  return digits ? std::stoll(s) : -1;
+}
+
+void add(Branch& root, const std::string& name, const std::string& shape, int64_t count) {
+  Branch* at = &root;
+  at->count += count;
+  size_t begin = 0;
+  for (size_t dot; (dot = name.find('.', begin)) != name.npos; begin = dot + 1) {
+    const std::string part = printable(name.substr(begin, dot - begin), 60);
+    auto child = std::ranges::find_if(at->children, [&](const auto& c) { return c.first == part; });
+    if (child == at->children.end()) {  // numbers in their order
+      child = std::ranges::find_if(at->children, [&](const auto& c) { return number(c.first) > number(part); });
+      child = at->children.insert(number(part) < 0 ? at->children.end() : child, {part, std::make_unique<Branch>()});
+    }
+    at = child->second.get();
+    at->count += count;
+  }
+  at->tensors += text(at->tensors.empty() ? "" : ", ", printable(name.substr(begin), 60), ' ', shape);
+}
+
+// What is below a branch; neighbours by number that are alike stand in one line: "0 to 11".
+std::vector<Line> lines_of(const Branch& b) {
+  std::vector<Line> lines;
+  for (size_t i = 0, next; i < b.children.size(); i = next) {
+    const auto& [name, child] = b.children[i];
+    const std::vector<Line> below = lines_of(*child);
+    for (next = i + 1; next < b.children.size(); ++next) {
+      const Branch& other = *b.children[next].second;
+      const int64_t n = number(b.children[next - 1].first), after = number(b.children[next].first);
+      if (n < 0 || after != n + 1 || other.count != child->count || other.tensors != child->tensors ||
+          lines_of(other) != below)
+        break;
+    }
+    const bool several = next > i + 1;
+    lines.push_back({several ? text(name, " to ", b.children[next - 1].first) : name,
+                     text(several ? "each " : "", with_commas(child->count)), child->tensors});
+    for (const Line& line : below) lines.push_back({text("  ", line.name), line.count, line.tensors});
+  }
+  return lines;
+}
+
+void print_tree(const TensorMap& outline, const io::ForeignTypes& foreign) {
+  std::map<std::string, int64_t> dtypes;
+  for (const auto& [name, tensor] : outline) ++dtypes[foreign.contains(name) ? foreign.at(name) : text(tensor.dtype())];
+  Branch root;
+  for (const auto& [name, tensor] : outline) {
+    const std::string dtype = foreign.contains(name) ? foreign.at(name) : text(tensor.dtype());
+    add(root, name, text(tensor.shape(), dtypes.size() > 1 ? text(" ", dtype) : ""), tensor.numel());
+  }
+  std::vector<Line> lines = lines_of(root);
+  lines.insert(lines.begin(), {text(outline.size(), " tensors of ",
+                                    dtypes.size() > 1 ? "several dtypes"
+                                    : dtypes.empty()  ? "none"
+                                                      : dtypes.begin()->first.c_str()),
+                               with_commas(root.count), root.tensors});
+  size_t name = 0, count = 0;
+  for (const Line& line : lines) name = std::max(name, line.name.size()), count = std::max(count, line.count.size());
+  for (const Line& line : lines)
+    std::printf("%-*s  %*s  %s\n", static_cast<int>(name), line.name.c_str(), static_cast<int>(count),
+                line.count.c_str(), line.tensors.c_str());
+}
+
+void say(const char* what, const std::string& words) { std::printf("%-12s%s\n", what, words.c_str()); }
+
+// Options that are not the defaults, as the command line has them.
+void print_model(const Metadata& description) {
+  const training::ModelOptions model(description);
+  training::ModelOptions given = model, defaults(model.row());
+  say("model", text(model.row().title, ", ", name_of(model.stream().form), ", ", model.value("storage"), " weights"));
+  std::string sizes;
+  for (const char* size : {"image", "patch", "classes", "vocab", "context", "width", "depth", "heads"})
+    if (model.has(size)) sizes += text(sizes.empty() ? "" : ", ", size, ' ', model.value(size));
+  say("sizes", sizes);
+  say("options", text("--model ", model.row().name, training::said(given.options(), defaults.options())));
+}
+
+void print_training(const Metadata& values) {
+  TrainOptions given, defaults;
+  training::Fields of_given, of_defaults;
+  fields(given.training, of_given), fields(given, of_given);
+  fields(defaults.training, of_defaults), fields(defaults, of_defaults);
+  for (const training::Option& option : of_given.options)
+    if (const auto value = values.find(option.name); value != values.end())
+      check(option.set(value->second), "it was trained with ", training::word_of(option.name), ' ',
+            Shown{value->second}, ", expected ", option.expected);
+  say("training", text("after step ", text_at(values, "step"), training::said(of_given.options, of_defaults.options)));
+}
+
+int run(const InfoOptions& o) {
+  const std::string& path = o.file;
+  LazyState state;
+  io::ForeignTypes foreign;
+  if (std::filesystem::is_directory(path)) {
+    const hub::Folder folder = hub::open_folder(path);
+    state = folder.state, foreign = folder.foreign;
+    say("folder", printable(path));
+    if (const std::string type = folder.config.word("model_type"); !type.empty()) say("model", printable(type, 80));
+  } else {
+    const training::OpenModelFile file = training::open_model_file(path);
+    const Scope scope(path);
+    state = file.state, foreign = file.foreign;
+    Metadata values;
+    for (const auto& [key, value] : file.file->metadata())
+      if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
+    say("file",
+        text(printable(path), ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
+    if (!file.description.empty()) print_model(file.description);
+    if (is_checkpoint(file.file->metadata())) print_training(values);
+    if (const data::Alphabet alphabet = training::alphabet_of(*file.file); !alphabet.empty())
+      say("characters", text(alphabet.size()));
+    for (const auto& [key, value] : file.other)
+      if (key != training::kCharacters) say("says", printable(text(key, " = ", value), 200));
+  }
+  std::printf("\n");
+  print_tree(state.outline, foreign);
+  return kOk;
+}
+
+}  // namespace
+
+Verb add_info(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("info", "Print what a file holds: model, options, step, tensors");
+  auto o = std::make_shared<InfoOptions>();
+  command->add_option("FILE", o->file, "a checkpoint, a safetensors file, or a folder of the hub")->required();
+  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory.");
+  return {command, [o] { return run(*o); }};
+}
+
+}  // namespace isonorm::tools
