@@ -52,5 +52,6 @@ Verb add_export(CLI::App& app);
 Verb add_tokenize(CLI::App& app);
 Verb add_sample(CLI::App& app);
 Verb add_info(CLI::App& app);
+Verb add_plot(CLI::App& app);
 
 }  // namespace isonorm::tools

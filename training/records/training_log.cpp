@@ -1,5 +1,6 @@
 #include "training/records/training_log.h"
 
+#include <climits>
 #include <cmath>
 #include <istream>
 #include <map>
@@ -100,6 +101,35 @@ bool before(const json& part, json now, const std::string& earlier) {
   return identity(then) == identity(now);
 }
 
+// Of a training with this manifest.
+TrainingCourse course_of(std::istream& log, const json& wanted, const std::string& earlier, int until) {
+  std::map<int, TrainingStep> steps;
+  std::map<int, Evaluation> evaluations;
+  bool ours = false;
+  for (std::string line; next_line(log, line);) {
+    const json j = parsed(line);
+    if (!j.is_object()) continue;
+    try {
+      if (j.contains("manifest")) {
+        ours = identity(j["manifest"]) == identity(wanted) || before(j["manifest"], wanted, earlier);
+      } else if (ours && j.contains("evaluation")) {
+        const json& e = j["evaluation"];
+        const int step = e.at("step");
+        if (step >= 0 && step <= until) evaluations[step] = {step, e.at("loss"), e.at("right"), e.at("predictions")};
+      } else if (ours && j.contains("step")) {
+        TrainingStep s{.step = j["step"], .lr = j.at("lr"), .loss = j.at("loss"), .seconds = j.at("seconds")};
+        if (!j.at("gradient_norm").is_null()) s.gradient_norm = j["gradient_norm"].get<double>();
+        if (s.step >= 1 && s.step <= until) steps[s.step] = s;
+      }
+    } catch (const json::exception&) {  // a line of something else
+    }
+  }
+  TrainingCourse course;
+  for (const auto& [step, s] : steps) course.steps.push_back(s);
+  for (const auto& [step, e] : evaluations) course.evaluations.push_back(e);
+  return course;
+}
+
 }  // namespace
 
 std::string log_manifest(const Manifest& manifest) { return dump({{"manifest", manifest_json(manifest)}}) + "\n"; }
@@ -141,32 +171,22 @@ int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
 }
 
 TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until) {
-  std::map<int, TrainingStep> steps;
-  std::map<int, Evaluation> evaluations;
-  bool ours = false;
-  const json wanted = manifest_json(manifest);
-  for (std::string line; next_line(log, line);) {
-    const json j = parsed(line);
-    if (!j.is_object()) continue;
-    try {
-      if (j.contains("manifest")) {
-        ours = identity(j["manifest"]) == identity(wanted) || before(j["manifest"], wanted, manifest.earlier);
-      } else if (ours && j.contains("evaluation")) {
-        const json& e = j["evaluation"];
-        const int step = e.at("step");
-        if (step >= 0 && step <= until) evaluations[step] = {step, e.at("loss"), e.at("right"), e.at("predictions")};
-      } else if (ours && j.contains("step")) {
-        TrainingStep s{.step = j["step"], .lr = j.at("lr"), .loss = j.at("loss"), .seconds = j.at("seconds")};
-        if (!j.at("gradient_norm").is_null()) s.gradient_norm = j["gradient_norm"].get<double>();
-        if (s.step >= 1 && s.step <= until) steps[s.step] = s;
-      }
-    } catch (const json::exception&) {  // a line of something else
-    }
-  }
-  TrainingCourse course;
-  for (const auto& [step, s] : steps) course.steps.push_back(s);
-  for (const auto& [step, e] : evaluations) course.evaluations.push_back(e);
-  return course;
+  return course_of(log, manifest_json(manifest), manifest.earlier, until);
+}
+
+LoggedTraining last_logged(std::istream& log) {
+  json last;
+  for (std::string line; next_line(log, line);)
+    if (const json j = parsed(line); j.is_object() && j.contains("manifest")) last = j["manifest"];
+  check(last.is_object() && last.contains("options") && last["options"].is_object(),
+        "it is no log of isonorm train --log: no line is a manifest");
+  LoggedTraining found;
+  const auto word = [](const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
+  for (const auto& [name, value] : last["options"].items()) found.options.emplace_back(name, word(value));
+  if (last.contains("command")) found.command = word(last["command"]);
+  log.clear(), log.seekg(0);
+  found.course = course_of(log, last, last.contains("earlier") ? word(last["earlier"]) : "", INT_MAX);
+  return found;
 }
 
 std::string log_end(const TrainingResult& training) {

@@ -3,6 +3,8 @@
 
 #include <iosfwd>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "training/records/training_result.h"
 
@@ -19,6 +21,14 @@ std::string log_end(const TrainingResult& training);
 // and test pass the last line that was written. What belongs to other trainings, and a line that was cut off, is passed
 // over.
 TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until);
+// The last training that a log is of: its options and command as its manifest has them, and its course. Throws where no line
+// is a manifest.
+struct LoggedTraining {
+  std::vector<std::pair<std::string, std::string>> options;
+  std::string command;
+  TrainingCourse course;
+};
+LoggedTraining last_logged(std::istream& log);
 // Bytes of a log that a training which goes on after step `until` (0: which begins) keeps: all before the first later
 // step of its own, which was logged after the checkpoint, and what other trainings logged before that. Half a line
 // never.

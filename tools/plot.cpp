@@ -1,0 +1,56 @@
+// isonorm plot A.jsonl B.jsonl: the logs of trainings over each other.
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "core/error.h"
+#include "core/system/foreign_text.h"
+#include "tools/output.h"
+#include "tools/verb.h"
+#include "training/records/comparison.h"
+
+namespace isonorm::tools {
+namespace {
+
+struct PlotOptions {
+  std::vector<std::string> logs;
+  std::string report, json, svg;
+};
+
+std::string svg_of(const PlotOptions& o, const std::string& name) { return text(o.svg, "/", name, ".svg"); }
+
+int run(const PlotOptions& o) {
+  std::vector<NamedFile> inputs;
+  for (const std::string& log : o.logs) inputs.push_back({"LOG", log});
+  make_folder(o.svg);
+  check_outputs(
+      {{"--report", o.report}, {"--json", o.json}, {"--svg", o.svg.empty() ? "" : svg_of(o, "*"), Written::several}},
+      inputs);
+  std::vector<training::NamedTraining> trainings;
+  for (const std::string& path : o.logs) {
+    const Scope scope(path);
+    std::ifstream log(path, std::ios::binary);
+    check_io(log.is_open() && !std::filesystem::is_directory(path), "cannot be read");
+    trainings.push_back({printable(path, 60), training::last_logged(log)});
+  }
+  const reports::Document document = training::comparison_of(trainings);
+  for (const reports::Figure& figure : document.figures)
+    if (!o.svg.empty()) write_file(svg_of(o, figure.name), figure_svg(figure));
+  show(document, false, o.report, o.json);
+  return kOk;
+}
+
+}  // namespace
+
+Verb add_plot(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("plot", "Show the logs of trainings over each other");
+  auto o = std::make_shared<PlotOptions>();
+  command->add_option("LOG", o->logs, "what isonorm train --log wrote; the last training in each")->required();
+  command->add_option("--report", o->report, "write a page with the curves");
+  command->add_option("--svg", o->svg, "write loss.svg and course.svg into this folder, made where it is not there");
+  command->add_option("--json", o->json, "write the numbers");
+  command->footer("Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 70 no memory.");
+  return {command, [o] { return run(*o); }};
+}
+
+}  // namespace isonorm::tools

@@ -1,0 +1,128 @@
+#include "training/records/comparison.h"
+
+#include <algorithm>
+
+#include "core/printed.h"
+#include "training/records/curves.h"
+
+namespace isonorm::training {
+namespace {
+
+using Trainings = std::vector<NamedTraining>;
+using Values = std::function<std::vector<double>(const TrainingCourse&)>;
+
+constexpr const char* kColours[] = {"other", "rms", "crms", "isometric", "negative", "plain"};
+
+int last_step(const TrainingCourse& c) { return c.steps.empty() ? 0 : c.steps.back().step; }
+// So many steps are one point of a smooth line.
+size_t window_of(const TrainingCourse& c) { return std::max<size_t>(1, static_cast<size_t>(last_step(c)) / 100); }
+
+std::vector<double> losses_of(const TrainingCourse& c) {
+  return per_step(c, [](const TrainingStep& s) { return s.loss; });
+}
+
+// Steps by their time, over a window up to each; a part that was gone on with counts its own time.
+std::vector<double> speed_of(const TrainingCourse& c) {
+  std::vector<double> speed(static_cast<size_t>(last_step(c)), kNothing);
+  const size_t window = std::max<size_t>(4, window_of(c));
+  for (size_t i = window; i < c.steps.size(); ++i) {
+    const TrainingStep &from = c.steps[i - window], &to = c.steps[i];
+    if (to.seconds > from.seconds && to.step > from.step)
+      speed[static_cast<size_t>(to.step - 1)] = (to.step - from.step) / (to.seconds - from.seconds);
+  }
+  return speed;
+}
+
+// The same curve of every training in one panel; none where no training has one.
+void add(std::vector<reports::Panel>& panels, const Trainings& trainings, const std::string& heading, int width,
+         const Values& values) {
+  reports::Chart chart{.title = heading, .width = width, .height = width > 400 ? 360 : 260};
+  for (size_t i = 0; i < trainings.size(); ++i) {
+    std::vector<double> line = values(trainings[i].logged.course);
+    if (std::ranges::any_of(line, [](double v) { return std::isfinite(v); }))
+      chart.lines.push_back({trainings[i].name, kColours[i % std::size(kColours)], std::move(line)});
+  }
+  if (chart.lines.empty()) return;
+  fit_axis(chart);
+  panels.push_back({.heading = heading, .drawing = std::move(chart)});
+}
+
+Values tests(const std::function<double(const Evaluation&)>& value) {
+  return [value](const TrainingCourse& c) {
+    return c.evaluations.size() > 1 ? between(c.evaluations, value) : std::vector<double>();
+  };
+}
+
+reports::TextTable ends(const Trainings& trainings) {
+  reports::TextTable table{.heading = "Trainings",
+                           .columns = {"log", "steps", "loss", "test loss", "accuracy", "steps/s"},
+                           .caption = "The loss is the mean over the last hundredth of the steps."};
+  for (const NamedTraining& t : trainings) {
+    const TrainingCourse& c = t.logged.course;
+    const auto last = [](const std::vector<double>& v) { return v.empty() ? kNothing : v.back(); };
+    const auto cell = [](const char* format, double v) {
+      return std::isfinite(v) ? reports::printed_cell(format, v) : reports::TextCell{};
+    };
+    const Evaluation* test = c.evaluations.empty() ? nullptr : &c.evaluations.back();
+    table.rows.push_back({{t.name},
+                          reports::count_cell(last_step(c)),
+                          cell("%.4f", last(running_mean(losses_of(c), window_of(c)))),
+                          cell("%.4f", test ? test->loss : kNothing),
+                          test ? reports::TextCell{printed("%.2f %%", 100 * test->accuracy()), {}, test->accuracy()}
+                               : reports::TextCell{},
+                          cell("%.1f", last(speed_of(c)))});
+  }
+  return table;
+}
+
+// Options of which two trainings have other values; a column each.
+reports::TextTable differences(const Trainings& trainings) {
+  reports::TextTable table{.heading = "Options in which they differ", .columns = {"log"}};
+  std::vector<std::string> names;
+  for (const NamedTraining& t : trainings)
+    for (const auto& [name, _] : t.logged.options)
+      if (!std::ranges::count(names, name)) names.push_back(name);
+  const auto value = [](const NamedTraining& t, const std::string& name) {
+    const auto at = std::ranges::find(t.logged.options, name, &std::pair<std::string, std::string>::first);
+    return at == t.logged.options.end() ? std::string() : at->second;
+  };
+  std::erase_if(names, [&](const std::string& name) {
+    return std::ranges::all_of(trainings, [&](const auto& t) { return value(t, name) == value(trainings[0], name); });
+  });
+  table.columns.insert(table.columns.end(), names.begin(), names.end());
+  for (const NamedTraining& t : trainings) {
+    table.rows.push_back({{t.name}});
+    for (const std::string& name : names) table.rows.back().push_back({value(t, name)});
+  }
+  return table;
+}
+
+}  // namespace
+
+reports::Document comparison_of(const Trainings& trainings) {
+  reports::Figure loss{.name = "loss", .heading = "Loss"}, course{.name = "course", .heading = "Course"};
+  add(loss.panels, trainings, "Training loss", 990,
+      [](const TrainingCourse& c) { return running_mean(losses_of(c), window_of(c)); });
+  add(course.panels, trainings, "Test loss", 330, tests([](const Evaluation& e) { return e.loss; }));
+  add(course.panels, trainings, "Test accuracy, %", 330, tests([](const Evaluation& e) { return 100 * e.accuracy(); }));
+  add(course.panels, trainings, "Learning rate", 330,
+      [](const TrainingCourse& c) { return per_step(c, [](const TrainingStep& s) { return s.lr; }); });
+  add(course.panels, trainings, "Gradient norm", 330, [](const TrainingCourse& c) {
+    return running_mean(per_step(c, [](const TrainingStep& s) { return s.gradient_norm.value_or(kNothing); }),
+                        window_of(c));
+  });
+  add(course.panels, trainings, "Steps per second", 330, speed_of);
+  reports::Document d{.title = text(trainings.size(), " trainings"), .tables = {ends(trainings)}};
+  for (size_t i = 0; i < trainings.size(); ++i)
+    loss.legend.push_back({kColours[i % std::size(kColours)], trainings[i].name});
+  course.legend = loss.legend, course.css = "three";
+  course.caption =
+      "Losses and gradient norms are means over a hundredth of the steps; the norm is that before clipping.";
+  if (!loss.panels.empty()) d.figures.push_back(std::move(loss));
+  if (!course.panels.empty()) d.figures.push_back(std::move(course));
+  if (reports::TextTable options = differences(trainings); options.columns.size() > 1)
+    d.tables.push_back(std::move(options));
+  return d;
+}
+
+}  // namespace isonorm::training

@@ -1,0 +1,47 @@
+// Internal: what a training logged as the lines of a chart, a value per step.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "training/records/training_result.h"
+
+namespace isonorm::training {
+
+inline constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // interrupts a line
+
+// The mean over the `window` values up to each; from the window-th on, so that none is a mean of fewer.
+inline std::vector<double> running_mean(const std::vector<double>& values, size_t window) {
+  std::vector<double> means(values.size(), kNothing);
+  for (size_t t = window; t <= values.size(); ++t) {
+    double sum = 0;
+    for (size_t i = t - window; i < t; ++i) sum += values[i];
+    means[t - 1] = sum / static_cast<double>(window);
+  }
+  return means;
+}
+
+// A value per step, from step 1 on; none where a step is not known.
+inline std::vector<double> per_step(const TrainingCourse& course,
+                                    const std::function<double(const TrainingStep&)>& value) {
+  std::vector<double> values(course.steps.empty() ? 0 : static_cast<size_t>(course.steps.back().step), kNothing);
+  for (const TrainingStep& s : course.steps) values[static_cast<size_t>(s.step - 1)] = value(s);
+  return values;
+}
+
+// A value per step, straight between two evaluations.
+inline std::vector<double> between(const std::vector<Evaluation>& evaluations,
+                                   const std::function<double(const Evaluation&)>& value) {
+  std::vector<double> values(static_cast<size_t>(evaluations.back().step), kNothing);
+  for (size_t i = 1; i < evaluations.size(); ++i) {
+    const Evaluation &a = evaluations[i - 1], &b = evaluations[i];
+    for (int step = std::max(1, a.step); step <= b.step; ++step) {
+      const double part = static_cast<double>(step - a.step) / (b.step - a.step);
+      values[static_cast<size_t>(step - 1)] = value(a) + part * (value(b) - value(a));
+    }
+  }
+  return values;
+}
+
+}  // namespace isonorm::training
