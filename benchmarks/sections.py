@@ -34,6 +34,7 @@ WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
 ELEMENTS = 1 << 22  # of a tensor of the bandwidth section: 16 MiB
 TENSORS = 4  # that add_norm reads and writes: x, branch, sum, normed; backward their gradients and the sum
 CHAIN = 1000
+CONTEXTS = [(8192, 6), (8192, 1), (16384, 1), (32768, 1)]  # with the depth of the model: the last ones take a minute a step
 STEPS = 300  # of the trainings whose losses are shown
 
 
@@ -94,10 +95,10 @@ class Bench:
         self.torch_version = side.facts["version"]
         return side
 
-    def alternate(self, name, works, seconds, times=1):
+    def alternate(self, name, works, seconds, times=1, before=2):
         """As sides.alternate(); the times of every round go into the JSON file under that name."""
         self.say(name)
-        result = alternate(works, 0 if self.options.quick else seconds, times)
+        result = alternate(works, 0 if self.options.quick else seconds, times, before=before)
         self.raw.setdefault(name, {}).update(result)
         return result
 
@@ -303,6 +304,26 @@ def norm_share(case, sides):
                      detail=f"batch {sides['Pre-LN'].facts['batch']}")
 
 
+def context(bench):
+    """A step of a GPT on one long sample: its time and its memory by context."""
+    training, peaks = [], []
+    for length, depth in CONTEXTS:
+        name = f"{length:,}, {depth} block" + ("s" if depth > 1 else "")
+        case = ["gpt_small", "--batch", "1", "--context", str(length), "--depth", str(depth), "--warmup", "1"]
+        with contextlib.ExitStack() as stack:
+            sides = {"ours": stack.enter_context(bench.ours("step", *case)),
+                     "eager": stack.enter_context(bench.torch("torch_step.py", *case, "--serve"))}
+            results = bench.alternate(f"context of {name}", {n: Work(side, "train") for n, side in sides.items()}, 0, before=0)
+            training.append(row(name, results))
+            peaks.append(plain_row(name, {n: (results[n]["peak_bytes"] - side.facts["base_bytes"]) / 1e6
+                                          for n, side in sides.items()}))
+    return [
+        group("Long context: training step", "ms", training, ["ours", "eager"], aims={"eager": at_most(0.7)},
+              note="gpt_small with one sample of so many tokens; three rounds of a step each."),
+        group("Long context: peak memory beyond the bare process", "MB", peaks, ["ours", "eager"]),
+    ]
+
+
 def activations(bench):
     """What keeping activations as bf16 saves and costs, and what it does to the loss."""
     training, memory, kinds = [], [], ["f32", "bf16"]
@@ -347,4 +368,4 @@ def train(bench, kept, steps):
 
 
 DEFAULT = {"steps": steps, "kernels": kernels, "bandwidth": bandwidth, "threads": threads}
-FULL = DEFAULT | {"forms": forms, "activations": activations}
+FULL = DEFAULT | {"forms": forms, "context": context, "activations": activations}
