@@ -29,6 +29,7 @@ OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm"
 PASSES = {"add_norm_layer": 8, "add_norm_rms": 8, "layer_norm": 5, "softmax": 5, "gelu": 5, "cross_entropy": 3, "adamw": 7}
 FUSED = [("mlp", 6400, 128), ("mlp", 2048, 384), ("attention", 128, 50), ("attention", 8, 256), ("conv2d", 32, 32),
          ("conv2d", 16, 96), ("max_pool2d", 32, 96)]
+CONVOLUTIONS = [("conv2d_rgb", 16, 96), ("conv2d_large", 16, 96), ("conv2d_stride2", 16, 96), ("conv2d", 16, 192)]
 LIMITS = {"limit": "gemms", "own limit": "products", "registers": "registers"}  # of a step or a forward pass
 WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
 ELEMENTS = 1 << 22  # of a tensor of the bandwidth section: 16 MiB
@@ -219,6 +220,15 @@ def op_row(bench, sides, op, rows, width):
     return row(name, bench.alternate(name, works, 2, 5))
 
 
+def convolution(bench):
+    """The layers of ConvPool-CNN-C (Springenberg et al., 1412.6806)."""
+    with bench.ours("kernels") as ours, bench.torch("torch_kernels.py") as eager:
+        rows = [op_row(bench, {"ours": ours, "eager": eager}, *op) for op in CONVOLUTIONS]
+    return [group("Convolutions of ConvPool-CNN-C", "ms", rows, ["ours", "eager"], aims={"eager": at_most(0.8)},
+                  note="Images x channels, filters of 3 x 3, forward and backward to images, filter and bias. rgb: 3 channels to "
+                       "so many, of 32 x 32; large and stride2: of 32 x 32; conv2d: of 16 x 16.")]
+
+
 def bandwidth(bench):
     """The fused residual + norm against memcpy, by width."""
     gigabytes = TENSORS * ELEMENTS * 4 / 1e9
@@ -367,5 +377,5 @@ def train(bench, kept, steps):
     return [line["loss"] for line in lines if "loss" in line], [line["evaluation"] for line in lines if "evaluation" in line][-1]
 
 
-DEFAULT = {"steps": steps, "kernels": kernels, "bandwidth": bandwidth, "threads": threads}
+DEFAULT = {"steps": steps, "kernels": kernels, "convolution": convolution, "bandwidth": bandwidth, "threads": threads}
 FULL = DEFAULT | {"forms": forms, "context": context, "activations": activations}
