@@ -117,13 +117,15 @@ Run attention_of(int64_t batch, int64_t length, TensorOptions like) {
 
 constexpr int64_t kSide = 16;  // of images
 
-// Filters of 3 x 3, as many channels out as in, or of `channels` images.
-template <int64_t side, int64_t stride = 1, int64_t channels = 0>
+// Filters of 3 x 3, as many channels out as in; or of images with `colours`, which take no gradient.
+template <int64_t side, int64_t stride = 1, int64_t colours = 0>
 Run conv2d_of(int64_t images, int64_t width, TensorOptions like) {
-  const int64_t in = channels > 0 ? channels : width;
-  const Tensor x = leaf({images, side, side, in}, like), weight = leaf({width, 3, 3, in}, like);
+  const int64_t in = colours > 0 ? colours : width;
+  const Tensor x = normal({images, side, side, in}, like), weight = leaf({width, 3, 3, in}, like);
   const Tensor bias = leaf({width}, like);
-  return differentiable({x, weight, bias},
+  std::vector<Tensor> inputs{weight, bias};
+  if (colours == 0) inputs.push_back(require_grad(x));
+  return differentiable(inputs,
                         [=] { return std::vector<Tensor>{conv2d(x, weight, bias, {.stride = stride, .padding = 1})}; });
 }
 

@@ -226,7 +226,7 @@ def convolution(bench):
         rows = [op_row(bench, {"ours": ours, "eager": eager}, *op) for op in CONVOLUTIONS]
     return [group("Convolutions of ConvPool-CNN-C", "ms", rows, ["ours", "eager"], aims={"eager": at_most(0.8)},
                   note="Images x channels, filters of 3 x 3, forward and backward to images, filter and bias. rgb: 3 channels to "
-                       "so many, of 32 x 32; large and stride2: of 32 x 32; conv2d: of 16 x 16.")]
+                       "so many, of 32 x 32, whose images take no gradient; large and stride2: of 32 x 32; conv2d: of 16 x 16.")]
 
 
 def bandwidth(bench):
