@@ -21,8 +21,8 @@ def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench", description="This library against PyTorch and the machine.")
     parser.add_argument("--python", type=Path, help="an interpreter that has PyTorch (default: .venv-bench, made from PyPI)")
     parser.add_argument("--no-compile", dest="compile", action="store_false", help="leave torch.compile out")
-    parser.add_argument("--full", action="store_true", help="also the forms of the stream on ViT Tiny to Base and GPT-3 Small, and "
-                        "activations kept in bf16")
+    parser.add_argument("--full", action="store_true", help="also the forms of the stream on ViT Tiny to Base and GPT-3 Small, "
+                        "contexts of up to 32,768 tokens, and activations kept in bf16")
     parser.add_argument("--only", nargs="+", choices=sections.FULL, metavar="SECTION", help=", ".join(sections.FULL))
     parser.add_argument("--quick", action="store_true", help="three rounds of everything")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))

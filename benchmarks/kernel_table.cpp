@@ -117,11 +117,16 @@ Run attention_of(int64_t batch, int64_t length, TensorOptions like) {
 
 constexpr int64_t kSide = 16;  // of images
 
+// Filters of 3 x 3, as many channels out as in; or of images with `colours`, which take no gradient.
+template <int64_t side, int64_t stride = 1, int64_t colours = 0>
 Run conv2d_of(int64_t images, int64_t width, TensorOptions like) {
-  const Tensor x = leaf({images, kSide, kSide, width}, like), weight = leaf({width, 3, 3, width}, like);
+  const int64_t in = colours > 0 ? colours : width;
+  const Tensor x = normal({images, side, side, in}, like), weight = leaf({width, 3, 3, in}, like);
   const Tensor bias = leaf({width}, like);
-  return differentiable({x, weight, bias},
-                        [=] { return std::vector<Tensor>{conv2d(x, weight, bias, {.padding = 1})}; });
+  std::vector<Tensor> inputs{weight, bias};
+  if (colours == 0) inputs.push_back(require_grad(x));
+  return differentiable(inputs,
+                        [=] { return std::vector<Tensor>{conv2d(x, weight, bias, {.stride = stride, .padding = 1})}; });
 }
 
 Run max_pool2d_of(int64_t images, int64_t width, TensorOptions like) {
@@ -210,7 +215,10 @@ constexpr KernelOp kOps[] = {
     {"cross_entropy", "rows", "classes", cross_entropy_of, elements},
     {"linear", "rows", "width", linear_of, products},
     {"attention", "batch", "length", attention_of, products},
-    {"conv2d", "images", "channels", conv2d_of, products},
+    {"conv2d", "images", "channels", conv2d_of<kSide>, products},
+    {"conv2d_rgb", "images", "channels", conv2d_of<2 * kSide, 1, 3>, elements},
+    {"conv2d_large", "images", "channels", conv2d_of<2 * kSide>, products},
+    {"conv2d_stride2", "images", "channels", conv2d_of<2 * kSide, 2>, products},
     {"max_pool2d", "images", "channels", max_pool2d_of, elements},
     {"gru_step", "batch", "hidden", gru_step_of, elements},
     {"lstm_step", "batch", "hidden", lstm_step_of, elements},

@@ -29,11 +29,13 @@ OPS = [("add_norm_layer", 6400, 512), ("add_norm_rms", 6400, 512), ("layer_norm"
 PASSES = {"add_norm_layer": 8, "add_norm_rms": 8, "layer_norm": 5, "softmax": 5, "gelu": 5, "cross_entropy": 3, "adamw": 7}
 FUSED = [("mlp", 6400, 128), ("mlp", 2048, 384), ("attention", 128, 50), ("attention", 8, 256), ("conv2d", 32, 32),
          ("conv2d", 16, 96), ("max_pool2d", 32, 96)]
+CONVOLUTIONS = [("conv2d_rgb", 16, 96), ("conv2d_large", 16, 96), ("conv2d_stride2", 16, 96), ("conv2d", 16, 192)]
 LIMITS = {"limit": "gemms", "own limit": "products", "registers": "registers"}  # of a step or a forward pass
 WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
 ELEMENTS = 1 << 22  # of a tensor of the bandwidth section: 16 MiB
 TENSORS = 4  # that add_norm reads and writes: x, branch, sum, normed; backward their gradients and the sum
 CHAIN = 1000
+CONTEXTS = [(8192, 6), (8192, 1), (16384, 1), (32768, 1)]  # with the depth of the model: the last ones take a minute a step
 STEPS = 300  # of the trainings whose losses are shown
 
 
@@ -94,10 +96,10 @@ class Bench:
         self.torch_version = side.facts["version"]
         return side
 
-    def alternate(self, name, works, seconds, times=1):
+    def alternate(self, name, works, seconds, times=1, before=2):
         """As sides.alternate(); the times of every round go into the JSON file under that name."""
         self.say(name)
-        result = alternate(works, 0 if self.options.quick else seconds, times)
+        result = alternate(works, 0 if self.options.quick else seconds, times, before=before)
         self.raw.setdefault(name, {}).update(result)
         return result
 
@@ -218,6 +220,15 @@ def op_row(bench, sides, op, rows, width):
     return row(name, bench.alternate(name, works, 2, 5))
 
 
+def convolution(bench):
+    """The layers of ConvPool-CNN-C (Springenberg et al., 1412.6806)."""
+    with bench.ours("kernels") as ours, bench.torch("torch_kernels.py") as eager:
+        rows = [op_row(bench, {"ours": ours, "eager": eager}, *op) for op in CONVOLUTIONS]
+    return [group("Convolutions of ConvPool-CNN-C", "ms", rows, ["ours", "eager"], aims={"eager": at_most(0.8)},
+                  note="Images x channels, filters of 3 x 3, forward and backward to images, filter and bias. rgb: 3 channels to "
+                       "so many, of 32 x 32, whose images take no gradient; large and stride2: of 32 x 32; conv2d: of 16 x 16.")]
+
+
 def bandwidth(bench):
     """The fused residual + norm against memcpy, by width."""
     gigabytes = TENSORS * ELEMENTS * 4 / 1e9
@@ -328,6 +339,26 @@ def bf16(bench):
             [(f"inference, batch {b}", rows, "As above.") for b, rows in inference.items()]]
 
 
+def context(bench):
+    """A step of a GPT on one long sample: its time and its memory by context."""
+    training, peaks = [], []
+    for length, depth in CONTEXTS:
+        name = f"{length:,}, {depth} block" + ("s" if depth > 1 else "")
+        case = ["gpt_small", "--batch", "1", "--context", str(length), "--depth", str(depth), "--warmup", "1"]
+        with contextlib.ExitStack() as stack:
+            sides = {"ours": stack.enter_context(bench.ours("step", *case)),
+                     "eager": stack.enter_context(bench.torch("torch_step.py", *case, "--serve"))}
+            results = bench.alternate(f"context of {name}", {n: Work(side, "train") for n, side in sides.items()}, 0, before=0)
+            training.append(row(name, results))
+            peaks.append(plain_row(name, {n: (results[n]["peak_bytes"] - side.facts["base_bytes"]) / 1e6
+                                          for n, side in sides.items()}))
+    return [
+        group("Long context: training step", "ms", training, ["ours", "eager"], aims={"eager": at_most(0.7)},
+              note="gpt_small with one sample of so many tokens; three rounds of a step each."),
+        group("Long context: peak memory beyond the bare process", "MB", peaks, ["ours", "eager"]),
+    ]
+
+
 def activations(bench):
     """What keeping activations as bf16 saves and costs, and what it does to the loss."""
     training, memory, kinds = [], [], ["f32", "bf16"]
@@ -371,5 +402,6 @@ def train(bench, kept, steps):
     return [line["loss"] for line in lines if "loss" in line], [line["evaluation"] for line in lines if "evaluation" in line][-1]
 
 
-DEFAULT = {"steps": steps, "bf16": bf16, "kernels": kernels, "bandwidth": bandwidth, "threads": threads}
-FULL = DEFAULT | {"forms": forms, "activations": activations}
+DEFAULT = {"steps": steps, "bf16": bf16, "kernels": kernels, "convolution": convolution, "bandwidth": bandwidth,
+           "threads": threads}
+FULL = DEFAULT | {"forms": forms, "context": context, "activations": activations}

@@ -113,13 +113,14 @@ class Work(NamedTuple):
     field: str = "ms"
 
 
-def alternate(works, seconds, times=1, rounds=None):
-    """Lets works (name -> Work) take turns, `times` each in a round; every one is done twice before.
+def alternate(works, seconds, times=1, rounds=None, before=2):
+    """Lets works (name -> Work) take turns, `times` each in a round; every one is done twice, or `before` times, before.
 
     As many rounds as fit into `seconds`, from 3 to 15, or `rounds` of them. Gives name -> {"rounds": [[ms, ...], ...],
     "median_ms", "min_ms"} and what else the last answer says."""
     for work in works.values():
-        work.side.go(2, work.words)
+        if before:
+            work.side.go(before, work.words)
     results = {name: {"rounds": []} for name in works}
     end, done = time.monotonic() + seconds, 0
     while done < (rounds or 15) and (rounds or done < 3 or time.monotonic() < end):

@@ -1,5 +1,5 @@
-// Times one training step of a benchmark case.   usage: step CASE [--batch N] [--form F] [--storage raw|mapped]
-// [--no-affine] [--activations f32|bf16] [--dtype D] [--precision full|bf16]
+// Times one training step of a benchmark case.   usage: step CASE [--batch N] [--context N] [--depth N] [--form F]
+// [--storage raw|mapped] [--no-affine] [--activations f32|bf16] [--dtype D] [--precision full|bf16] [--warmup N]
 // [--device cuda] [--captured] [--any-order] [--steps N] [--threads N] [--json] [--profile] [--serve]   With --serve it
 // speaks the protocol of benchmarks/serve.h: the works are "train", "infer BATCH", the matrix products of both alone,
 // by OpenBLAS ("gemms", "gemms BATCH") or by our kernel ("products", "products BATCH"), as many operations in registers
@@ -28,8 +28,6 @@ using namespace isonorm::bench;
 using nlohmann::json;
 
 namespace {
-
-constexpr int kWarmupSteps = 3;
 
 // Each until the device has done it.
 template <class F> std::vector<double> timed(int times, Device device, const F& f) {
@@ -128,12 +126,15 @@ int main(int argc, char** argv) {
   for (const Case& c : kCases) names.emplace_back(c.name);
   std::string name, form = "layer_norm", storage = "raw", activations, dtype = "f32", precision = "full", where = "cpu";
   bool as_json = false, on_request = false, profiled = false, no_affine = false, captured = false, any_order = false;
-  int steps = 20, threads = num_threads(), batch = 0;
+  int steps = 20, threads = num_threads(), batch = 0, context = 0, depth = 0, warmup = 3;
 
   CLI::App app("Times one training step (forward, loss, backward, clip, AdamW) of a model.");
   app.add_option("case", name, "the model")->required()->check(CLI::IsMember(names));
   app.add_option("--batch", batch, "samples of a training step, other than the case has")
       ->check(CLI::Range(1, 1 << 16));
+  app.add_option("--context", context, "tokens of a GPT's sample, other than the case has")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--depth", depth, "blocks, other than the case has")->check(CLI::Range(1, 1 << 10));
   app.add_option("--form", form, "form of the residual stream");
   app.add_option("--storage", storage, "of the parameters")->check(CLI::IsMember({"raw", "mapped"}));
   app.add_option("--dtype", dtype, "of parameters and activations")->check(CLI::IsMember({"f32", "f64", "bf16"}));
@@ -149,6 +150,7 @@ int main(int argc, char** argv) {
   CLI::Option* serves = app.add_flag("--serve", on_request, "work on request (see benchmarks/serve.h)");
   app.add_flag("--profile", profiled, "print where the time of the timed steps goes")->excludes(serves);
   app.add_option("--steps", steps, "timed steps")->check(CLI::PositiveNumber);
+  app.add_option("--warmup", warmup, "steps before those that are timed")->check(CLI::PositiveNumber);
   app.add_option("--threads", threads, "threads of kernels and BLAS")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
 
@@ -157,6 +159,11 @@ int main(int argc, char** argv) {
     manual_seed(1);
     Case c = *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& k) { return k.name == name; });
     if (batch > 0) c.batch = batch;
+    if (context > 0) {
+      check(c.is_gpt(), "--context: ", name, " is no GPT");
+      c.context = context;
+    }
+    if (depth > 0) c.depth = depth;
     json facts = environment();
     const std::optional<Device> device = gpu::device_of(where);
     check(device.has_value(), "--device ", where, ": expected cpu, cuda or cuda:N");
@@ -181,7 +188,7 @@ int main(int argc, char** argv) {
     facts["parameters"] = trainer.parameter_count();
     facts["batch"] = c.batch;
     facts["gelu"] = c.gelu_tanh ? "tanh" : "erf";
-    for (int i = 1; i < kWarmupSteps; ++i) trainer.step();
+    for (int i = 1; i < warmup; ++i) trainer.step();
 
     Works works(c, trainer, *device);
     if (*device != kCpu)

@@ -96,14 +96,17 @@ def linear(rows, width):
     return (leaf(rows, width), leaf(width, width), leaf(width)), lambda x, w, b: (F.linear(x, w, b),)
 
 
-def images(count, channels):
-    """16 x 16 pixels, channels last in memory, as ours."""
-    return torch.randn(count, 16, 16, channels, **LIKE).permute(0, 3, 1, 2).detach().requires_grad_()
+def images(count, channels, side=16):
+    """Channels last in memory, as ours."""
+    return torch.randn(count, side, side, channels, **LIKE).permute(0, 3, 1, 2).detach().requires_grad_()
 
 
-def conv2d(count, channels):
-    weight = leaf(channels, channels, 3, 3).detach().to(memory_format=torch.channels_last).requires_grad_()
-    return (images(count, channels), weight, leaf(channels)), lambda x, w, b: (F.conv2d(x, w, b, padding=1),)
+def conv2d(side, stride=1, colours=None):
+    def make(count, channels):
+        x = images(count, colours or channels, side).requires_grad_(not colours)
+        weight = leaf(channels, x.shape[1], 3, 3).detach().to(memory_format=torch.channels_last).requires_grad_()
+        return (x, weight, leaf(channels)), lambda x, w, b: (F.conv2d(x, w, b, stride, padding=1),)
+    return make
 
 
 def max_pool2d(count, channels):
@@ -138,7 +141,8 @@ class Copy:
 OPS = {
     "add_norm_layer": add_norm(F.layer_norm, True), "add_norm_rms": add_norm(F.rms_norm, False), "layer_norm": layer_norm,
     "rms_norm": rms_norm, "softmax": softmax, "gelu": gelu, "cross_entropy": cross_entropy, "mlp": mlp,
-    "attention": attention, "chain": chain, "linear": linear, "conv2d": conv2d, "max_pool2d": max_pool2d,
+    "attention": attention, "chain": chain, "linear": linear, "conv2d": conv2d(16), "max_pool2d": max_pool2d,
+    "conv2d_rgb": conv2d(32, colours=3), "conv2d_large": conv2d(32), "conv2d_stride2": conv2d(32, stride=2),
     "gru_step": gru_step, "lstm_step": lstm_step,
 }
 
@@ -151,7 +155,8 @@ class Differentiable:
 
     def __call__(self):
         forward, outputs = each_of(lambda _: self.forward(*self.inputs))
-        backward, gradients = each_of(lambda i: torch.autograd.grad(outputs[i], self.inputs, self.cotangents))
+        wanted = [x for x in self.inputs if x.requires_grad]
+        backward, gradients = each_of(lambda i: torch.autograd.grad(outputs[i], wanted, self.cotangents))
         del outputs, gradients  # not timed, as on our side
         return forward, backward
 

@@ -30,7 +30,6 @@ CASES = {
     "vit_smoke": dict(model="vit", image=8, channels=1, patch=4, width=16, heads=2, depth=1, classes=10, batch=2),
 }
 DTYPES = dict(f32=torch.float32, f64=torch.float64, bf16=torch.bfloat16)
-WARMUP_STEPS = 3
 
 
 class Attention(nn.Module):
@@ -102,19 +101,19 @@ class Gpt(nn.Module):
         return F.linear(self.norm(x), self.token.weight)
 
 
-def inputs(name, batch):
-    case = CASES[name]
+def inputs(case, batch):
     if case["model"] == "vit":
         return torch.randn(batch, case["channels"], case["image"], case["image"])
     return torch.randint(case["vocab"], (batch, case["context"]))
 
 
 class Trainer:
-    def __init__(self, name, compiled=False, fused=False, batch=None, device="cpu", dtype="f32", pure=False, mode=None,
-                 gelu="erf"):
+    def __init__(self, name, compiled=False, fused=False, device="cpu", dtype="f32", pure=False, mode=None, gelu="erf",
+                 **sizes):
+        """sizes: batch, context and depth, where other than the case has (None: as it has)."""
         torch.manual_seed(1)
-        self.name, case, self.device = name, dict(CASES[name], gelu=gelu), device
-        case["batch"] = batch or case["batch"]
+        self.device, self.case = device, CASES[name] | {k: v for k, v in sizes.items() if v}
+        case = dict(self.case, gelu=gelu)
         # Parameters in f32 and products in bf16, as trainings in PyTorch mostly are; or all in one dtype.
         self.autocast = dtype == "bf16" and not pure
         self.dtype = torch.float32 if self.autocast else DTYPES[dtype]
@@ -129,7 +128,7 @@ class Trainer:
         self.inference_inputs = {}
 
     def inputs(self, batch):
-        x = inputs(self.name, batch).to(self.device)
+        x = inputs(self.case, batch).to(self.device)
         return x.to(self.dtype) if x.is_floating_point() else x
 
     def context(self):
@@ -174,6 +173,8 @@ def main():
     parser.add_argument("--compile", action="store_true", help="torch.compile the model (needs a C++ compiler)")
     parser.add_argument("--mode", help="of torch.compile: reduce-overhead, max-autotune, ...")
     parser.add_argument("--batch", type=int, help="samples of a training step, other than the case has")
+    parser.add_argument("--context", type=int, help="tokens of a GPT's sample, other than the case has")
+    parser.add_argument("--depth", type=int, help="blocks, other than the case has")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     parser.add_argument("--dtype", choices=DTYPES, default="f32")
     parser.add_argument("--pure", action="store_true", help="bf16 throughout, parameters too, in place of autocast")
@@ -181,6 +182,7 @@ def main():
     parser.add_argument("--gelu", choices=["erf", "tanh"], default="erf", help="the exact one, or GPT-2's own")
     parser.add_argument("--deterministic", action="store_true", help="the same bits in every run; an op that cannot is an error")
     parser.add_argument("--serve", action="store_true", help="work on request, see above")
+    parser.add_argument("--warmup", type=int, default=3, help="steps before those that are timed")
     parser.add_argument("--steps", type=int, default=10, help="timed steps without --serve")
     options = parser.parse_args()
 
@@ -189,14 +191,14 @@ def main():
         parser.exit(3, f"torch_step.py: --device {options.device}: PyTorch {torch.__version__} sees no device\n")
     if options.deterministic:
         be_deterministic()
-    trainer = Trainer(options.case, options.compile, options.fused, options.batch, options.device, options.dtype, options.pure,
-                      options.mode, options.gelu)
+    trainer = Trainer(options.case, options.compile, options.fused, options.device, options.dtype, options.pure, options.mode,
+                      options.gelu, batch=options.batch, context=options.context, depth=options.depth)
     start = time.monotonic()
     facts["loss"] = trainer.step().item()  # before the first update: about log(classes)
     facts["first_step_at"] = time.monotonic()
     facts["first_step_ms"] = 1e3 * (facts["first_step_at"] - start)
     facts["parameters"] = sum(p.numel() for p in trainer.model.parameters())
-    for _ in range(WARMUP_STEPS - 1):
+    for _ in range(options.warmup - 1):
         trainer.step()
 
     if options.serve:

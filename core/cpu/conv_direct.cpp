@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kLineBytes =
     256 << 10;  // of padded lines that a block of outputs reads: a part of the second-level cache
 constexpr int kOwnVectors = kTarget == Isa::avx512 ? 3 : 2;  // registers of neighbours in a line of dw
+constexpr int kFewVectors = 2;                               // registers of outputs beside few of these neighbours
 
 // Padded lines of one group's channels, for blocks of lines of outputs.
 template <class T> struct Lines {
@@ -128,14 +129,23 @@ void run_convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const 
   });
 }
 
-// A thread has blocks of outputs in some lines of the filter, for all images: nothing is summed by two.
+// A thread has blocks of outputs in some lines of the filter, for all images: nothing is summed by two. Registers hold
+// neighbours in a line of the filter or, where these are few, outputs: then dw is summed as its transpose.
 template <class T> void run_filter_gradient(const WindowShape& s, const Tensor& dw, const Tensor& dy, const Tensor& x) {
-  constexpr int64_t rows = block_rows(kOwnVectors);
   const int64_t channels = dy.size(3), out = channels / s.groups, own = s.channels / s.groups, depth = s.depth();
   const int64_t per_line = runs_of_line(s), length = per_line == 1 ? s.kernel_w * own : own;
-  const int64_t outs = ceil_div(out, rows), items = s.kernel_h * per_line * outs;
+  const bool few = out % kLanes<T> == 0 && length * (out / kLanes<T>) < ceil_div(length, kLanes<T>) * out;
+  const int64_t rows = few ? kFewVectors * kLanes<T> : block_rows(kOwnVectors), outs = ceil_div(out, rows);
+  const int64_t items = s.kernel_h * per_line * outs;
   const T *in = x.data<T>(), *d = dy.data<T>();
   T* const to = dw.mutable_data<T>();
+  const Workspace<T> transpose(few ? dw.numel() : 0);  // [groups, depth, out]
+  T* const sums = transpose.data();
+  const auto for_transpose = [=](const auto& f) {
+    for (int64_t o = 0; few && o < channels; ++o)
+      for (int64_t k = 0; k < depth; ++k) f(to[o * depth + k], sums[(o / out * depth + k) * out + o % out]);
+  };
+  for_transpose([](T value, T& sum) { sum = value; });
   const Lines<T> lines(s);
   const Partition parts = s.rows() * channels * depth <= kWorthSharing
                               ? Partition{s.groups * items, 1}
@@ -154,23 +164,30 @@ template <class T> void run_filter_gradient(const WindowShape& s, const Tensor& 
             const int64_t i = item / outs / per_line, j = item / outs % per_line, o = item % outs * rows;
             int64_t count = 0;
             for (int64_t y = first; y < lines.end(first); ++y)
-              if (const Places h = lines.places(y); h.begin <= i && i < h.end)
-                runs.data()[count++] = {(y - first) * s.out_w * channels, lines.at(y, first), s.out_w};
+              if (const Places h = lines.places(y); h.begin <= i && i < h.end) {
+                const int64_t at_dy = (y - first) * s.out_w * channels, at_x = lines.at(y, first);
+                runs.data()[count++] = few ? Run{at_x, at_dy, s.out_w} : Run{at_dy, at_x, s.out_w};
+              }
             if (count == 0) continue;
             const T* line = scratch.data() + i * s.dilation_h * lines.line + j * s.dilation_w * own;
-            T* c = to + (group * out + o) * depth + (i * s.kernel_w + j) * own;
+            const T* of_outs = d + (image * s.out_h + first) * s.out_w * channels + group * out + o;
+            const int64_t place = (i * s.kernel_w + j) * own, some = std::min(rows, out - o);
+            if (few) {
+              T* c = sums + (group * depth + place) * out + o;
+              const RunProduct<T> p{runs.data(), count, line, 1, s.stride_w * own, of_outs, 1, channels};
+              run_rows<kFewVectors>(p, length, some, c, out, From<T>{c, out});
+              continue;
+            }
+            T* c = to + (group * out + o) * depth + place;
             for (int64_t column = 0; column < length; column += kOwnVectors * kLanes<T>) {
-              const RunProduct<T> p{
-                  runs.data(), count,           d + (image * s.out_h + first) * s.out_w * channels + group * out + o,
-                  1,           channels,        line + column,
-                  1,           s.stride_w * own};
-              run_rows<kOwnVectors>(p, std::min(rows, out - o),
-                                    std::min<int64_t>(kOwnVectors * kLanes<T>, length - column), c + column, depth,
-                                    From<T>{c + column, depth});
+              const RunProduct<T> p{runs.data(), count, of_outs, 1, channels, line + column, 1, s.stride_w * own};
+              run_rows<kOwnVectors>(p, some, std::min<int64_t>(kOwnVectors * kLanes<T>, length - column), c + column,
+                                    depth, From<T>{c + column, depth});
             }
           }
         }
   });
+  for_transpose([](T& value, T sum) { value = sum; });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
 #include "tests/support/catch.h"
 #include "tests/support/random.h"
 
@@ -47,6 +48,27 @@ TEST_CASE("gradients of a convolution are the sums over all windows, in however 
     CHECK(max_difference(tx.grad(), from_vector(dx, tx.shape())) <= 36 * 25 * 0x1p-52);
     CHECK(max_difference(tw.grad(), from_vector(dw, tw.shape())) <= 2646 * 25 * 0x1p-52);
     CHECK(max_difference(tb.grad(), from_vector(db, tb.shape())) <= 2646 * 5 * 0x1p-52);
+  }
+}
+
+TEST_CASE("a filter's gradient has the same bits with other outputs beside it and without") {
+  // Of few channels and many outputs it is summed as its transpose, of a single output as it is; in two blocks of lines.
+  const auto [stride, dilation, groups] = GENERATE(table<int64_t, int64_t, int64_t>({{1, 1, 1}, {2, 1, 2}, {1, 2, 2}}));
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  constexpr int64_t own = 3, each = 32;  // channels and outputs of a group
+  CAPTURE(stride, dilation, groups, dtype);
+  const Conv2dOptions options{.stride = stride, .padding = 1, .dilation = dilation};
+  Conv2dOptions of_all = options;
+  of_all.groups = groups;
+  const Tensor x = randn({2, 120, 200, own * groups}, 1, 0, 1, dtype);
+  const Tensor w = require_grad(randn({each * groups, 3, 3, own}, 2, 0, 1, dtype));
+  const Tensor y = conv2d(x, w, {}, of_all), dy = randn(y.shape(), 3, 0, 1, dtype);
+  const Tensor dw = grad({y}, {w}, {dy})[0];
+  for (int64_t o = 0; o < each * groups; o += 13) {
+    const Tensor one = require_grad(narrow(detach(w), 0, o, 1));
+    const Tensor alone = conv2d(narrow(x, 3, o / each * own, own), one, {}, options);
+    const Tensor expected = grad({alone}, {one}, {narrow(dy, 3, o, 1)})[0];
+    CHECK(narrow(dw, 0, o, 1).to_vector<double>() == expected.to_vector<double>());
   }
 }
 
