@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/system/foreign_text.h"
 #include "hub/folder.h"
-#include "tools/training.h"
+#include "tools/training_start.h"
 #include "tools/verb.h"
 #include "training/fields.h"
 #include "training/model_file.h"
@@ -120,13 +120,10 @@ void print_model(const Metadata& description) {
 
 void print_training(const Metadata& values) {
   TrainOptions given, defaults;
+  set_as_trained(given, values);
   training::Fields of_given, of_defaults;
   fields(given.training, of_given), fields(given, of_given);
   fields(defaults.training, of_defaults), fields(defaults, of_defaults);
-  for (const training::Option& option : of_given.options)
-    if (const auto value = values.find(option.name); value != values.end())
-      check(option.set(value->second), "it was trained with ", training::word_of(option.name), ' ',
-            Shown{value->second}, ", expected ", option.expected);
   say("training", text("after step ", text_at(values, "step"), training::said(of_given.options, of_defaults.options)));
 }
 
@@ -143,13 +140,10 @@ int run(const InfoOptions& o) {
     const training::OpenModelFile file = training::open_model_file(path);
     const Scope scope(path);
     state = file.state, foreign = file.foreign;
-    Metadata values;
-    for (const auto& [key, value] : file.file->metadata())
-      if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
     say("file",
         text(printable(path), ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
     if (!file.description.empty()) print_model(file.description);
-    if (is_checkpoint(file.file->metadata())) print_training(values);
+    if (is_checkpoint(file.file->metadata())) print_training(checkpoint_values(*file.file));
     if (const data::Alphabet alphabet = training::alphabet_of(*file.file); !alphabet.empty())
       say("characters", text(alphabet.size()));
     for (const auto& [key, value] : file.other)

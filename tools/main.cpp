@@ -73,7 +73,7 @@ int program(int argc, char** argv) {
                                    add_experiment(app), add_convert(app), add_verify(app),  add_hooks(app),
                                    add_spec(app),       add_compare(app), add_perturb(app), add_audit(app),
                                    add_rotate(app),     add_import(app),  add_export(app),  add_tokenize(app),
-                                   add_sample(app),     add_info(app),    add_plot(app)};
+                                   add_sample(app),     add_info(app),    add_plot(app),    add_evaluate(app)};
   for (const Verb& verb : verbs) {
     verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
     for (CLI::Option* option : verb.command->get_options())

@@ -27,9 +27,6 @@ const training::ModelRow& sized_model() {
   return **std::ranges::find_if(training::kModels, [](const training::ModelRow* row) { return row->preset; });
 }
 
-// What is of proofs alone: a training has the ranks that MPI has started.
-constexpr auto kOfTrain = [](std::string_view name) { return name != "resume_at" && name != "ranks"; };
-
 // Options that the command line does not give are those of the checkpoint that it goes on from. The others are held
 // against it later (continued()).
 void take_from_checkpoint(TrainOptions& o, const Given& given, const NewestCheckpoint& newest) {
@@ -43,15 +40,7 @@ void take_from_checkpoint(TrainOptions& o, const Given& given, const NewestCheck
     check(asked->second == model.row().name, "was trained with --model ", model.row().name, ", asked for is ",
           asked->second);
   o.training.model = model;
-  if (const auto characters = values.find(training::kCharacters); characters != values.end())
-    o.training.alphabet = data::Alphabet::read(characters->second);
-  training::Fields f;
-  fields(o.training, f), fields(o, f);
-  for (const training::Option& option : f.options)
-    if (const auto said = values.find(option.name);
-        said != values.end() && is_of_identity(option.name) && kOfTrain(option.name))
-      check(option.set(said->second), "it was trained with ", training::word_of(option.name), " ", Shown{said->second},
-            ", expected ", option.expected);
+  set_as_trained(o, values);
 }
 
 // The model's options that the command line does not give are those of --init, where it says them. Of coordinates of one
@@ -159,7 +148,7 @@ Verb add_train(CLI::App& app) {
                         ": a published size of LLaMA models, 9m to 7b, but for the vocabulary, which is that of the "
                         "data; other options change it"))
       ->type_name("SIZE");
-  add_training_options(*command, o->training, verb->given, kOfTrain);
+  add_training_options(*command, o->training, verb->given, is_of_train);
   training::Fields f;
   fields(*o, f);
   add_options(*command, f.options, verb->given);

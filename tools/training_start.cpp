@@ -65,6 +65,25 @@ std::vector<training::Option> all_options(TrainOptions& o) {
 
 bool is_of_identity(std::string_view name) { return std::ranges::count(kNotOfIdentity, name) == 0; }
 
+Metadata checkpoint_values(const SafetensorsFile& file) {
+  Metadata values;
+  for (const auto& [key, value] : file.metadata())
+    if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
+  return values;
+}
+
+void set_as_trained(TrainOptions& o, const Metadata& values) {
+  if (const auto characters = values.find(training::kCharacters); characters != values.end())
+    o.training.alphabet = data::Alphabet::read(characters->second);
+  training::Fields f;
+  fields(o.training, f), fields(o, f);
+  for (const training::Option& option : f.options)
+    if (const auto said = values.find(option.name);
+        said != values.end() && is_of_identity(option.name) && is_of_train(option.name))
+      check(option.set(said->second), "it was trained with ", training::word_of(option.name), " ", Shown{said->second},
+            ", expected ", option.expected);
+}
+
 training::Manifest manifest_of(const TrainOptions& o, const training::Source& source) {
   training::Manifest m = manifest_of(source.options());
   m.data_sha256 = source.sha256();

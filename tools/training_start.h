@@ -16,6 +16,14 @@ training::Manifest manifest_of(const TrainOptions& options, const training::Sour
 // Whether an option makes a training another one: names of files, threads and devices do not.
 bool is_of_identity(std::string_view name);
 
+// What is of proofs alone is not: a training has the ranks that MPI has started.
+inline bool is_of_train(std::string_view name) { return name != "resume_at" && name != "ranks"; }
+
+// What a checkpoint says of its training, by name; nothing where the file is none.
+Metadata checkpoint_values(const SafetensorsFile& file);
+// Sets the options and the characters that these values have, but for the model's. Throws naming one that it cannot be.
+void set_as_trained(TrainOptions& options, const Metadata& values);
+
 // What a checkpoint says of its training: the options without those that change nothing (names of files, threads), those
 // of its model as training::describe() writes them; checksums of the data and of the weights of `init`.
 Metadata identity(const TrainOptions& options, const training::Source& source);

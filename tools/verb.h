@@ -53,5 +53,6 @@ Verb add_tokenize(CLI::App& app);
 Verb add_sample(CLI::App& app);
 Verb add_info(CLI::App& app);
 Verb add_plot(CLI::App& app);
+Verb add_evaluate(CLI::App& app);
 
 }  // namespace isonorm::tools

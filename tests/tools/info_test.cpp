@@ -37,3 +37,20 @@ TEST_CASE("info: any safetensors file, whatever its names") {
   const std::string folder = f.succeeds("info tests/fixtures/families/bloom").out;
   CHECK_THAT(folder, Contains("model       bloom\n") && Contains("word_embeddings"));
 }
+
+TEST_CASE("evaluate: the test pass that the training made, of checkpoints and of files of a model") {
+  const Folder f;
+  f.succeeds("train +small --steps 5 -q --checkpoint @model --json @trained.json --ema 0.5 --ema-file @average");
+  const double trained = f.json("trained.json")["values"]["test loss"];
+  const std::string said = f.succeeds("evaluate @average --data @text.txt --json @average.json").out;
+  CHECK(f.json("average.json")["loss"] == trained);  // test passes take the average
+  CHECK_THAT(said, Contains("held-out loss ") && Contains(" tokens)\n"));
+  f.succeeds("evaluate @model --data @text.txt --json @model.json");
+  CHECK(f.json("model.json")["loss"] != trained);
+  CHECK(f.json("model.json")["predictions"] == f.json("average.json")["predictions"]);
+  f.refuses("evaluate @model", 2, "needs a text file: --data FILE");
+  write_text(f / "other.txt", read(f / "text.txt") + "q");
+  f.refuses("evaluate @model --data @other.txt", 3, "is none of the 7 characters");
+  write_text(f / "ids", std::string(400, '\0'));
+  f.refuses("evaluate @model --data @ids --token-vocab 9", 3, "its model is of 7 tokens, the data are of 9");
+}
