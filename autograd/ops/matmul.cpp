@@ -23,7 +23,7 @@ Tensor readable(const Tensor& x) {
 
 // Product of matrices (rank >= 2), no graph. `bias` [n] or undefined is added to every row.
 Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
-  if (a.dtype() == DType::bf16 && !kernels::bf16_products(a.device()))
+  if (a.dtype() == DType::bf16 && !kernels::bf16_products(a.device()) && !kernels::reads_once(a, b))
     return detached::to(
         product(detached::to(a, DType::f32), detached::to(b, DType::f32), detached::to(bias, DType::f32)), DType::bf16);
   Dims shape = broadcast_shapes(part(a.shape(), 0, a.rank() - 2), part(b.shape(), 0, b.rank() - 2), "matmul");

@@ -6,8 +6,9 @@
 
 namespace isonorm::kernels::cpu {
 
-// As the slots matmul and weight_gradient, for a, b, dy and x of bf16.
+// As the slots matmul, weight_gradient and keep_packed, for a, b, dy, x and w of bf16; matmul reads what keep_packed left with b.
 void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
 void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);
+void keep_packed_bf16(const Tensor& w);
 
 }  // namespace isonorm::kernels::cpu
