@@ -85,10 +85,8 @@ int main(int argc, char** argv) {
   Sizes s;
   bool on_request = false;
   CLI::App app("Times decoding at batch 1 against reading the weights.");
-  for (const auto& [name, value] : {std::pair{"--width", &s.width},
-                                    {"--depth", &s.depth},
-                                    {"--vocab", &s.vocab},
-                                    {"--length", &s.length}})
+  for (const auto& [name, value] :
+       {std::pair{"--width", &s.width}, {"--depth", &s.depth}, {"--vocab", &s.vocab}, {"--length", &s.length}})
     app.add_option(name, *value)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--dtype", s.dtype)->check(CLI::IsMember({"f32", "bf16"}))->capture_default_str();
   app.add_option("--rounds", s.rounds)->check(CLI::PositiveNumber)->capture_default_str();

@@ -122,7 +122,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         bias.defined() ? text(", bias ", bias.dtype()) : std::string());
   if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
   const Tensor read = detail::as_rows(weight, x.dtype());
-  Tensor out = product(detached::contiguous(x), detached::transpose(read, 0, 1), detail::as_rows(bias, x.dtype()));
+  Tensor out =
+      product(detached::contiguous(x), detached::transpose(readable(read), 0, 1), detail::as_rows(bias, x.dtype()));
   if (auto* n = track("linear", {&out}, {&x, &weight, &bias})) {
     auto rule = [x = save_activation(x), weight = save(weight.dtype() == x.dtype() ? weight : read)](Flow& g) {
       if (grad_enabled()) {

@@ -221,7 +221,10 @@ TEST_CASE("few rows of bf16 meet a weight as it lies, with f32 sums that are rou
         double worst = 0;
         for (int64_t i = 0; i < m; ++i)
           for (int64_t j = 0; j < n; ++j) {
-            double y = added == 0 ? 0 : added == 1 ? at(bias.unsqueeze(0), 0, j) : before[i * n + j], size = std::abs(y);
+            double y = added == 0   ? 0
+                       : added == 1 ? at(bias.unsqueeze(0), 0, j)
+                                    : before[i * n + j],
+                   size = std::abs(y);
             for (int64_t p = 0; p < k; ++p) {
               const double term = at(x, i, p) * at(w, j, p);
               y += term, size += std::abs(term);

@@ -38,7 +38,8 @@ void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tens
 
 void keep_packed_bf16(const Tensor& w) {
   const int64_t n = w.size(0), k = w.size(1), block = block_of({1, n, k, {nullptr, k, 1}, {}, {}, {}});
-  if (k % 2 == 0) w.impl().storage->keep(std::make_shared<PackedPairs>(k, n, Strided<bf16>{w.data<bf16>(), 1, k}, block));
+  if (k % 2 == 0)
+    w.impl().storage->keep(std::make_shared<PackedPairs>(k, n, Strided<bf16>{w.data<bf16>(), 1, k}, block));
 }
 
 void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
