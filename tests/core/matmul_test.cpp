@@ -204,8 +204,9 @@ TEST_CASE("a weight that is kept packed gives the same bits until it is written 
 TEST_CASE("few rows of bf16 meet a weight as it lies, with f32 sums that are rounded once") {
   for (const Kernels& kernels : kernels_here()) {
     if (isa() == Isa::avx512_bf16) break;  // has products of its own; ISONORM_ISA=avx512 comes here
-    for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 3, 64}, {2, 9, 67}, {7, 301, 131}, {15, 1000, 512}})
+    for (const auto& size : {std::array<int64_t, 3>{1, 3, 64}, {2, 9, 67}, {7, 301, 131}, {15, 1000, 512}})
       for (int added = 0; added < 3; ++added) {
+        const int64_t m = size[0], n = size[1], k = size[2];
         const Tensor x = randn({m, k}, 12, 0, 1, DType::bf16), w = randn({n, k}, 13, 0, 1, DType::bf16);
         const Tensor b = as_strided(w, {k, n}, {1, k}, 0), bias = randn({n}, 14, 0, 1, DType::bf16);
         REQUIRE(kernels::reads_once(x, b));
