@@ -40,7 +40,7 @@ def say(what):
 def measure(options):
     started = time.monotonic()
     load = os.getloadavg()
-    for program in ("step", "kernels"):
+    for program in ("step", "kernels", "tokens"):
         check_binary(options.build / "benchmarks" / program)
     bench = sections.Bench(options, say)
     wanted = options.only or (sections.FULL if options.full else sections.DEFAULT)

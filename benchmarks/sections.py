@@ -75,6 +75,12 @@ def plain_row(name, values, base="ours", inverse=False, aim=None, ratios=True, d
                 ratios={side: quotient(v) for side, v in values.items() if ratios and side != base})
 
 
+def same_parameters(what, sides):
+    counts = {name: side.facts["parameters"] for name, side in sides.items()}
+    if len(set(counts.values())) > 1:
+        raise Failure(f"{what}: the sides differ in parameters: {counts}")
+
+
 class Bench:
     """Starts the programs and keeps what they said; options are those of bench.py."""
 
@@ -110,9 +116,7 @@ class Bench:
         if self.options.compile:
             self.say(f"{case}: torch.compile")
             sides["compile"] = stack.enter_context(self.torch("torch_step.py", case, "--serve", "--compile"))
-        counts = {name: side.facts["parameters"] for name, side in sides.items()}
-        if len(set(counts.values())) > 1:
-            raise Failure(f"{case}: the sides differ in parameters: {counts}")
+        same_parameters(case, sides)
         return sides
 
     def peers(self):
@@ -250,6 +254,31 @@ def bandwidth(bench):
                   note="add_norm with learned gain (and bias) on tensors of 16 MiB: each of the four tensors of that size "
                        "that it has to read or write counts once, forward and backward; memcpy by the same threads moves "
                        "as many bytes, read and write counted.")]
+
+
+def decoding(bench):
+    """A token at a time at batch 1, and reading as many bytes as the weights have."""
+    rows, shares = [], []
+    for dtype in ("f32", "bf16"):
+        with contextlib.ExitStack() as stack:
+            sides = {"ours": stack.enter_context(bench.ours("tokens", "--dtype", dtype)),
+                     "eager": stack.enter_context(bench.torch("torch_tokens.py", "--dtype", dtype))}
+            if bench.options.compile:
+                bench.say(f"decoding in {dtype}: torch.compile")
+                sides["compile"] = stack.enter_context(bench.torch("torch_tokens.py", "--dtype", dtype, "--compile"))
+            same_parameters(f"decoding in {dtype}", sides)
+            works = {name: Work(side, "decode") for name, side in sides.items()} | {"read": Work(sides["ours"], "read")}
+            results = bench.alternate(f"decoding in {dtype}", works, 15)
+        read = results.pop("read")
+        speed = read["bytes"] / read["median_ms"] / 1e6
+        rows.append(row(dtype, results))
+        shares.append(plain_row(dtype, {name: ratio(read, result) for name, result in results.items()}, ratios=False,
+                                detail=f"read {speed:.1f} GB/s"))
+    return [group("Decoding", "ms per token", rows, bench.peers(),
+                  note="A GPT of width 1024, depth 8 and 8192 ids, greedy at batch 1, all in one dtype. PyTorch's keys and values "
+                       "lie in memory of a fixed size."),
+            group("Decoding: share of the bandwidth", "weights' bytes per second / a sum's, higher is better", shares,
+                  bench.peers(), ratio="", aims={"ours": at_least(0.85)})]
 
 
 def threads(bench):
@@ -403,5 +432,5 @@ def train(bench, kept, steps):
 
 
 DEFAULT = {"steps": steps, "bf16": bf16, "kernels": kernels, "convolution": convolution, "bandwidth": bandwidth,
-           "threads": threads}
+           "threads": threads, "decoding": decoding}
 FULL = DEFAULT | {"forms": forms, "context": context, "activations": activations}

@@ -38,16 +38,19 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   const bool op_by_op = x.dtype() == DType::bf16 && !native_bf16(x.device());
   if (use_reference() || op_by_op || x.numel() == 0 || w1.numel() == 0 || w2.numel() == 0)
     return reference::mlp(x, w1, b1, w2, b2, form);
+  const bool kept =
+      takes_gradient(x) || takes_gradient(w1) || takes_gradient(b1) || takes_gradient(w2) || takes_gradient(b2);
   const int64_t in = x.size(-1), rows = x.numel() / in, hidden = w1.size(0), out = w2.size(0);
-  const bool tanh_form = form == GeluForm::tanh;
-  const Tensor input = detached::reshape(detached::contiguous(x), {rows, in});
   const auto read = [&](const Tensor& t) { return detached::contiguous(detail::as_rows(t, x.dtype())); };
   const kernels::MlpWeights weights{read(w1), read(b1), read(w2), read(b2)};
+  // Of few rows threads share the columns; the fused kernel has them share rows.
+  if (!kept && rows < 16 && std::min(hidden, out) >= 8 && x.device().kind == DeviceKind::cpu && isa() != Isa::base)
+    return reference::mlp(x, weights.w1, weights.b1, weights.w2, weights.b2, form);
+  const bool tanh_form = form == GeluForm::tanh;
+  const Tensor input = detached::reshape(detached::contiguous(x), {rows, in});
   Dims shape = x.shape();
   shape[shape.rank - 1] = out;
   Tensor y = empty(shape, x.options());
-  const bool kept =
-      takes_gradient(x) || takes_gradient(w1) || takes_gradient(b1) || takes_gradient(w2) || takes_gradient(b2);
   const DType kept_as = rounds_activation(x.dtype(), rows * hidden) ? DType::bf16 : x.dtype();
   const Tensor h = kept ? empty({rows, hidden}, {kept_as, x.device()}) : Tensor();
   kernels::mlp_forward.on(x.device(), detached::reshape(y, {rows, out}), h, input, weights, tanh_form);

@@ -23,7 +23,7 @@ Tensor readable(const Tensor& x) {
 
 // Product of matrices (rank >= 2), no graph. `bias` [n] or undefined is added to every row.
 Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
-  if (a.dtype() == DType::bf16 && !kernels::bf16_products(a.device()))
+  if (a.dtype() == DType::bf16 && !kernels::bf16_products(a.device()) && !kernels::reads_once(a, b))
     return detached::to(
         product(detached::to(a, DType::f32), detached::to(b, DType::f32), detached::to(bias, DType::f32)), DType::bf16);
   Dims shape = broadcast_shapes(part(a.shape(), 0, a.rank() - 2), part(b.shape(), 0, b.rank() - 2), "matmul");
@@ -122,7 +122,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         bias.defined() ? text(", bias ", bias.dtype()) : std::string());
   if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
   const Tensor read = detail::as_rows(weight, x.dtype());
-  Tensor out = product(detached::contiguous(x), detached::transpose(read, 0, 1), detail::as_rows(bias, x.dtype()));
+  Tensor out =
+      product(detached::contiguous(x), detached::transpose(readable(read), 0, 1), detail::as_rows(bias, x.dtype()));
   if (auto* n = track("linear", {&out}, {&x, &weight, &bias})) {
     auto rule = [x = save_activation(x), weight = save(weight.dtype() == x.dtype() ? weight : read)](Flow& g) {
       if (grad_enabled()) {

@@ -1,4 +1,4 @@
-// Matrix products: our own where the product is large, OpenBLAS where it is a few rows or columns. Large ones are
+// Matrix products: our own where the product is large or its right side a weight [out, in], OpenBLAS elsewhere. Large ones are
 // shared out by our threads, those of OpenBLAS too; of a batch of small ones each is computed by one thread.
 #include "core/kernels/matmul.h"
 
@@ -8,7 +8,7 @@
 #include <cblas.h>
 
 #include "core/cpu/bf16/products.h"
-#include "core/cpu/gemm.h"
+#include "core/cpu/few_rows.h"
 #include "core/cpu/target.h"
 #include "core/system/blas_calls.h"
 
@@ -63,8 +63,11 @@ bool only_blas() {
   return only;
 }
 
-// Packing b costs what some ten rows of the product do, and registers hold columns.
-template <class T> bool is_large(const Gemm<T>& g) { return kTarget != Isa::base && g.m >= 16 && g.n >= 8; }
+// Registers hold columns. Packing b costs what some ten rows of the product do; a weight as linear maps have it OpenBLAS
+// reads more slowly still.
+template <class T> bool is_own(const Gemm<T>& g) {
+  return kTarget != Isa::base && !only_blas() && g.n >= 8 && (g.m >= 16 || g.b.column != 1);
+}
 
 template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   const int64_t m = out.size(-2), n = out.size(-1), k = a.size(-1);
@@ -74,7 +77,7 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
   const Gemm<T> whole{m, n, k, operand<T>(a), operand<T>(b), c, n, {base, onto_itself ? n : 0}};
   check(std::max({m, n, k, whole.a.row, whole.a.column, whole.b.row, whole.b.column}) < (int64_t{1} << 31),
         "matmul: shapes ", a.shape(), " x ", b.shape(), " pass BLAS's 32-bit sizes");
-  const bool own = !only_blas() && is_large(whole);
+  const bool own = is_own(whole);
   if (own && out.rank() == 2 && whole.a.column == 1 && whole.b.row == 1 && whole.b.column == k)
     if (const PackedMatrix* kept = kept_packed<T>(b, k, n)) return gemm(whole, Packed<T>(*kept));
   for_batch(out, a, b, [&](int64_t to, int64_t left, int64_t right) {
@@ -85,6 +88,17 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
     if (onto_itself) g.from.p = g.c;
     own ? gemm(g) : by_blas(g);
   });
+}
+
+// Few rows of bf16: f32 sums, rounded once.
+void run_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
+  const int64_t m = out.size(-2), n = out.size(-1), k = a.size(-1), added = from.defined() ? from.numel() : 0;
+  const Workspace<float> memory(m * (k + n) + added);
+  float *const x = memory.data(), *const y = x + m * k, *const base = added > 0 ? y + m * n : nullptr;
+  std::copy_n(a.data<bf16>(), m * k, x);
+  if (base) std::copy_n(from.data<bf16>(), added, base);
+  few_rows({m, n, k, x, b.data<bf16>(), b.strides()[1], y, {base, added > n ? n : 0}});
+  std::copy_n(y, m * n, out.mutable_data<bf16>());
 }
 
 // The product over a depth of 0: `from` alone.
@@ -124,7 +138,7 @@ void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, c
     T* c = dw.mutable_data<T>();
     const Strided<T> dy_transposed = m == 1 ? Strided<T>{d, rows, 1} : Strided<T>{d, 1, m};
     const Gemm<T> g{m, n, rows, dy_transposed, {x.data<T>(), n, 1}, c, n, {add ? c : nullptr, n}, sums};
-    if (rows > 0 && !only_blas() && is_large(g)) return gemm(g);
+    if (rows > 0 && is_own(g)) return gemm(g);
     if (dw.numel() > 0) rows > 0 ? by_blas(g) : without_depth<T>(dw, add ? dw : Tensor());
   }
   if (sums) sum_columns(d, rows, m, sums, add);
@@ -135,6 +149,7 @@ void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, c
 template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   if (out.numel() == 0) return;
   if (a.size(-1) == 0) return visit_floating(out.dtype(), "matmul", [&]<class T>() { without_depth<T>(out, from); });
+  if (reads_once(a, b)) return run_few_rows(out, a, b, from);
   if constexpr (kTarget == Isa::avx512)
     if (out.dtype() == DType::bf16) return matmul_bf16(out, a, b, from);
   out.dtype() == DType::f64 ? run<double>(out, a, b, from) : run<float>(out, a, b, from);
@@ -149,6 +164,9 @@ template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const 
 
 template <Isa I> void keep_packed(const Tensor& w) {
   if (kTarget == Isa::base) return;
+  if constexpr (kTarget == Isa::avx512)
+    if (w.dtype() == DType::bf16) return isa() >= Isa::avx512_bf16 ? keep_packed_bf16(w) : void();
+  if (w.dtype() == DType::bf16) return;
   const bool f64 = w.dtype() == DType::f64;
   w.impl().storage->keep(f64 ? Packed<double>::keep(w) : Packed<float>::keep(w));
 }

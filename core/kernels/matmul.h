@@ -9,13 +9,22 @@ namespace isonorm::kernels {
 // Whether products on this device take bf16 as it is, with sums in f32. Where not, their rules compute in f32.
 inline bool bf16_products(Device d) { return native_bf16(d) || isa() >= Isa::avx512_bf16; }
 
+// Whether the CPU, without bf16_products(), reads the bf16 weight that b [k, n] is the transpose of once, as it lies: for few
+// rows of a, contiguous, of a depth that pays.
+inline bool reads_once(const Tensor& a, const Tensor& b) {
+  const int64_t k = b.size(-2);
+  return a.dtype() == DType::bf16 && !bf16_products(a.device()) && a.device().kind == DeviceKind::cpu &&
+         b.rank() == 2 && a.is_contiguous() && b.strides()[0] == 1 && b.strides()[1] >= k && k >= 64 &&
+         a.numel() < 16 * k;
+}
+
 namespace cpu {
 template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
 template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);
 template <Isa I> void keep_packed(const Tensor& w);
 }  // namespace cpu
 
-// out = from + a b. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32, f64 or, where bf16_products(), bf16;
+// out = from + a b. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32, f64 or, where bf16_products() or reads_once(), bf16;
 // the leading dimensions are equal (a stride of 0 where an operand broadcasts). In the last two dimensions of a and b one stride is 1 (a
 // transposed view is fine) and the other at least the size of the contiguous one; out is contiguous. `from` is
 // undefined (0), a contiguous [n] that is added to every row, or `out` itself.
@@ -33,7 +42,7 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
     }};
 
 // Leaves w^T, in the form that products of this device read, with the storage of w [out, in] (contiguous, all of its
-// storage, f32 or f64): products and mlp read it there until w is written to. Nothing where there is no such form.
+// storage, f32, f64 or bf16): products and mlp read it there until w is written to. Nothing where there is no such form.
 inline constinit Kernel<void(const Tensor&)> keep_packed{"keep_packed", []<Isa I>() { return &cpu::keep_packed<I>; }};
 
 }  // namespace isonorm::kernels

@@ -165,6 +165,28 @@ TEST_CASE("an element of a bf16 product has the same bits for any number of thre
   }
 }
 
+TEST_CASE("a bf16 weight that is kept packed gives the same bits for any rows until it is written to") {
+  if (!here()) return;
+  for (const auto& size : {std::pair<int64_t, int64_t>{1, 2}, {65, 700}, {203, 2050}, {64, 9}}) {
+    const int64_t n = size.first, k = size.second;
+    const Tensor w = matrix(n, k, false, 7), b = as_strided(w, {k, n}, {1, k}, 0), all = matrix(40, k, false, 6);
+    const auto bits = [&](int64_t rows) {
+      const Tensor out = empty({rows, n}, {DType::bf16});
+      kernels::matmul.on(kCpu, out, as_strided(all, {rows, k}, {k, 1}, 0), b, {});
+      return out.to_vector<float>();
+    };
+    const std::vector<float> one = bits(1), many = bits(40);
+    CHECK((std::vector<float>(many.begin(), many.begin() + n) == one));
+    kernels::keep_packed.on(kCpu, w);
+    INFO(n << " x " << k);
+    CHECK((w.impl().storage->derived() != nullptr) == (k % 2 == 0));
+    CHECK((bits(1) == one && bits(40) == many));
+    fill(w, 0);
+    CHECK(w.impl().storage->derived() == nullptr);
+    CHECK((bits(1) == std::vector<float>(n, 0.f)));
+  }
+}
+
 TEST_CASE("NaN and infinity of a bf16 product stay in their rows and columns") {
   for (Multiplier by : multipliers()) {
     INFO(name_of(by));

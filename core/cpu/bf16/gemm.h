@@ -15,7 +15,7 @@ class PackedPairs {
  public:
   // `block`: pairs of a block, but for the last.
   PackedPairs(int64_t k, int64_t n, Strided<bf16> b, int64_t block)
-      : k_(k), pairs_(ceil_div(k, 2)), width_(whole_lanes<Pair>(n)), block_(block), memory_(pairs_ * width_) {
+      : k_(k), n_(n), pairs_(ceil_div(k, 2)), width_(whole_lanes<Pair>(n)), block_(block), memory_(pairs_ * width_) {
     const int64_t panels = ceil_div(n, kPanel<Pair>), few = std::max<int64_t>(1, 16384 / (block_ * kPanel<Pair>));
     parallel_for(panels * ceil_div(pairs_, block_), few, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -29,6 +29,8 @@ class PackedPairs {
     });
   }
 
+  int64_t depth() const { return k_; }
+  int64_t columns() const { return n_; }
   int64_t block() const { return block_; }
   int64_t pairs() const { return pairs_; }
   // The pairs [p, p + block()) from `column` on; a block begins at p, a panel at `column`.
@@ -38,9 +40,18 @@ class PackedPairs {
   }
 
  private:
-  int64_t k_, pairs_, width_, block_;
+  int64_t k_, n_, pairs_, width_, block_;
   Workspace<Pair> memory_;
 };
+
+// What keep_packed left with the storage of b^T [n, k], for products that read pairs of a in place; null where there is
+// nothing.
+inline const PackedPairs* kept_pairs(const Tensor& b) {
+  const TensorImpl& t = b.impl();
+  const auto* kept = t.offset == 0 ? static_cast<const PackedPairs*>(t.storage->derived()) : nullptr;
+  const bool whole = kept && kept->depth() == b.size(0) && kept->columns() == b.size(1);
+  return whole && b.strides()[0] == 1 && b.strides()[1] == b.size(0) ? kept : nullptr;
+}
 
 // c [m, n] (bf16 or f32) = from + a [m, k] b [k, n]; in a and in b one of the two strides is 1. `from` may be c.
 struct PairGemm {

@@ -24,6 +24,8 @@ void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tens
   const int64_t n = out.size(-1);
   const Rows c = writable(out, n), base = rows_of(from, 0);
   const PairGemm whole{out.size(-2), n, a.size(-1), operand<bf16>(a), operand<bf16>(b), c, base, nullptr, false, by};
+  if (const PackedPairs* kept = out.rank() == 2 && reads_in_place(whole) ? kept_pairs(b) : nullptr)
+    return pair_gemm(whole, *kept);
   for_batch(out, a, b, [&](int64_t to, int64_t left, int64_t right) {
     PairGemm g = whole;
     g.c = c.at(0, to);
@@ -32,6 +34,12 @@ void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tens
     if (base.p == c.p) g.from = g.c;
     pair_gemm(g);
   });
+}
+
+void keep_packed_bf16(const Tensor& w) {
+  const int64_t n = w.size(0), k = w.size(1), block = block_of({1, n, k, {nullptr, k, 1}, {}, {}, {}});
+  if (k % 2 == 0)
+    w.impl().storage->keep(std::make_shared<PackedPairs>(k, n, Strided<bf16>{w.data<bf16>(), 1, k}, block));
 }
 
 void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add,

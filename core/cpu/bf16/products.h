@@ -14,10 +14,12 @@ inline Multiplier multiplier() { return isa() == Isa::amx_bf16 ? Multiplier::til
 
 namespace kernels::cpu {
 
-// As the slots matmul and weight_gradient, for a, b, dy and x of bf16.
+// As the slots matmul, weight_gradient and keep_packed, for a, b, dy, x and w of bf16; matmul reads what keep_packed left
+// with b.
 void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from, Multiplier by = multiplier());
 void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add,
                           Multiplier by = multiplier());
+void keep_packed_bf16(const Tensor& w);
 
 }  // namespace kernels::cpu
 }  // namespace isonorm
