@@ -9,6 +9,18 @@
 namespace isonorm {
 namespace {
 
+// The rows of a contiguous tensor of f32 or bf16, to be read, and to be written; null where it is undefined.
+inline Rows readable(const Tensor& t, int64_t step) {
+  if (!t.defined()) return {};
+  const bool narrow = t.dtype() == DType::bf16;
+  const void* p = narrow ? static_cast<const void*>(t.data<bf16>()) : t.data<float>();
+  return {const_cast<void*>(p), narrow, step};
+}
+inline Rows writable(const Tensor& t, int64_t step) {
+  if (t.defined()) t.impl().storage->bump_version();
+  return readable(t, step);
+}
+
 // A matrix b [k, n] of bf16 packed whole: in blocks of the depth, in panels of columns.
 class PackedPairs {
  public:
@@ -52,8 +64,9 @@ struct PairGemm {
 
 // Whether pairs of a are read where they lie.
 inline bool reads_in_place(const PairGemm& g) { return g.a.column == 1 && g.k % 2 == 0 && !g.sums; }
-inline int64_t block_of(const PairGemm& g) {
-  return std::max<int64_t>(1, std::min(ceil_div(g.k, 2), depth_block(ceil_div(g.k, 2), !reads_in_place(g))));
+// Pairs of a block of a depth of k.
+inline int64_t block_of(int64_t k, bool in_place) {
+  return std::max<int64_t>(1, std::min(ceil_div(k, 2), depth_block(ceil_div(k, 2), !in_place)));
 }
 
 // sums[rows] (+)= the sums of a strip over its lines.
@@ -66,14 +79,15 @@ inline void sum_pairs(const Pair* strip, int64_t rows, int64_t depth, float* sum
   });
 }
 
-// The rows [row, row + rows) and columns [column, column + columns) of c, in the calling thread. `sums` too where asked.
+// The rows [row, row + rows) and columns [column, column + columns) of from + a b, in the calling thread, to c; c and
+// from begin there. `sums` too where asked.
 inline void pair_tile(const PairGemm& g, const PackedPairs& b, int64_t row, int64_t rows, int64_t column,
-                      int64_t columns) {
-  const bool in_place = reads_in_place(g), in_parts = b.pairs() > b.block() && g.c.narrow;
+                      int64_t columns, Rows c, Rows from) {
+  const bool in_place = reads_in_place(g), in_parts = b.pairs() > b.block() && c.narrow;
   const int64_t most = in_place ? rows : std::min(rows, kStrip);
   const Workspace<Pair> strip(in_place ? 1 : b.block() * kStrip);
   const Workspace<float> partial(in_parts ? rows * columns : 1);
-  const Rows c = g.c.at(row, column), sums = in_parts ? Rows(partial.data(), false, columns) : c;
+  const Rows sums = in_parts ? Rows(partial.data(), false, columns) : c;
   for (int64_t p = 0; p < b.pairs(); p += b.block()) {
     const Panels<Pair> panels = b.at(p, column);
     const bool last = p + panels.depth == b.pairs();
@@ -89,7 +103,7 @@ inline void pair_tile(const PairGemm& g, const PackedPairs& b, int64_t row, int6
         if (g.sums && column == 0) sum_pairs(strip.data(), count, panels.depth, g.sums + row + i, p > 0 || g.add);
       }
       pair_product(count, columns, a, panels, last ? c.at(i, 0) : sums.at(i, 0),
-                   p == 0 ? g.from.at(row + i, column) : sums.at(i, 0));
+                   p == 0 ? from.at(i, 0) : sums.at(i, 0));
     }
   }
 }
@@ -103,11 +117,12 @@ inline void pair_gemm(const PairGemm& g, const PackedPairs& b) {
   parallel_for(blocks.count * std::max<int64_t>(1, ceil_div(g.n, columns)), 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t i = blocks.begin(t % blocks.count), j = t / blocks.count * columns;
-      pair_tile(g, b, i, blocks.begin(t % blocks.count + 1) - i, j, std::min(columns, g.n - j));
+      pair_tile(g, b, i, blocks.begin(t % blocks.count + 1) - i, j, std::min(columns, g.n - j), g.c.at(i, j),
+                g.from.at(i, j));
     }
   });
 }
-inline void pair_gemm(const PairGemm& g) { pair_gemm(g, PackedPairs(g.k, g.n, g.b, block_of(g))); }
+inline void pair_gemm(const PairGemm& g) { pair_gemm(g, PackedPairs(g.k, g.n, g.b, block_of(g.k, reads_in_place(g)))); }
 
 }  // namespace
 }  // namespace isonorm

@@ -4,25 +4,10 @@
 #include "core/cpu/target.h"
 
 namespace isonorm::kernels::cpu {
-namespace {
-
-// The rows of a contiguous tensor of f32 or bf16, to be read, and to be written; null where it is undefined.
-Rows rows_of(const Tensor& t, int64_t step) {
-  if (!t.defined()) return {};
-  const bool narrow = t.dtype() == DType::bf16;
-  const void* p = narrow ? static_cast<const void*>(t.data<bf16>()) : t.data<float>();
-  return {const_cast<void*>(p), narrow, step};
-}
-Rows writable(const Tensor& t, int64_t step) {
-  if (t.defined()) t.impl().storage->bump_version();
-  return rows_of(t, step);
-}
-
-}  // namespace
 
 void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   const int64_t n = out.size(-1);
-  const Rows c = writable(out, n), base = rows_of(from, 0);
+  const Rows c = writable(out, n), base = readable(from, 0);
   const PairGemm whole{out.size(-2), n, a.size(-1), operand<bf16>(a), operand<bf16>(b), c, base};
   for_batch(out, a, b, [&](int64_t to, int64_t left, int64_t right) {
     PairGemm g = whole;

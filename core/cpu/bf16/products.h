@@ -1,13 +1,17 @@
-// Products of bf16 matrices with f32 sums by AVX512_BF16, for the slots of core/kernels/matmul.h: compiled once, with the
-// flags of that instruction set. The caller sees to it that the machine has it: isa() is Isa::avx512_bf16.
+// Kernels of bf16 tensors with products by AVX512_BF16 and f32 sums: compiled once, with the flags of that instruction
+// set. The caller sees to it that the machine has it: isa() is Isa::avx512_bf16.
 #pragma once
 
-#include "core/tensor.h"
+#include "core/kernels/mlp.h"
 
 namespace isonorm::kernels::cpu {
 
 // As the slots matmul and weight_gradient, for a, b, dy and x of bf16.
 void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from);
 void weight_gradient_bf16(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add);
+// As the slots mlp_forward and mlp_backward, all of bf16.
+void mlp_forward_bf16(const Tensor& y, const Tensor& h, const Tensor& x, const MlpWeights& w, bool tanh_form);
+void mlp_backward_bf16(const Tensor& dx, const Tensor& dh, const Tensor& activated, const Tensor& h, const Tensor& dy,
+                       const MlpWeights& w, bool tanh_form);
 
 }  // namespace isonorm::kernels::cpu
