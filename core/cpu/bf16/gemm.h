@@ -102,7 +102,7 @@ inline void pair_tile(const PairGemm& g, const PackedPairs& b, int64_t row, int6
         a = {reinterpret_cast<const bf16*>(strip.data()), 2, 2 * kStrip};
         if (g.sums && column == 0) sum_pairs(strip.data(), count, panels.depth, g.sums + row + i, p > 0 || g.add);
       }
-      pair_product(count, columns, a, panels, last ? c.at(i, 0) : sums.at(i, 0),
+      pair_product(count, panels.depth, columns, 1, a, panels, 0, last ? c.at(i, 0) : sums.at(i, 0),
                    p == 0 ? from.at(i, 0) : sums.at(i, 0));
     }
   }

@@ -31,9 +31,10 @@ void pass_through(const PairGemm& first, int64_t out, Rows c, Rows from, const P
         middle(begin + r, p, count, h);
         if (count % 2 != 0) h[count] = 0;
       }
-      if (c.p)
-        pair_product(rows, out, {memory.data(), step, 2}, b2.at(p / 2, 0), p + count == first.n ? c.at(begin, 0) : sums,
-                     p == 0 ? from : sums);
+      if (!c.p) continue;
+      const Panels<Pair> lines = b2.at(p / 2, 0);
+      pair_product(rows, lines.depth, out, 1, {memory.data(), step, 2}, lines, 0,
+                   p + count == first.n ? c.at(begin, 0) : sums, p == 0 ? from : sums);
     }
   });
 }
