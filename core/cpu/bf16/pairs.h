@@ -27,6 +27,11 @@ template <class F> void for_masked(int64_t n, const F& f) {
   for (int64_t i = 0; i < n; i += 16) f(i, first_lanes(n - i));
 }
 
+// Sixteen f32 rounded to bf16, subnormal ones to 0.
+inline __m256i round_to_bf16(Vec<float> v) {
+  return std::bit_cast<__m256i>(_mm512_cvtneps_pbh(std::bit_cast<__m512>(v)));
+}
+
 // Sixteen elements in 32 bits each, of f32 or bf16, zeros where the mask is not set; and back to memory.
 inline Vec<Pair> widen(__m256i bits) {
   return __builtin_convertvector(std::bit_cast<VectorType<uint16_t, 32>::type>(bits), Vec<Pair>);
@@ -37,16 +42,7 @@ inline Vec<float> load_masked(const bf16* p, __mmask16 mask) {
   return std::bit_cast<Vec<float>>(load_bits(p, mask) << 16);
 }
 inline void store_masked(float* p, Vec<float> v, __mmask16 mask) { _mm512_mask_storeu_ps(p, mask, v); }
-inline void store_masked(bf16* p, Vec<float> v, __mmask16 mask) {
-  bf16 all[16];
-  store_lanes<float>(all, v);
-  _mm256_mask_storeu_epi16(p, mask, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(all)));
-}
-
-// Sixteen f32 rounded to bf16, subnormal ones to 0.
-inline __m256i round_to_bf16(Vec<float> v) {
-  return std::bit_cast<__m256i>(_mm512_cvtneps_pbh(std::bit_cast<__m512>(v)));
-}
+inline void store_masked(bf16* p, Vec<float> v, __mmask16 mask) { _mm256_mask_storeu_epi16(p, mask, round_to_bf16(v)); }
 
 // Lines of pairs, `line` of them apart, from the rows x [depth, n], `step` apart; zeros from column n to `width`.
 inline void pack_rows(Pair* to, int64_t line, int64_t width, const bf16* x, int64_t step, int64_t depth, int64_t n) {
