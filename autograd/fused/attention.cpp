@@ -14,6 +14,7 @@
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "core/kernels/attention.h"
+#include "core/kernels/matmul.h"
 #include "core/view.h"
 
 namespace isonorm {
@@ -107,7 +108,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   const Tensor mask = full_mask(kHeads, o, {q.size(0), q.size(1), q.size(2), k.size(2)}, q);
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask)))
     return reference::scaled_dot_product_attention(q, k, v, o);
-  if (q.dtype() == DType::bf16 && !native_bf16(q.device()))
+  if (q.dtype() == DType::bf16 && !kernels::bf16_products(q.device()))
     return to(scaled_dot_product_attention(to(q, DType::f32), to(k, DType::f32), to(v, DType::f32), in_f32(o)),
               DType::bf16);
   const kernels::AttentionSpec spec = spec_of(o, q.size(3), q.size(2), k.size(2));
@@ -160,7 +161,7 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   const int64_t b = qkv.size(0), t = qkv.size(1), width = qkv.size(2) / 3;
   const Tensor mask = full_mask(kPacked, o, {b, heads, t, t}, qkv);
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask))) return reference::packed_attention(qkv, heads, o);
-  if (qkv.dtype() == DType::bf16 && !native_bf16(qkv.device()))
+  if (qkv.dtype() == DType::bf16 && !kernels::bf16_products(qkv.device()))
     return to(packed_attention(to(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
   const kernels::AttentionSpec spec = spec_of(o, width / heads, t, t);
   const Tensor packed = detached::contiguous(qkv);

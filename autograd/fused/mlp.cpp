@@ -7,6 +7,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/weight_gradient.h"
 #include "autograd/rounded_masters.h"
+#include "core/kernels/matmul.h"
 #include "core/kernels/mlp.h"
 #include "core/view.h"
 
@@ -35,7 +36,7 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   check_same_device("mlp", x, w1, b1, w2, b2);
   check_layer(w1, b1, x, x.size(-1), "w1");
   check_layer(w2, b2, x, w1.size(0), "w2");
-  const bool op_by_op = x.dtype() == DType::bf16 && !native_bf16(x.device());
+  const bool op_by_op = x.dtype() == DType::bf16 && !kernels::bf16_products(x.device());
   if (use_reference() || op_by_op || x.numel() == 0 || w1.numel() == 0 || w2.numel() == 0)
     return reference::mlp(x, w1, b1, w2, b2, form);
   const bool kept =

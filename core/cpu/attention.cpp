@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/cpu/attention_tile.h"
-#include "core/cpu/softmax_row.h"
+#include "core/cpu/bf16/products.h"
 #include "core/cpu/subnormals.h"
 #include "core/cpu/target.h"
 #include "core/formulas/math/log.h"
@@ -14,45 +14,11 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// Turns scores into e^(score - top), top the running maximum of the query, and brings the running sums along.
 template <class T>
-void softmax_tile(const Problem<T>& p, const Place& at, T* scores, T* top, T* total, T* sums, int64_t wide,
-                  Fetch<T>& fetch) {
-  constexpr T lowest = -std::numeric_limits<T>::infinity();
-  const int64_t line = p.tile.line, width = whole_lanes<T>(at.rows);
-  T correction[AttentionTile::most];
-  for (int64_t i = 0; i < width; i += kLanes<T>) {
-    const Vec<T> before = load_lanes<T>(top + i);
-    Vec<T> best[4] = {before, before, before, before};
-    const auto see = [&](Vec<T>& b, int64_t j) {
-      const Vec<T> v = load_lanes<T>(scores + j * line + i);
-      b = v > b ? v : b;
-    };
-    int64_t j = 0;
-    for (; j + 4 <= at.n; j += 4) unroll<4>([&](auto u) { see(best[u], j + u); });
-    for (; j < at.n; ++j) see(best[0], j);
-    best[0] = best[0] > best[1] ? best[0] : best[1];
-    best[2] = best[2] > best[3] ? best[2] : best[3];
-    best[0] = best[0] > best[2] ? best[0] : best[2];
-    store_lanes<T>(top + i, best[0]);
-    // A query that sees nothing yet keeps its sum of 0.
-    const Vec<T> shift = best[0] == lowest ? splat<T>(0) : best[0];
-    Vec<T> sum{};
-    for (j = 0; j < at.n; ++j) {
-      if (j % 16 == 0) fetch();
-      const Vec<T> e = exp_lanes<T>(load_lanes<T>(scores + j * line + i) - shift);
-      store_lanes<T>(scores + j * line + i, e);
-      sum += e;
-    }
-    const Vec<T> c = exp_lanes<T>(before - shift);
-    store_lanes<T>(correction + i, c);
-    store_lanes<T>(total + i, load_lanes<T>(total + i) * c + sum);
-  }
-  if (at.k == 0) return;
-  for (int64_t r = 0; r < at.rows; ++r)
-    if (correction[r] != 1)
-      for (int64_t i = 0; i < wide; i += kLanes<T>)
-        store_lanes<T>(sums + r * wide + i, load_lanes<T>(sums + r * wide + i) * correction[r]);
+void score_tile(const Problem<T>& p, const Place& at, const Head<const T>& k, const Panels<T>& qt, T* scores,
+                Fetch<T>& fetch) {
+  product(at.n, p.size, at.rows, T(p.spec.scale), rows_of(k, at.k), qt, 0, 0, scores, p.tile.line, {}, fetch);
+  hide(p, at, scores);
 }
 
 template <class T> struct ForwardScratch {
@@ -82,7 +48,7 @@ void forward_tile(const Problem<T>& p, const ForwardScratch<T>& s, int64_t b, in
     const int64_t blind = at.q - q0;
     T* sums = s.sums + blind * wide;
     score_tile(p, at, k, columns_behind(qt, blind), s.scores, fetch);
-    softmax_tile(p, at, s.scores, s.top + blind, s.total + blind, sums, wide, fetch);
+    softmax_tile(p.tile.line, at, s.scores, s.top + blind, s.total + blind, sums, wide, fetch);
     product(at.rows, at.n, p.values, T(1), {s.scores, 1, p.tile.line}, s.v, k0, 0, sums, wide,
             {k0 > 0 ? sums : nullptr, wide}, fetch);
     k0 += at.n;
@@ -131,22 +97,6 @@ void copy_rows(const Head<T>& to, int64_t begin, int64_t rows, const T* from, in
   }
 }
 
-// From scores and dP [n keys, line] to weights and the gradient of the scores, P (dP - <dP, P>).
-template <class T>
-void softmax_gradient(const Problem<T>& p, const Place& at, T* weights, T* dweights, const T* top, const T* log,
-                      const T* along, Fetch<T>& fetch) {
-  for (int64_t i = 0; i < at.rows; i += kLanes<T>) {
-    const Vec<T> shift = load_lanes<T>(top + i), total = load_lanes<T>(log + i), mean = load_lanes<T>(along + i);
-    for (int64_t j = 0; j < at.n; ++j) {
-      if (j % 16 == 0) fetch();
-      T *w = weights + j * p.tile.line + i, *dw = dweights + j * p.tile.line + i;
-      const Vec<T> e = exp_lanes<T>((load_lanes<T>(w) - shift) - total);
-      store_lanes<T>(w, e);
-      store_lanes<T>(dw, e * (load_lanes<T>(dw) - mean));
-    }
-  }
-}
-
 // The gradients of one head. dk and dv sum over tiles of queries in order.
 template <class T>
 void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSaved& in, const Head<T>& dq,
@@ -186,7 +136,7 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
       score_tile(p, at, k, columns_behind(qt, blind), s.weights, fetch);
       product(at.n, p.values, at.rows, T(1), rows_of(v, k0), columns_behind(doutt, blind), 0, 0, s.dweights, line, {},
               fetch);
-      softmax_gradient(p, at, s.weights, s.dweights, s.top + blind, s.log + blind, s.along + blind, fetch);
+      softmax_gradient(p.tile.line, at, s.weights, s.dweights, s.top + blind, s.log + blind, s.along + blind, fetch);
       product(at.n, at.rows, p.values, T(1), {s.weights, line, 1}, douts, blind, 0, dv_rows, wide_v,
               {first ? nullptr : dv_rows, wide_v}, fetch);
       product(at.rows, at.n, p.size, scale, {s.dweights, 1, line}, s.k, k0, 0, dq_rows, wide,
@@ -199,12 +149,6 @@ void backward_head(const Problem<T>& p, int64_t b, int64_t h, const AttentionSav
   }
   copy_rows(dk, 0, p.keys, s.dk, wide, p.size);
   copy_rows(dv, 0, p.keys, s.dv, wide_v, p.values);
-}
-
-// How many heads, each in so many parts, are worth a thread.
-template <class T> int64_t worth_sharing(const Problem<T>& p, int64_t parts) {
-  const int64_t work = p.queries * p.keys * (p.size + p.values) / parts;
-  return std::max<int64_t>(1, kWorthSharing / std::max<int64_t>(1, work));
 }
 
 template <class T>
@@ -255,10 +199,14 @@ template <class T> void backward(AttentionSpec spec, const AttentionGradients& o
 
 template <Isa I>
 void attention_forward(AttentionSpec spec, const Tensor& out, const AttentionSums& sums, const AttentionInputs& in) {
+  if constexpr (kTarget == Isa::avx512)
+    if (in.q.dtype() == DType::bf16) return attention_forward_bf16(spec, out, sums, in);
   in.q.dtype() == DType::f64 ? forward<double>(spec, out, sums, in) : forward<float>(spec, out, sums, in);
 }
 
 template <Isa I> void attention_backward(AttentionSpec spec, const AttentionGradients& out, const AttentionSaved& in) {
+  if constexpr (kTarget == Isa::avx512)
+    if (in.dout.dtype() == DType::bf16) return attention_backward_bf16(spec, out, in);
   in.dout.dtype() == DType::f64 ? backward<double>(spec, out, in) : backward<float>(spec, out, in);
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/cpu/softmax_row.h"
 #include "core/cpu/tile_product.h"
 #include "core/cpu/workspace.h"
 #include "core/formulas/round_up.h"
@@ -21,12 +22,13 @@ struct AttentionTile {
   // Where tile t begins: as equal as can be, for a tile of one unit is slow.
   int64_t begin(int64_t t) const { return std::min(queries, ceil_div(queries, unit) * t / tiles * unit); }
 };
-AttentionTile attention_tile(int64_t queries, int64_t keys) {
+// `together`: keys that tiles do not part.
+AttentionTile attention_tile(int64_t queries, int64_t keys, int64_t together) {
   const auto parts = [](int64_t n, int64_t of) { return std::max<int64_t>(1, ceil_div(n, of)); };
   // Keys and values of a long sequence leave the cache: wider tiles read them less often.
   const int64_t tiles = parts(queries, keys > 512 ? AttentionTile::most : 64),
                 units = parts(queries, AttentionTile::unit);
-  return {queries, parts(keys, parts(keys, 64)), tiles, parts(units, tiles) * AttentionTile::unit};
+  return {queries, round_up(parts(keys, parts(keys, 64)), together), tiles, parts(units, tiles) * AttentionTile::unit};
 }
 
 // One head of a [batch, heads, time, size] tensor: rows of adjacent elements, `step` apart.
@@ -71,12 +73,14 @@ template <class T> class Fetch {
   int count_ = 0, now_ = 0;
 };
 
-// What all tiles of a call share.
-template <class T> struct Problem {
+// What all tiles of a call share: scores of T, tensors of Stored, whose products take so many elements of a depth at a
+// time.
+template <class T, class Stored = T> struct Problem {
+  static constexpr int64_t together = sizeof(T) / sizeof(Stored);
   AttentionSpec spec;
   int64_t heads, queries, keys, size, values;
   AttentionTile tile;
-  const T* mask = nullptr;
+  const Stored* mask = nullptr;
   Dims mask_strides;
 
   Problem(AttentionSpec s, const AttentionInputs& in)
@@ -86,9 +90,9 @@ template <class T> struct Problem {
         keys(in.k.size(2)),
         size(in.q.size(3)),
         values(in.v.size(3)),
-        tile(attention_tile(queries, keys)) {
+        tile(attention_tile(queries, keys, together)) {
     if (!in.mask.defined()) return;
-    mask = in.mask.data<T>();
+    mask = in.mask.data<Stored>();
     mask_strides = in.mask.strides();
   }
 
@@ -120,12 +124,14 @@ struct Place {
 
 // The tile where queries [q, q + rows) meet the keys from k on. Along the diagonal of a causal mask it has fewer keys,
 // and lacks the registers of queries that see none of them.
-template <class T> Place place(const Problem<T>& p, int64_t b, int64_t h, int64_t q, int64_t rows, int64_t k) {
+template <class T, class Stored>
+Place place(const Problem<T, Stored>& p, int64_t b, int64_t h, int64_t q, int64_t rows, int64_t k) {
   const int64_t unit = p.tile.line > kPanel<T> ? kPanel<T> : kLanes<T>;
   const int64_t left = p.visible(q + rows) - k, diagonal = q + p.spec.ahead;  // the last key that query q sees
-  if (!p.spec.causal || k < diagonal)
-    return {b, h, q, rows, k, std::min({p.tile.keys, left, p.spec.causal ? diagonal - k : left})};
-  const int64_t blind = (k - diagonal) / unit * unit;
+  const int64_t before = (diagonal - k) / p.together * p.together;
+  if (!p.spec.causal || before > 0)
+    return {b, h, q, rows, k, std::min({p.tile.keys, left, p.spec.causal ? before : left})};
+  const int64_t blind = std::max<int64_t>(0, k - diagonal) / unit * unit;
   return {b, h, q + blind, rows - blind, k, std::min(AttentionTile::unit, left)};
 }
 
@@ -135,23 +141,82 @@ template <class T> Panels<T> columns_behind(const Panels<T>& x, int64_t n) {
                              : Panels<T>{x.p + n, x.depth, x.width};
 }
 
-// scores [n keys, line] = scale k q^T + mask: a line holds a key's scores with all queries of the tile, so that the
-// softmax runs down columns and needs no sums across a register.
-template <class T>
-void score_tile(const Problem<T>& p, const Place& at, const Head<const T>& k, const Panels<T>& qt, T* scores,
-                Fetch<T>& fetch) {
+// Adds the mask to scores [n keys, line] = scale k q^T: a line holds a key's scores with all queries of the tile, so that
+// the softmax runs down columns and needs no sums across a register.
+template <class T, class Stored> void hide(const Problem<T, Stored>& p, const Place& at, T* scores) {
   const int64_t line = p.tile.line;
-  product(at.n, p.size, at.rows, T(p.spec.scale), rows_of(k, at.k), qt, 0, 0, scores, line, {}, fetch);
   if (p.mask) {
     const Dims& s = p.mask_strides;
-    const T* mask = p.mask + at.b * s[0] + at.h * s[1] + at.q * s[2] + at.k * s[3];
+    const Stored* mask = p.mask + at.b * s[0] + at.h * s[1] + at.q * s[2] + at.k * s[3];
     for (int64_t j = 0; j < at.n; ++j)
-      for (int64_t r = 0; r < at.rows; ++r) scores[j * line + r] += mask[r * s[2] + j * s[3]];
+      for (int64_t r = 0; r < at.rows; ++r) scores[j * line + r] += T(mask[r * s[2] + j * s[3]]);
   }
   if (!p.spec.causal) return;
   constexpr T hidden = -std::numeric_limits<T>::infinity();
   for (int64_t j = 0; j < at.n; ++j)  // from the queries before it
     std::fill_n(scores + j * line, std::clamp<int64_t>(at.k + j - at.q - p.spec.ahead, 0, at.rows), hidden);
+}
+
+// Turns scores into e^(score - top), top the running maximum of the query, and brings the running sums along.
+template <class T, class Aside>
+void softmax_tile(int64_t line, const Place& at, T* scores, T* top, T* total, T* sums, int64_t wide, Aside& fetch) {
+  constexpr T lowest = -std::numeric_limits<T>::infinity();
+  const int64_t width = whole_lanes<T>(at.rows);
+  T correction[AttentionTile::most];
+  for (int64_t i = 0; i < width; i += kLanes<T>) {
+    const Vec<T> before = load_lanes<T>(top + i);
+    Vec<T> best[4] = {before, before, before, before};
+    const auto see = [&](Vec<T>& b, int64_t j) {
+      const Vec<T> v = load_lanes<T>(scores + j * line + i);
+      b = v > b ? v : b;
+    };
+    int64_t j = 0;
+    for (; j + 4 <= at.n; j += 4) unroll<4>([&](auto u) { see(best[u], j + u); });
+    for (; j < at.n; ++j) see(best[0], j);
+    best[0] = best[0] > best[1] ? best[0] : best[1];
+    best[2] = best[2] > best[3] ? best[2] : best[3];
+    best[0] = best[0] > best[2] ? best[0] : best[2];
+    store_lanes<T>(top + i, best[0]);
+    // A query that sees nothing yet keeps its sum of 0.
+    const Vec<T> shift = best[0] == lowest ? splat<T>(0) : best[0];
+    Vec<T> sum{};
+    for (j = 0; j < at.n; ++j) {
+      if (j % 16 == 0) fetch();
+      const Vec<T> e = exp_lanes<T>(load_lanes<T>(scores + j * line + i) - shift);
+      store_lanes<T>(scores + j * line + i, e);
+      sum += e;
+    }
+    const Vec<T> c = exp_lanes<T>(before - shift);
+    store_lanes<T>(correction + i, c);
+    store_lanes<T>(total + i, load_lanes<T>(total + i) * c + sum);
+  }
+  if (at.k == 0) return;
+  for (int64_t r = 0; r < at.rows; ++r)
+    if (correction[r] != 1)
+      for (int64_t i = 0; i < wide; i += kLanes<T>)
+        store_lanes<T>(sums + r * wide + i, load_lanes<T>(sums + r * wide + i) * correction[r]);
+}
+
+// From scores and dP [n keys, line] to weights and the gradient of the scores, P (dP - <dP, P>).
+template <class T, class Aside>
+void softmax_gradient(int64_t line, const Place& at, T* weights, T* dweights, const T* top, const T* log,
+                      const T* along, Aside& fetch) {
+  for (int64_t i = 0; i < at.rows; i += kLanes<T>) {
+    const Vec<T> shift = load_lanes<T>(top + i), total = load_lanes<T>(log + i), mean = load_lanes<T>(along + i);
+    for (int64_t j = 0; j < at.n; ++j) {
+      if (j % 16 == 0) fetch();
+      T *w = weights + j * line + i, *dw = dweights + j * line + i;
+      const Vec<T> e = exp_lanes<T>((load_lanes<T>(w) - shift) - total);
+      store_lanes<T>(w, e);
+      store_lanes<T>(dw, e * (load_lanes<T>(dw) - mean));
+    }
+  }
+}
+
+// How many heads, each in so many parts, are worth a thread.
+template <class T, class Stored> int64_t worth_sharing(const Problem<T, Stored>& p, int64_t parts) {
+  const int64_t work = p.queries * p.keys * (p.size + p.values) / parts;
+  return std::max<int64_t>(1, kWorthSharing / std::max<int64_t>(1, work));
 }
 
 // A tile's queries [rows, size] as columns.

@@ -3,22 +3,14 @@
 // and activation one after the other would give it.
 #include "core/kernels/mlp.h"
 
+#include "core/cpu/bf16/products.h"
+#include "core/cpu/gelu_form.h"
 #include "core/cpu/gemm.h"
 #include "core/cpu/nontemporal.h"
 #include "core/cpu/target.h"
-#include "core/formulas/math/gelu.h"
 
 namespace isonorm::kernels::cpu {
 namespace {
-
-struct Erf {
-  template <class T> ISO_HD static T value(T x) { return math::gelu(x); }
-  template <class T> ISO_HD static T slope(T x) { return math::gelu_grad(x); }
-};
-struct Tanh {
-  template <class T> ISO_HD static T value(T x) { return math::gelu_tanh(x); }
-  template <class T> ISO_HD static T slope(T x) { return math::gelu_tanh_grad(x); }
-};
 
 // w [out, in] as the matrix on the right of dy w.
 template <class T> Packed<T> packed(const Tensor& w) { return {w.size(0), w.size(1), {w.data<T>(), w.size(1), 1}}; }
@@ -98,17 +90,11 @@ void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activate
       for (int64_t r = 0; r < rows; ++r) {
         if (kept16) convert(count, kept16 + (begin + r) * wide + p, h_block + r * wide);
         for_lanes<T>(count, [&](int64_t i, auto lanes) {
-          T in[kLanes<T>], value[kLanes<T>], slope[kLanes<T>];
           T *const to_h = h_block + r * wide + i, *const to_g = g_block + r * wide + i;
           const Vec<T> v = lanes.load(to_h);
-          std::memcpy(in, &v, sizeof(v));
-#pragma omp simd
-          for (int l = 0; l < kLanes<T>; ++l) {  // one loop: they share their exponential
-            value[l] = Form::value(in[l]);
-            slope[l] = Form::slope(in[l]);
-          }
-          keep(to_g, load_lanes<T>(value), lanes, nontemporal);
-          lanes.store(to_h, lanes.choose(lanes.load(dg + r * chunk + i) * load_lanes<T>(slope), v));
+          const auto [value, slope] = gelu_both<Form, T>(v);
+          keep(to_g, value, lanes, nontemporal);
+          lanes.store(to_h, lanes.choose(lanes.load(dg + r * chunk + i) * slope, v));
         });
       }
       if (!dx) continue;
@@ -119,24 +105,25 @@ void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activate
   });
 }
 
-template <class F> void visit_forms(const Tensor& x, bool tanh_form, const F& f) {
-  const bool f64 = x.dtype() == DType::f64;
-  if (tanh_form)
-    f64 ? f.template operator()<Tanh, double>() : f.template operator()<Tanh, float>();
-  else
-    f64 ? f.template operator()<Erf, double>() : f.template operator()<Erf, float>();
-}
-
 }  // namespace
 
 template <Isa I>
 void mlp_forward(const Tensor& y, const Tensor& h, const Tensor& x, const MlpWeights& w, bool tanh_form) {
-  visit_forms(x, tanh_form, [&]<class Form, class T>() { forward<Form, T>(y, h, x, w); });
+  if constexpr (kTarget == Isa::avx512)
+    if (x.dtype() == DType::bf16) return mlp_forward_bf16(y, h, x, w, tanh_form);
+  visit_forms(tanh_form, [&]<class Form>() {
+    x.dtype() == DType::f64 ? forward<Form, double>(y, h, x, w) : forward<Form, float>(y, h, x, w);
+  });
 }
 template <Isa I>
 void mlp_backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, const Tensor& h, const Tensor& dy,
                   const MlpWeights& w, bool tanh_form) {
-  visit_forms(dy, tanh_form, [&]<class Form, class T>() { backward<Form, T>(dx, dh, activated, h, dy, w); });
+  if constexpr (kTarget == Isa::avx512)
+    if (dy.dtype() == DType::bf16) return mlp_backward_bf16(dx, dh, activated, h, dy, w, tanh_form);
+  visit_forms(tanh_form, [&]<class Form>() {
+    dy.dtype() == DType::f64 ? backward<Form, double>(dx, dh, activated, h, dy, w)
+                             : backward<Form, float>(dx, dh, activated, h, dy, w);
+  });
 }
 
 template void mlp_forward<kTarget>(const Tensor&, const Tensor&, const Tensor&, const MlpWeights&, bool);

@@ -18,7 +18,7 @@ struct AttentionSpec {
 };
 
 struct AttentionInputs {
-  Tensor q, k, v;  // [batch, heads, time, size], f32, f64 or, where native_bf16(), bf16; elements of a head adjacent
+  Tensor q, k, v;  // [batch, heads, time, size], f32, f64 or, where bf16_products(), bf16; elements of a head adjacent
   Tensor mask;     // [batch, heads, queries, keys], any strides, added to the scores; or undefined
 
   static auto tensors(auto& s) { return std::tie(s.q, s.k, s.v, s.mask); }

@@ -66,7 +66,12 @@ FusedCase fused_of(const OpCase& op) {
   FusedCase f{.name = op.name, .parameters = op.parameters};
   for (const Sample& s : op.samples)
     if (s.gradient && s.composed && !(s.large && test_device() != kCpu))
-      f.samples.push_back({s.label, s.inputs, s.run, [&op, &s](const Tensors& x) { return composition(op, s, x); }});
+      f.samples.push_back({s.label,
+                           s.inputs,
+                           s.run,
+                           [&op, &s](const Tensors& x) { return composition(op, s, x); },
+                           {},
+                           op.tolerance.weights ? 1. : 0});
   return f;
 }
 

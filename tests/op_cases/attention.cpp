@@ -77,9 +77,9 @@ Arrays inputs_of(Draw& draw, const Size& s, double spread = 1) {
 }
 
 OpCase attention_row() {
-  OpCase op =
-      row_of("Fused", "scaled_dot_product_attention", "(q, k, v, const AttentionOptions& options = {})",
-             "softmax(scale q k^T + mask) v, causal or not; 0 for a query that sees no key", {16, Scale::terms, true});
+  OpCase op = row_of("Fused", "scaled_dot_product_attention", "(q, k, v, const AttentionOptions& options = {})",
+                     "softmax(scale q k^T + mask) v, causal or not; 0 for a query that sees no key",
+                     {16, Scale::terms, true, true});
   op.checks = 100;
   const auto add = [&](const std::string& label, const Arrays& x, const Setting& setting) -> Sample& {
     Sample& s = op.add(
@@ -147,9 +147,9 @@ Array heads_of(const Array& qkv, int64_t heads, int64_t size, int64_t first, int
 }
 
 OpCase packed_row() {
-  OpCase op = row_of("Fused", "packed_attention",
-                     "(qkv, int64_t heads, const AttentionOptions& options = {}, int64_t kv_heads = 0)",
-                     "attention on [batch, time, 3 heads size] to [batch, time, heads size]", {16, Scale::terms, true});
+  OpCase op = row_of(
+      "Fused", "packed_attention", "(qkv, int64_t heads, const AttentionOptions& options = {}, int64_t kv_heads = 0)",
+      "attention on [batch, time, 3 heads size] to [batch, time, heads size]", {16, Scale::terms, true, true});
   op.checks = 100;
   // `kv` heads of keys and values, or as many as of queries.
   const auto add = [&](int64_t batch, int64_t time, int64_t heads, int64_t size, const std::string& label,

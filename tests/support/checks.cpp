@@ -114,6 +114,7 @@ std::string difference(const Tensor& y, const Array& expected, DType dtype, Tole
   const bool floating = is_floating(y.dtype());
   const double eps = !floating ? 0 : t.once ? epsilon(acc_dtype(dtype)) : std::max(epsilon(y.dtype()), epsilon(dtype));
   const double store = t.once && y.dtype() == DType::bf16 ? epsilon(DType::bf16) / 2 : 0;
+  const double weights = t.weights && y.dtype() == DType::bf16 ? epsilon(DType::bf16) / 2 : 0;
   double terms = 0;
   for (const Array& a : inputs)
     if (a.kind == Kind::real) terms = std::max(terms, largest(a.v));
@@ -126,7 +127,8 @@ std::string difference(const Tensor& y, const Array& expected, DType dtype, Tole
                          : t.scale == Scale::unit   ? 1 + std::abs(e)
                          : t.scale == Scale::output ? whole
                                                     : std::max(terms, whole);
-    const double near = t.constant * eps * std::sqrt(std::max(1.0, length)) * scale + store * std::abs(e);
+    const double near =
+        t.constant * eps * std::sqrt(std::max(1.0, length)) * scale + store * std::abs(e) + weights * scale;
     const double bound = std::isinf(e) ? 0 : near;
     if (std::abs(v[i] - e) <= (bound > 0 ? bound + smallest_normal(y.dtype()) : 0)) continue;
     return text("element ", i, " of ", y.shape(), " is ", v[i], ", expected ", e, " within ", bound);

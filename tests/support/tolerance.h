@@ -11,7 +11,8 @@ enum class Scale { entry, unit, output, terms };
 struct Tolerance {
   double constant;
   Scale scale;
-  bool once = false;  // of bf16 all is computed in f32, with its eps, and only the result is rounded
+  bool once = false;     // of bf16 all is computed in f32, with its eps, and only the result is rounded
+  bool weights = false;  // of bf16 the weights of a mean are rounded, too: by half an eps of its largest term
 };
 
 namespace tolerance {

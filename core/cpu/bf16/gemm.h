@@ -10,6 +10,18 @@
 namespace isonorm {
 namespace {
 
+// The rows of a contiguous tensor of f32 or bf16, to be read, and to be written; null where it is undefined.
+inline Rows readable(const Tensor& t, int64_t step) {
+  if (!t.defined()) return {};
+  const bool narrow = t.dtype() == DType::bf16;
+  const void* p = narrow ? static_cast<const void*>(t.data<bf16>()) : t.data<float>();
+  return {const_cast<void*>(p), narrow, step};
+}
+inline Rows writable(const Tensor& t, int64_t step) {
+  if (t.defined()) t.impl().storage->bump_version();
+  return readable(t, step);
+}
+
 // A matrix b [k, n] of bf16 packed whole: in blocks of the depth, in panels of columns.
 class PackedPairs {
  public:
@@ -44,13 +56,11 @@ class PackedPairs {
   Workspace<Pair> memory_;
 };
 
-// What keep_packed left with the storage of b^T [n, k], for products that read pairs of a in place; null where there is
-// nothing.
-inline const PackedPairs* kept_pairs(const Tensor& b) {
-  const TensorImpl& t = b.impl();
-  const auto* kept = t.offset == 0 ? static_cast<const PackedPairs*>(t.storage->derived()) : nullptr;
-  const bool whole = kept && kept->depth() == b.size(0) && kept->columns() == b.size(1);
-  return whole && b.strides()[0] == 1 && b.strides()[1] == b.size(0) ? kept : nullptr;
+// The packed [k, n] that keep_packed left with the storage of t, a view from its begin, for products that read pairs of a in
+// place; null where there is none.
+inline const PackedPairs* kept_pairs(const Tensor& t, int64_t k, int64_t n) {
+  const auto* kept = t.impl().offset == 0 ? static_cast<const PackedPairs*>(t.impl().storage->derived()) : nullptr;
+  return kept && kept->depth() == k && kept->columns() == n ? kept : nullptr;
 }
 
 // c [m, n] (bf16 or f32) = from + a [m, k] b [k, n]; in a and in b one of the two strides is 1. `from` may be c.
@@ -65,8 +75,9 @@ struct PairGemm {
 
 // Whether pairs of a are read where they lie.
 inline bool reads_in_place(const PairGemm& g) { return g.a.column == 1 && g.k % 2 == 0 && !g.sums; }
-inline int64_t block_of(const PairGemm& g) {
-  return std::max<int64_t>(1, std::min(ceil_div(g.k, 2), depth_block(ceil_div(g.k, 2), !reads_in_place(g))));
+// Pairs of a block of a depth of k.
+inline int64_t block_of(int64_t k, bool in_place) {
+  return std::max<int64_t>(1, std::min(ceil_div(k, 2), depth_block(ceil_div(k, 2), !in_place)));
 }
 
 // sums[rows] (+)= the sums of a strip over its lines.
@@ -86,16 +97,31 @@ inline void tile_product(Multiplier by, int64_t rows, int64_t columns, const Til
                           : tile_product<PlainBlock>(rows, columns, a, b, c, from);
 }
 
-// The rows [row, row + rows) and columns [column, column + columns) of c, in the calling thread. `sums` too where asked.
+// c[rows, columns] = from + a b for contiguous rows a of `depth` elements, `step` apart. By registers an odd depth needs a 0
+// behind it.
+inline void rows_product(Multiplier by, int64_t rows, int64_t columns, const bf16* a, int64_t step, int64_t depth,
+                         const Panels<Pair>& b, Rows c, Rows from) {
+  if (by == Multiplier::registers) return pair_product(rows, b.depth, columns, 1, {a, step, 2}, b, 0, c, from);
+  const Workspace<Pair> memory(TiledRows::size(kStrip, depth));
+  const TiledRows tiles{memory.data(), round_up(b.depth, kTile)};
+  for (int64_t i = 0; i < rows; i += kStrip) {
+    const int64_t count = std::min(kStrip, rows - i);
+    pack_tiles(tiles, a + i * step, step, count, depth);
+    tile_product(by, count, columns, tiles, b, c.at(i, 0), from.at(i, 0));
+  }
+}
+
+// The rows [row, row + rows) and columns [column, column + columns) of from + a b, in the calling thread, to c; c and
+// from begin there. `sums` too where asked.
 inline void pair_tile(const PairGemm& g, const PackedPairs& b, int64_t row, int64_t rows, int64_t column,
-                      int64_t columns) {
+                      int64_t columns, Rows c, Rows from) {
   const bool tiled = g.by != Multiplier::registers, by_rows = tiled ? g.a.column == 1 && !g.sums : reads_in_place(g);
-  const bool in_parts = b.pairs() > b.block() && g.c.narrow;
-  const int64_t most = by_rows && !tiled ? rows : std::min(rows, kStrip);
+  const bool in_parts = b.pairs() > b.block() && c.narrow;
+  const int64_t most = by_rows ? rows : std::min(rows, kStrip);
   const Workspace<Pair> strip(by_rows ? 1 : b.block() * kStrip);
-  const Workspace<Pair> tiles(tiled ? TiledRows::size(most, 2 * b.block()) : 1);
+  const Workspace<Pair> tiles(tiled && !by_rows ? TiledRows::size(most, 2 * b.block()) : 1);
   const Workspace<float> partial(in_parts ? rows * columns : 1);
-  const Rows c = g.c.at(row, column), sums = in_parts ? Rows(partial.data(), false, columns) : c;
+  const Rows sums = in_parts ? Rows(partial.data(), false, columns) : c;
   for (int64_t p = 0; p < b.pairs(); p += b.block()) {
     const Panels<Pair> panels = b.at(p, column);
     const bool last = p + panels.depth == b.pairs();
@@ -103,20 +129,21 @@ inline void pair_tile(const PairGemm& g, const PackedPairs& b, int64_t row, int6
       const int64_t count = std::min(most, rows - i);
       const bf16* x = g.a.p + (row + i) * g.a.row + 2 * p * g.a.column;
       const int64_t depth = std::min(2 * panels.depth, g.k - 2 * p);
-      const Rows to = last ? c.at(i, 0) : sums.at(i, 0), base = p == 0 ? g.from.at(row + i, column) : sums.at(i, 0);
-      Strided<bf16> a{x, g.a.row, 2};
-      if (!by_rows) {
-        g.a.column == 1 ? pack_columns(strip.data(), kStrip, round_up(count, 16), x, g.a.row, depth, count)
-                        : pack_rows(strip.data(), kStrip, round_up(count, 16), x, g.a.column, depth, count);
-        a = {reinterpret_cast<const bf16*>(strip.data()), 2, 2 * kStrip};
-        if (g.sums && column == 0) sum_pairs(strip.data(), count, panels.depth, g.sums + row + i, p > 0 || g.add);
+      const Rows to = last ? c.at(i, 0) : sums.at(i, 0), base = p == 0 ? from.at(i, 0) : sums.at(i, 0);
+      if (by_rows) {
+        rows_product(g.by, count, columns, x, g.a.row, depth, panels, to, base);
+        continue;
       }
+      g.a.column == 1 ? pack_columns(strip.data(), kStrip, round_up(count, 16), x, g.a.row, depth, count)
+                      : pack_rows(strip.data(), kStrip, round_up(count, 16), x, g.a.column, depth, count);
+      if (g.sums && column == 0) sum_pairs(strip.data(), count, panels.depth, g.sums + row + i, p > 0 || g.add);
       if (tiled) {
         const TiledRows t{tiles.data(), round_up(panels.depth, kTile)};
-        by_rows ? pack_tiles(t, x, g.a.row, count, depth) : pack_tiles(t, strip.data(), kStrip, count, panels.depth);
+        pack_tiles(t, strip.data(), kStrip, count, panels.depth);
         tile_product(g.by, count, columns, t, panels, to, base);
       } else {
-        pair_product(count, columns, a, panels, to, base);
+        const Strided<bf16> a{reinterpret_cast<const bf16*>(strip.data()), 2, 2 * kStrip};
+        pair_product(count, panels.depth, columns, 1, a, panels, 0, to, base);
       }
     }
   }
@@ -131,11 +158,12 @@ inline void pair_gemm(const PairGemm& g, const PackedPairs& b) {
   parallel_for(blocks.count * std::max<int64_t>(1, ceil_div(g.n, columns)), 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t i = blocks.begin(t % blocks.count), j = t / blocks.count * columns;
-      pair_tile(g, b, i, blocks.begin(t % blocks.count + 1) - i, j, std::min(columns, g.n - j));
+      pair_tile(g, b, i, blocks.begin(t % blocks.count + 1) - i, j, std::min(columns, g.n - j), g.c.at(i, j),
+                g.from.at(i, j));
     }
   });
 }
-inline void pair_gemm(const PairGemm& g) { pair_gemm(g, PackedPairs(g.k, g.n, g.b, block_of(g))); }
+inline void pair_gemm(const PairGemm& g) { pair_gemm(g, PackedPairs(g.k, g.n, g.b, block_of(g.k, reads_in_place(g)))); }
 
 }  // namespace
 }  // namespace isonorm

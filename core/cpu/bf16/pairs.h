@@ -27,21 +27,22 @@ template <class F> void for_masked(int64_t n, const F& f) {
   for (int64_t i = 0; i < n; i += 16) f(i, first_lanes(n - i));
 }
 
-// Sixteen elements in 32 bits each, of f32 or bf16, zeros where the mask is not set; and back to memory.
-inline Vec<Pair> load_bits(const bf16* p, __mmask16 mask) {
-  using Half = VectorType<uint16_t, 32>::type;
-  return __builtin_convertvector(std::bit_cast<Half>(_mm256_maskz_loadu_epi16(mask, p)), Vec<Pair>);
+// Sixteen f32 rounded to bf16, subnormal ones to 0.
+inline __m256i round_to_bf16(Vec<float> v) {
+  return std::bit_cast<__m256i>(_mm512_cvtneps_pbh(std::bit_cast<__m512>(v)));
 }
+
+// Sixteen elements in 32 bits each, of f32 or bf16, zeros where the mask is not set; and back to memory.
+inline Vec<Pair> widen(__m256i bits) {
+  return __builtin_convertvector(std::bit_cast<VectorType<uint16_t, 32>::type>(bits), Vec<Pair>);
+}
+inline Vec<Pair> load_bits(const bf16* p, __mmask16 mask) { return widen(_mm256_maskz_loadu_epi16(mask, p)); }
 inline Vec<float> load_masked(const float* p, __mmask16 mask) { return _mm512_maskz_loadu_ps(mask, p); }
 inline Vec<float> load_masked(const bf16* p, __mmask16 mask) {
   return std::bit_cast<Vec<float>>(load_bits(p, mask) << 16);
 }
 inline void store_masked(float* p, Vec<float> v, __mmask16 mask) { _mm512_mask_storeu_ps(p, mask, v); }
-inline void store_masked(bf16* p, Vec<float> v, __mmask16 mask) {
-  bf16 all[16];
-  store_lanes<float>(all, v);
-  _mm256_mask_storeu_epi16(p, mask, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(all)));
-}
+inline void store_masked(bf16* p, Vec<float> v, __mmask16 mask) { _mm256_mask_storeu_epi16(p, mask, round_to_bf16(v)); }
 
 // Lines of pairs, `line` of them apart, from the rows x [depth, n], `step` apart; zeros from column n to `width`.
 inline void pack_rows(Pair* to, int64_t line, int64_t width, const bf16* x, int64_t step, int64_t depth, int64_t n) {
@@ -75,6 +76,16 @@ inline void pack_columns(Pair* to, int64_t line, int64_t width, const bf16* x, i
   }
 }
 
+// As panels: the rows x [depth, n], or its columns [n, depth].
+inline void pack_rows(const Panels<Pair>& to, const bf16* x, int64_t step, int64_t depth, int64_t n) {
+  for (int64_t j = 0; j < to.width; j += kPanel<Pair>)
+    pack_rows(to.at(0, j), to.panel_width(j), to.panel_width(j), x + j, step, depth, n - j);
+}
+inline void pack_columns(const Panels<Pair>& to, const bf16* x, int64_t step, int64_t depth, int64_t n) {
+  for (int64_t j = 0; j < to.width; j += kPanel<Pair>)
+    pack_columns(to.at(0, j), to.panel_width(j), to.panel_width(j), x + j * step, step, depth, n - j);
+}
+
 // Rows of f32 or of bf16, `step` apart.
 struct Rows {
   void* p = nullptr;
@@ -91,13 +102,14 @@ struct Rows {
   template <class F> void visit(const F& f) const { narrow ? f(static_cast<bf16*>(p)) : f(static_cast<float*>(p)); }
 };
 
-// c[rows, columns] = from + tile, lines of 64.
-inline void finish(const float* tile, int64_t rows, int64_t columns, Rows c, Rows from) {
+// c[rows, columns] = from + alpha tile, lines of 64.
+inline void finish(const float* tile, float alpha, int64_t rows, int64_t columns, Rows c, Rows from) {
   const auto write = [&](const auto& add) {
     c.visit([&](auto* to) {
       for (int64_t r = 0; r < rows; ++r)
         for_masked(columns, [&](int64_t i, __mmask16 mask) {
-          store_masked(to + r * c.step + i, add(load_lanes<float>(tile + r * kPanel<Pair> + i), r, i, mask), mask);
+          store_masked(to + r * c.step + i, add(load_lanes<float>(tile + r * kPanel<Pair> + i) * alpha, r, i, mask),
+                       mask);
         });
     });
   };
@@ -132,8 +144,8 @@ template <int M, int V> void pair_block(int64_t depth, Strided<bf16> a, const Pa
 
 // All rows of `columns` columns, at most V registers, in blocks as equal as can be.
 template <int V>
-void pair_rows(int64_t rows, int64_t columns, int64_t depth, Strided<bf16> a, const Pair* b, int64_t b_step, Rows c,
-               Rows from) {
+void pair_rows(int64_t rows, int64_t columns, int64_t depth, float alpha, Strided<bf16> a, const Pair* b,
+               int64_t b_step, Rows c, Rows from) {
   constexpr int most = block_rows(V);
   alignas(64) float tile[most * kPanel<Pair>];
   for (int64_t blocks = ceil_div(rows, most); blocks > 0; --blocks) {
@@ -141,19 +153,21 @@ void pair_rows(int64_t rows, int64_t columns, int64_t depth, Strided<bf16> a, co
     unroll<most>([&](auto less) {
       if (m == less + 1) pair_block<less + 1, V>(depth, a, b, b_step, tile);
     });
-    finish(tile, m, columns, c, from);
+    finish(tile, alpha, m, columns, c, from);
     rows -= m, a.p += m * a.row, c = c.at(m, 0), from = from.at(m, 0);
   }
 }
 
-// c[rows, columns] = from + a[rows, depth] b[depth, columns], b's panels from the begin of one on.
-inline void pair_product(int64_t rows, int64_t columns, Strided<bf16> a, const Panels<Pair>& b, Rows c, Rows from) {
+// c[rows, columns] = from + alpha a[rows, depth] b[row .. row + depth, columns], row and depth in pairs, b's panels from
+// the begin of one on.
+inline void pair_product(int64_t rows, int64_t depth, int64_t columns, float alpha, Strided<bf16> a,
+                         const Panels<Pair>& b, int64_t row, Rows c, Rows from) {
   for (int64_t j = 0; j < columns;) {
     const int64_t panel = j / kPanel<Pair> * kPanel<Pair>, width = b.panel_width(panel), n = columns - j;
-    const Pair* const p = b.at(0, panel) + (j - panel);
+    const Pair* const p = b.at(row, panel) + (j - panel);
     const auto part = [&]<int V>(std::integral_constant<int, V>) {
       const int64_t count = std::min<int64_t>(n, V * 16);
-      pair_rows<V>(rows, count, b.depth, a, p, width, c.at(0, j), from.at(0, j));
+      pair_rows<V>(rows, count, depth, alpha, a, p, width, c.at(0, j), from.at(0, j));
       j += count;
     };
     const int64_t left = std::min(n, width - (j - panel));

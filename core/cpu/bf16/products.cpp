@@ -4,28 +4,13 @@
 #include "core/cpu/target.h"
 
 namespace isonorm::kernels::cpu {
-namespace {
-
-// The rows of a contiguous tensor of f32 or bf16, to be read, and to be written; null where it is undefined.
-Rows rows_of(const Tensor& t, int64_t step) {
-  if (!t.defined()) return {};
-  const bool narrow = t.dtype() == DType::bf16;
-  const void* p = narrow ? static_cast<const void*>(t.data<bf16>()) : t.data<float>();
-  return {const_cast<void*>(p), narrow, step};
-}
-Rows writable(const Tensor& t, int64_t step) {
-  if (t.defined()) t.impl().storage->bump_version();
-  return rows_of(t, step);
-}
-
-}  // namespace
 
 void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from, Multiplier by) {
   const int64_t n = out.size(-1);
-  const Rows c = writable(out, n), base = rows_of(from, 0);
+  const Rows c = writable(out, n), base = readable(from, 0);
   const PairGemm whole{out.size(-2), n, a.size(-1), operand<bf16>(a), operand<bf16>(b), c, base, nullptr, false, by};
-  if (const PackedPairs* kept = out.rank() == 2 && reads_in_place(whole) ? kept_pairs(b) : nullptr)
-    return pair_gemm(whole, *kept);
+  if (out.rank() == 2 && reads_in_place(whole) && whole.b.row == 1 && whole.b.column == whole.k)
+    if (const PackedPairs* kept = kept_pairs(b, whole.k, n)) return pair_gemm(whole, *kept);
   for_batch(out, a, b, [&](int64_t to, int64_t left, int64_t right) {
     PairGemm g = whole;
     g.c = c.at(0, to);
@@ -37,7 +22,7 @@ void matmul_bf16(const Tensor& out, const Tensor& a, const Tensor& b, const Tens
 }
 
 void keep_packed_bf16(const Tensor& w) {
-  const int64_t n = w.size(0), k = w.size(1), block = block_of({1, n, k, {nullptr, k, 1}, {}, {}, {}});
+  const int64_t n = w.size(0), k = w.size(1), block = block_of(k, k % 2 == 0);
   if (k % 2 == 0)
     w.impl().storage->keep(std::make_shared<PackedPairs>(k, n, Strided<bf16>{w.data<bf16>(), 1, k}, block));
 }
