@@ -162,7 +162,7 @@ void tile_block(int64_t rows, int64_t columns, int64_t depth, const TiledRows& a
     block.multiply(left, right);
   }
   block.store(sums, kPanel<Pair>);
-  finish(sums, rows, columns, c, from);
+  finish(sums, 1, rows, columns, c, from);
 }
 
 // As pair_product, with a in tiles.
