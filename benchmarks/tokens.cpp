@@ -14,7 +14,7 @@
 #include "benchmarks/serve.h"
 #include "core/random.h"
 #include "core/system/parallel.h"
-#include "nn/gpt.h"
+#include "nn/generate.h"
 
 using namespace isonorm;
 using namespace isonorm::bench;

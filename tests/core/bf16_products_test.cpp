@@ -166,7 +166,7 @@ TEST_CASE("an element of a bf16 product has the same bits for any number of thre
 }
 
 TEST_CASE("a bf16 weight that is kept packed gives the same bits for any rows until it is written to") {
-  if (!here()) return;
+  if (multipliers().empty()) return;
   for (const auto& size : {std::pair<int64_t, int64_t>{1, 2}, {65, 700}, {203, 2050}, {64, 9}}) {
     const int64_t n = size.first, k = size.second;
     const Tensor w = matrix(n, k, false, 7), b = as_strided(w, {k, n}, {1, k}, 0), all = matrix(40, k, false, 6);
