@@ -116,13 +116,17 @@ template <class T> double squares_of_block(const T* g, int64_t begin, int64_t en
   return lane[0];
 }
 
-}  // namespace
-
-template <Isa I> void update(std::span<const Update> updates) {
+// Not in the template: std::visit's table of functions would be one for all instruction sets, and the linker would keep that
+// of the first.
+void update_all(std::span<const Update> updates) {
   for_each_block(updates, Blocks(updates), []<class T>(const Update& u, int64_t begin, int64_t end, int64_t) {
     std::visit([&](const auto& rule) { update_block<T>(u, rule, begin, end); }, u.rule);
   });
 }
+
+}  // namespace
+
+template <Isa I> void update(std::span<const Update> updates) { update_all(updates); }
 
 template <Isa I> void sum_squares(std::span<const Tensor> tensors, const Tensor& sums) {
   const Blocks blocks(tensors);
