@@ -1,4 +1,5 @@
 // What isonorm plot makes of logs.
+#include "core/error.h"
 #include "tests/tools/small_run.h"
 
 using namespace isonorm;
