@@ -1,7 +1,9 @@
 // The program `isonorm`. Every failure is one line on stderr, "isonorm prove: what went wrong", and an exit code of its
 // own (verb.h, ending.h).
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -31,10 +33,43 @@ std::string listed(const std::vector<Verb>& verbs) {
   return names;
 }
 
+std::vector<std::string> names_of(const std::vector<Verb>& verbs) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs) names.push_back(verb.command->get_name());
+  return names;
+}
+
+// Letters to put in, take out or change (Levenshtein 1966).
+size_t distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t before = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j)
+      before = std::exchange(row[j + 1], std::min({before + (a[i] != b[j]), row[j] + 1, row[j + 1] + 1}));
+  }
+  return row.back();
+}
+
+// " (is --width meant?)", where one of the names is that near.
+std::string meant(const std::string& word, const std::vector<std::string>& names) {
+  std::string nearest;
+  size_t least = std::min<size_t>(2, word.size() / 3) + 1;
+  for (const std::string& name : names)
+    if (const size_t d = distance(word, name); d < least) nearest = name, least = d;
+  return nearest.empty() ? "" : text(" (is ", nearest, " meant?)");
+}
+
 // What the parser could make nothing of, in the order of the command line (CLI11's own message has it backwards).
 std::string not_expected(const CLI::App& app) {
   std::string words;
   for (const std::string& word : app.remaining(true)) words += text(" ", word);
+  std::vector<std::string> options;
+  for (const CLI::App* verb : app.get_subcommands())
+    for (const CLI::Option* option : verb->get_options())
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  for (const std::string& word : app.remaining(true))
+    if (const std::string hint = meant(word.substr(0, word.find('=')), options); !hint.empty()) words += hint;
   return text("not expected:", words);
 }
 
@@ -94,7 +129,7 @@ int program(int argc, char** argv) {
     for (const Verb& verb : verbs)
       if (verb.command->parsed()) who = text("isonorm ", verb.command->get_name());
     if (argc > 1 && argv[1][0] != '-' && who == "isonorm")
-      what = text("there is no verb \"", argv[1], "\", expected ", listed(verbs));
+      what = text("there is no verb \"", argv[1], "\", expected ", listed(verbs), meant(argv[1], names_of(verbs)));
     return fail(who, text(what, "; see ", who, " --help"), kUsage);
   }
   for (const Verb& verb : verbs)

@@ -25,11 +25,11 @@ std::string whole_number(const std::string& word) {
   return ok ? std::string() : text("\"", word, "\" is not a whole number from 0 to 2^64 - 1");
 }
 
-void add_option(CLI::App& command, const Option& option, Given& given, std::string help) {
+CLI::Option* add_option(CLI::App& command, const Option& option, Given& given, std::string help) {
   const std::string name = option.name;
   if (option.flag()) {
     const bool on = option.text() == "true";  // then the flag turns it off
-    command
+    return command
         .add_flag_function(
             training::word_of(on ? "no_" + name : name),
             [&given, name, on](int64_t said) { given[name] = (said > 0) != on ? "true" : "false"; }, help)
@@ -37,12 +37,12 @@ void add_option(CLI::App& command, const Option& option, Given& given, std::stri
           const bool ok = word == "true" || word == "false";
           return ok ? std::string() : text("\"", word, "\" is not true or false");
         });
-    return;
   }
   CLI::Option* added = command.add_option_function<std::string>(
       training::word_of(name), [&given, name](const std::string& word) { given[name] = word; }, help);
   added->type_name(option.values);
   if (help.find("default") == std::string::npos) added->default_str(option.text());
+  return added;
 }
 
 const ModelRow& model_named(const std::string& name) {
@@ -85,9 +85,11 @@ void check_together(const TrainingOptions& o, const Given& given) {
 
 }  // namespace
 
-void add_options(CLI::App& command, const std::vector<Option>& options, Given& given, const Wanted& wanted) {
+void add_options(CLI::App& command, const std::vector<Option>& options, Given& given, const Wanted& wanted,
+                 const char* group) {
   for (const Option& option : options)
-    if (!option.help.empty() && (!wanted || wanted(option.name))) add_option(command, option, given, option.help);
+    if (!option.help.empty() && (!wanted || wanted(option.name)))
+      add_option(command, option, given, option.help)->group(group);
 }
 
 void add_training_options(CLI::App& command, const TrainingOptions& defaults, Given& given, const Wanted& wanted) {
@@ -96,6 +98,7 @@ void add_training_options(CLI::App& command, const TrainingOptions& defaults, Gi
       .add_option_function<std::string>(
           "--model", [&given](const std::string& word) { given["model"] = word; }, "model")
       ->type_name(training::names_of(training::kModels, "|"))
+      ->group("Model")
       ->default_str(o.model.row().name);
   std::vector<std::string> there;
   for (const ModelRow* row : training::kModels) {
@@ -106,12 +109,12 @@ void add_training_options(CLI::App& command, const TrainingOptions& defaults, Gi
       there.push_back(option.name);
       const std::string models = training::models_with(option.name);
       const bool all = std::ranges::all_of(training::kModels, [&](const ModelRow* r) { return has(*r, option.name); });
-      add_option(command, option, given, all ? option.help : text(models, ": ", option.help));
+      add_option(command, option, given, all ? option.help : text(models, ": ", option.help))->group("Model");
     }
   }
   training::Fields f;
   fields(o, f);
-  add_options(command, f.options, given, wanted);
+  add_options(command, f.options, given, wanted, "Training");
 }
 
 void set_given(const std::vector<Option>& options, Given& given) {

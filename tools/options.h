@@ -19,9 +19,10 @@ namespace isonorm::tools {
 using Given = std::map<std::string, std::string>;
 using Wanted = std::function<bool(std::string_view name)>;
 
-// Adds an option for every one of these that has a help and is `wanted`. Their values are the defaults that help shows.
+// Adds an option for every one of these that has a help and is `wanted`, under this heading of the help. Their values are the
+// defaults that help shows.
 void add_options(CLI::App& command, const std::vector<training::Option>& options, Given& given,
-                 const Wanted& wanted = {});
+                 const Wanted& wanted = {}, const char* group = "Options");
 // Adds --model and all options of trainings and models.
 void add_training_options(CLI::App& command, const training::TrainingOptions& defaults, Given& given,
                           const Wanted& wanted = {});

@@ -151,7 +151,7 @@ Verb add_train(CLI::App& app) {
   add_training_options(*command, o->training, verb->given, is_of_train);
   training::Fields f;
   fields(*o, f);
-  add_options(*command, f.options, verb->given);
+  add_options(*command, f.options, verb->given, {}, "Training");
   command->add_option("--ema-file", o->average, "file for the averaged weights of --ema, which test passes take");
   command->add_option(
       "--checkpoint", o->checkpoint,

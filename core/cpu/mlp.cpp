@@ -3,7 +3,7 @@
 // and activation one after the other would give it.
 #include "core/kernels/mlp.h"
 
-#include "core/cpu/bf16/products.h"
+#include "core/cpu/bf16/mlp.h"
 #include "core/cpu/gelu_form.h"
 #include "core/cpu/gemm.h"
 #include "core/cpu/nontemporal.h"

@@ -26,6 +26,9 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
   const Folder f;
   f.refuses("", 2, "isonorm: a verb");
   f.refuses("walk", 2, "isonorm: there is no verb \"walk\"");
+  f.refuses("trian", 2, "or evaluate (is train meant?); see");
+  f.refuses("train --widht=8", 2, "not expected: --widht=8 (is --width meant?); ");
+  f.refuses("train --zzz", 2, "not expected: --zzz; ");
   f.refuses("train a --width 8 b --c=3", 2, "not expected: a b --c=3; ");
   // Of prove: what is wrong with the first option, which is named.
   for (const std::string words : {"--lr fast",    "--lr -1",
@@ -46,7 +49,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
   for (const std::string words : {"--steps 0", "--seeds -1", "--threads 0"})
     f.refuses("table " + words, 2, words.substr(0, words.find(' ')));
   const std::pair<const char*, const char*> wrong[] = {
-      {"prove --speed 9", "not expected: --speed 9; see"},
+      {"prove --speed 9", "not expected: --speed 9 (is --seed meant?); see"},
       {"prove --heads 5", "5 heads"},
       {"prove --heads 5", "give head_width"},
       {"prove --head-width -2", "--head-width: \"-2\""},

@@ -1,8 +1,9 @@
 // Attention of bf16 in the tiles of core/cpu/attention.cpp: products by pairs with f32 sums, the softmax in f32. Weights
 // and gradients of scores are rounded to bf16 where a product reads them.
+#include "core/cpu/bf16/attention.h"
+
 #include "core/cpu/attention_tile.h"
 #include "core/cpu/bf16/gemm.h"
-#include "core/cpu/bf16/products.h"
 #include "core/cpu/subnormals.h"
 #include "core/cpu/target.h"
 #include "core/formulas/math/log.h"

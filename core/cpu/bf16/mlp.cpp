@@ -1,9 +1,10 @@
 // The fused feed-forward of bf16, as core/cpu/mlp.cpp: rows by rows, the hidden entries in the depth blocks of the
 // second product. What it rounds are the results of linear, gelu and linear one after the other, and it has their bits.
+#include "core/cpu/bf16/mlp.h"
+
 #include <optional>
 
 #include "core/cpu/bf16/gemm.h"
-#include "core/cpu/bf16/products.h"
 #include "core/cpu/gelu_form.h"
 #include "core/cpu/target.h"
 
