@@ -54,7 +54,8 @@ size_t distance(const std::string& a, const std::string& b) {
 // " (is --width meant?)", where one of the names is that near.
 std::string meant(const std::string& word, const std::vector<std::string>& names) {
   std::string nearest;
-  size_t least = std::min<size_t>(2, word.size() / 3) + 1;
+  const size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+  size_t least = letters >= 5 ? 3 : letters >= 3 ? 2 : 0;
   for (const std::string& name : names)
     if (const size_t d = distance(word, name); d < least) nearest = name, least = d;
   return nearest.empty() ? "" : text(" (is ", nearest, " meant?)");
