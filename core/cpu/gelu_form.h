@@ -1,4 +1,4 @@
-// The two forms of GELU as types, and their values and slopes of a register.
+// The two forms of GELU chosen at run time, and the values and slopes of a register.
 #pragma once
 
 #include "core/cpu/lanes.h"
@@ -7,18 +7,9 @@
 namespace isonorm {
 namespace {
 
-struct Erf {
-  template <class T> ISO_HD static T value(T x) { return math::gelu(x); }
-  template <class T> ISO_HD static T slope(T x) { return math::gelu_grad(x); }
-};
-struct Tanh {
-  template <class T> ISO_HD static T value(T x) { return math::gelu_tanh(x); }
-  template <class T> ISO_HD static T slope(T x) { return math::gelu_tanh_grad(x); }
-};
-
 // f<Form>().
 template <class F> void visit_forms(bool tanh_form, const F& f) {
-  tanh_form ? f.template operator()<Tanh>() : f.template operator()<Erf>();
+  tanh_form ? f.template operator()<math::TanhGelu>() : f.template operator()<math::ErfGelu>();
 }
 
 template <class T> struct ValueAndSlope { Vec<T> value, slope; };

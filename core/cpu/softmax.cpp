@@ -12,10 +12,10 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
-// e: room for a row.
+// e: room for a row. top: its largest element; returns that of the row behind it, where there is one. The sum of a row is
+// not there at once: meanwhile the next row's largest element is looked for, and while that is not there results are made.
 template <class A, class T>
-void softmax_row(T* __restrict y, const T* __restrict x, T* e, int64_t n, bool log, bool nontemporal) {
-  const A top = row_max<A>(x, n);
+A softmax_row(T* __restrict y, const T* __restrict x, T* e, int64_t n, bool log, bool nontemporal, A top, bool next) {
   // A row that is stored as it is computed keeps its exponentials; a narrower one would round them, and computes them
   // again.
   constexpr bool kStore = std::is_same_v<A, T>;
@@ -26,11 +26,12 @@ void softmax_row(T* __restrict y, const T* __restrict x, T* e, int64_t n, bool l
       if (!log) lanes.store(e + i, v);
     acc[0] += lanes.keep(v);
   })[0];
+  const A next_top = next ? row_max<A>(x + n, n) : A(0);
   if (log) {
     const A log_sum = std::log(sum);
     for_results<A>(nontemporal, y, n,
                    [&](int64_t i, auto lanes) { lanes.store(y + i, (lanes.load(x + i) - top) - log_sum); });
-    return;
+    return next_top;
   }
   const A inverse = 1 / sum;
   for_results<A>(nontemporal, y, n, [&](int64_t i, auto lanes) {
@@ -39,6 +40,7 @@ void softmax_row(T* __restrict y, const T* __restrict x, T* e, int64_t n, bool l
     else
       lanes.store(y + i, exp_lanes<A>(lanes.load(x + i) - top) * inverse);
   });
+  return next_top;
 }
 
 template <class A, class T>
@@ -63,23 +65,23 @@ template <class F> void for_rows(const Tensor& out, const F& f) {
   parallel_for(rows, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) { f(begin * n, end * n, n); });
 }
 
-}  // namespace
-
-template <Isa I> void softmax(const Tensor& out, const Tensor& x, bool log) {
+void run(const Tensor& out, const Tensor& x, bool log) {
   visit_floating(x.dtype(), "softmax", [&]<class T>() {
     const T* px = x.data<T>();
     T* py = out.mutable_data<T>();
     const bool nontemporal = passes_caches<T>(out, x.size(-1));
     for_rows(out, [=](int64_t begin, int64_t end, int64_t n) {
       const Workspace<T> row(n);
+      using A = acc_t<T>;
+      A top = row_max<A>(px + begin, n);
       for (int64_t at = begin; at < end; at += n)
-        softmax_row<acc_t<T>>(py + at, px + at, row.data(), n, log, nontemporal);
+        top = softmax_row<A>(py + at, px + at, row.data(), n, log, nontemporal, top, at + n < end);
       fence_nontemporal(nontemporal);
     });
   });
 }
 
-template <Isa I> void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log) {
+void run_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log) {
   visit_floating(y.dtype(), "softmax", [&]<class T>() {
     const T *pg = g.data<T>(), *py = y.data<T>();
     T* pd = dx.mutable_data<T>();
@@ -90,6 +92,13 @@ template <Isa I> void softmax_backward(const Tensor& dx, const Tensor& g, const 
       fence_nontemporal(nontemporal);
     });
   });
+}
+
+}  // namespace
+
+template <Isa I> void softmax(const Tensor& out, const Tensor& x, bool log) { run(out, x, log); }
+template <Isa I> void softmax_backward(const Tensor& dx, const Tensor& g, const Tensor& y, bool log) {
+  run_backward(dx, g, y, log);
 }
 
 template void softmax<kTarget>(const Tensor&, const Tensor&, bool);

@@ -17,15 +17,6 @@
 namespace isonorm::gpu {
 namespace {
 
-struct Erf {
-  template <class T> ISO_HD static T value(T x) { return math::gelu(x); }
-  template <class T> ISO_HD static T slope(T x) { return math::gelu_grad(x); }
-};
-struct Tanh {
-  template <class T> ISO_HD static T value(T x) { return math::gelu_tanh(x); }
-  template <class T> ISO_HD static T slope(T x) { return math::gelu_tanh_grad(x); }
-};
-
 // Both kernels, for N neighbours from i on.
 template <class Form, int N, class T, class H> struct Neighbours {
   using A = acc_t<T>;
@@ -89,13 +80,13 @@ Product by_rows(DType dtype, int64_t rows, int64_t n, int64_t k, bool turned, bo
 
 template <class T, class H>
 void activate_all(const Stream& stream, T* g, const T* h, H* kept, int64_t n, bool tanh_form) {
-  launch("mlp.activate", tanh_form ? &activate<Tanh, T, H> : &activate<Erf, T, H>, one_each(ceil_div(n, kPack<T>)),
+  launch("mlp.activate", tanh_form ? &activate<math::TanhGelu, T, H> : &activate<math::ErfGelu, T, H>, one_each(ceil_div(n, kPack<T>)),
          stream, g, h, kept, n, aligned(g, h, kept));
 }
 
 template <class T, class H>
 void slope_all(const Stream& stream, T* dh, T* g, const T* dg, const H* h, int64_t n, bool tanh_form) {
-  launch("mlp.slope", tanh_form ? &slope<Tanh, T, H> : &slope<Erf, T, H>, one_each(ceil_div(n, kPack<T>)), stream, dh,
+  launch("mlp.slope", tanh_form ? &slope<math::TanhGelu, T, H> : &slope<math::ErfGelu, T, H>, one_each(ceil_div(n, kPack<T>)), stream, dh,
          g, dg, h, n, aligned(dh, g, dg, h));
 }
 

@@ -70,4 +70,14 @@ template <class T> ISO_HD T gelu_tanh_grad(T x) {
   return x < 0 ? y : 1 - y;
 }
 
+/// The two forms as types.
+struct ErfGelu {
+  template <class T> ISO_HD static T value(T x) { return gelu(x); }
+  template <class T> ISO_HD static T slope(T x) { return gelu_grad(x); }
+};
+struct TanhGelu {
+  template <class T> ISO_HD static T value(T x) { return gelu_tanh(x); }
+  template <class T> ISO_HD static T slope(T x) { return gelu_tanh_grad(x); }
+};
+
 }  // namespace isonorm::math
