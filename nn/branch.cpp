@@ -71,17 +71,17 @@ bool BranchOutput::parametrized_elsewhere() const {
   return elsewhere(weight) || elsewhere(bias);
 }
 
-Tensor BranchOutput::output(const Product& product) const {
+Tensor BranchOutput::output(DType rows, const Product& product) const {
   const bool drops = training() && options_.dropout > 0;
   if (order_ == Recentring::first) {
-    Tensor y = product(weight(), bias());
+    Tensor y = product(weight(rows), bias(rows));
     if (scale.defined()) y = times(y, scale);
     if (!drops) return y;
     Dims shape = y.shape();  // the mask has d entries in every form, so that all draw the same
     shape[shape.rank - 1] = weight.whole().size(0);
     return times(y, dropout(ones(shape, y.options()), options_.dropout));
   }
-  if (!drops) return product(weight(), bias());
+  if (!drops) return product(weight(rows), bias(rows));
   const Tensor y =
       product(scaled(weight.whole(), scale, order_), bias.defined() ? scaled(bias, scale, order_) : Tensor());
   const Tensor masked = dropout(y, options_.dropout);
@@ -89,15 +89,15 @@ Tensor BranchOutput::output(const Product& product) const {
 }
 
 Tensor BranchOutput::forward(const Tensor& x) {
-  return ending([&](const Tensor& w, const Tensor& b) { return linear(x, w, b); });
+  return ending(x.dtype(), [&](const Tensor& w, const Tensor& b) { return linear(x, w, b); });
 }
 
-Tensor BranchOutput::ending(const Product& product) const {
+Tensor BranchOutput::ending(DType rows, const Product& product) const {
   const auto whole = [&](const Tensor& w, const Tensor& b) {
     const Tensor y = sum_(product(w, {}));
     return b.defined() ? y + b.to(y.dtype()) : y;
   };
-  const Tensor y = sum_ ? output(whole) : output(product);
+  const Tensor y = sum_ ? output(rows, whole) : output(rows, product);
   if (!training() || options_.stochastic_depth == 0) return y;
   Dims samples = y.shape();
   for (int i = 1; i < samples.rank; ++i) samples[i] = 1;

@@ -27,9 +27,9 @@ struct BranchOptions {
 class BranchOutput : public Linear {
  public:
   BranchOutput(int64_t in, int64_t out, bool bias, BranchOptions options);
-  // As forward() for rows that are not at hand: product(W, b) is x W^T + b.
+  // As forward() for rows of a dtype that are not at hand: product(W, b) is x W^T + b.
   using Product = std::function<Tensor(const Tensor& weight, const Tensor& bias)>;
-  Tensor ending(const Product& product) const;
+  Tensor ending(DType rows, const Product& product) const;
 
   const BranchOptions& options() const { return options_; }
 
@@ -53,7 +53,7 @@ class BranchOutput : public Linear {
   Tensor forward(const Tensor& x) override;
 
  private:
-  Tensor output(const Product& product) const;  // without stochastic depth
+  Tensor output(DType rows, const Product& product) const;  // without stochastic depth
 
   BranchOptions options_;
   Recentring order_ = Recentring::last;

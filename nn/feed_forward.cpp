@@ -50,8 +50,10 @@ Tensor FeedForward::forward(const Tensor& x) {
   if (inner_norm_) return fc2_((*inner_norm_)(hidden(x)));
   if (activation_ != Activation::gelu && activation_ != Activation::gelu_tanh) return fc2_(hidden(x));
   const GeluForm form = activation_ == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
-  return fc2_.ending(
-      [&](const Tensor& w2, const Tensor& b2) { return mlp(x, fc1_.weight(), fc1_.bias(), w2, b2, form); });
+  const DType rows = x.dtype();
+  return fc2_.ending(rows, [&](const Tensor& w2, const Tensor& b2) {
+    return mlp(x, fc1_.weight(rows), fc1_.bias(rows), w2, b2, form);
+  });
 }
 
 }  // namespace isonorm::nn

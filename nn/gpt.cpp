@@ -43,8 +43,8 @@ Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {
 Projection Gpt::head() const { return {head_.weight(), head_.bias()}; }
 
 Tensor Gpt::logits(const Tensor& rows) const {
-  const auto [weight, bias] = head();
-  return linear(rows, weight, bias).to(weight.dtype());
+  const DType dtype = rows.dtype();
+  return linear(rows, head_.weight(dtype), head_.bias(dtype)).to(head_.weight.dtype());
 }
 
 Tensor Gpt::forward(const Tensor& ids) { return logits(features(ids)); }

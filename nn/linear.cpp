@@ -30,7 +30,7 @@ void Linear::prepare_weights(bool on) {
   bias.keep(on);
 }
 
-Tensor Linear::forward(const Tensor& x) { return linear(x, weight(), bias()); }
+Tensor Linear::forward(const Tensor& x) { return linear(x, weight(x.dtype()), bias(x.dtype())); }
 
 Embedding::Embedding(int64_t rows, int64_t width) {
   check(rows > 0 && width > 0, "embedding: sizes ", rows, " x ", width, " must be positive");

@@ -5,10 +5,14 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "autograd/rounded_masters.h"
 #include "core/packing.h"
 #include "core/view.h"
 
 namespace isonorm::nn {
+namespace {
+bool rounds(const Tensor& x, DType rows) { return x.defined() && x.dtype() == DType::f32 && rows == DType::bf16; }
+}  // namespace
 
 void replace_tensor(const Tensor& x, const Tensor& value) {
   const std::shared_ptr<autograd::Node> leaf = x.impl().node;
@@ -22,11 +26,17 @@ Parameter::Parameter(const Tensor& stored) : Tensor(stored), seen_(std::make_sha
 void Parameter::store(const Tensor& value) const { replace_tensor(*this, detached::clone(value)); }
 
 Tensor Parameter::operator()() const {
-  if (const Tensor* k = kept()) return *k;
+  if (const Kept* k = kept()) return k->value;
   const Parametrisation* p = parametrisation();
   if (!p) return whole();
   seen_->asked = true;
   return (*p)(whole());
+}
+
+Tensor Parameter::operator()(DType rows) const {
+  if (Kept* k = kept()) return k->read_by(rows);
+  const Tensor seen = (*this)();
+  return grad_enabled() || !rounds(seen, rows) ? seen : detail::as_rows(seen, rows);
 }
 
 void Parameter::hold_part(std::function<Tensor(const Tensor& part)> whole) const { seen_->whole = std::move(whole); }
@@ -39,25 +49,41 @@ void Parameter::parametrize(std::shared_ptr<const Parametrisation> parametrisati
 
 void Parameter::keep(bool on, bool packed) {
   if (!seen_) return;
-  if (std::exchange(seen_->packed, false)) keep_packed(seen_->kept, false);
-  seen_->kept = {}, seen_->sources.clear();
+  seen_->kept.reset();
   if (!on) return;
-  Tensor value = (*this)();
+  const Tensor value = (*this)();
   if (!value.defined()) return;
-  if (packed) keep_packed(value), seen_->packed = true;
-  std::vector<Tensor> from = seen_->by ? seen_->by->reads() : std::vector<Tensor>();
-  if (defined()) from.push_back(*this);
-  for (const Tensor& t : from) seen_->sources.push_back({t, t.impl().storage, t.impl().storage->version()});
-  seen_->kept = std::move(value);
+  std::vector<Source> sources;
+  const auto made_from = [&](const Tensor& t) {
+    sources.push_back({t, t.impl().storage, t.impl().storage->version()});
+  };
+  if (seen_->by) std::ranges::for_each(seen_->by->reads(), made_from);
+  if (defined()) made_from(*this);
+  seen_->kept = std::make_unique<Kept>(value, packed, std::move(sources));
 }
 
-const Tensor* Parameter::kept() const {
-  if (!seen_ || !seen_->kept.defined() || grad_enabled()) return nullptr;
-  const bool same = std::ranges::all_of(seen_->sources, [](const Source& s) {
+Parameter::Kept* Parameter::kept() const {
+  return seen_ && seen_->kept && !grad_enabled() && seen_->kept->holds() ? seen_->kept.get() : nullptr;
+}
+
+Parameter::Kept::~Kept() {
+  if (packed_) keep_packed(value, false);
+}
+
+bool Parameter::Kept::holds() const {
+  return std::ranges::all_of(sources_, [](const Source& s) {
     const std::shared_ptr<Storage> then = s.storage.lock();
     return then && then == s.tensor.impl().storage && then->version() == s.version;
   });
-  return same ? &seen_->kept : nullptr;
+}
+
+Tensor Parameter::Kept::read_by(DType rows) {
+  const bool rounded = rounds(value, rows);
+  std::call_once(rounded ? rounds_ : packs_, [&] {
+    if (rounded) rounded_ = detached::to(value, rows);
+    if (packed_) keep_packed(rounded ? rounded_ : value);
+  });
+  return rounded ? rounded_ : value;
 }
 
 }  // namespace isonorm::nn

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "core/tensor.h"
@@ -36,6 +37,8 @@ class Parameter : public Tensor {
   // What the forward sees, of the shape that the parametrisation gives it. Undefined where there is neither a stored tensor nor a
   // parametrisation.
   Tensor operator()() const;
+  // The same as products with rows of a dtype read it: without a graph rounded to bf16 where they are bf16 and it is f32.
+  Tensor operator()(DType rows) const;
   // f(operator()()) of an f that gives some rows of a table: where the parametrisation acts by rows, it maps these alone.
   template <class F> Tensor rows(F&& f) const {
     const Parametrisation* p = parametrisation();
@@ -60,7 +63,8 @@ class Parameter : public Tensor {
   bool asked() const { return seen_ && seen_->asked; }
 
   // Keeps what is seen now for forward passes without a graph, until a tensor that it was made from is written to or
-  // replaced; with `packed` a packed copy, too (core/packing.h). false lets go of it.
+  // replaced; with `packed` what products read of it, too, from the first one on: the packed copy, and for rows of bf16 the
+  // rounded value (core/packing.h). false lets go of it.
   void keep(bool on, bool packed = false);
 
  private:
@@ -69,15 +73,32 @@ class Parameter : public Tensor {
     std::weak_ptr<Storage> storage;
     uint32_t version;
   };
+  class Kept {
+   public:
+    Kept(const Tensor& value, bool packed, std::vector<Source> sources)
+        : value(value), packed_(packed), sources_(std::move(sources)) {}
+    ~Kept();
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+
+    bool holds() const;  // what it was made from is as it was
+    Tensor read_by(DType rows);
+
+    const Tensor value;
+
+   private:
+    const bool packed_;
+    const std::vector<Source> sources_;
+    std::once_flag packs_, rounds_;  // threads that share a model for inference ask at once
+    Tensor rounded_;
+  };
   struct Seen {
     std::shared_ptr<const Parametrisation> by;
     std::function<Tensor(const Tensor&)> whole;
-    Tensor kept;
-    bool packed = false;
-    std::atomic<bool> asked = false;  // threads that share a model for inference ask at once
-    std::vector<Source> sources;      // of what is kept
+    std::unique_ptr<Kept> kept;
+    std::atomic<bool> asked = false;  // by threads as above
   };
-  const Tensor* kept() const;  // null where there is nothing, or what it was made from is no more
+  Kept* kept() const;  // null where there is nothing, or what it was made from is no more
 
   std::shared_ptr<Seen> seen_;
 };

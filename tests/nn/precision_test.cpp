@@ -257,6 +257,34 @@ TEST_CASE("mixed precision: prepared weights leave the bits, a clone has the sam
   CHECK(same_bytes(gpt(ids), logits));
 }
 
+TEST_CASE("mixed precision: a prepared model rounds its weights once, until one is written to, and packs none in f32") {
+  Gpt gpt = small_gpt(kMixed);
+  const NoGrad no_grad;
+  const auto conversions = [&gpt] {  // in one call, those of weights among them
+    const Tensor ids = randint(0, 20, {4, 8});
+    profile::start();
+    gpt(ids);
+    const profile::Profile profile = profile::stop();
+    return std::ranges::count_if(profile.calls,
+                                 [](const profile::Call& c) { return std::string_view(c.kernel) == "copy"; });
+  };
+  const auto unprepared = conversions();
+  gpt.prepare_inference();
+  conversions();
+  const auto prepared = conversions();
+  CHECK(prepared + 8 <= unprepared);  // two blocks, each of four maps
+  const Tensor weight = gpt.state_dict().at("blocks.0.mlp.fc1.weight");
+  for (const Tensor& p : gpt.parameters()) CHECK(p.impl().storage->derived() == nullptr);
+
+  copy_into(weight, randn(weight.shape()));
+  const Tensor ids = randint(0, 20, {4, 8});
+  const Tensor logits = gpt(ids);
+  CHECK(same_bytes(clone(gpt)(ids), logits));
+  CHECK(conversions() > prepared);
+  gpt.prepare_inference();
+  CHECK(same_bytes(gpt(ids), logits));
+}
+
 TEST_CASE("mixed precision: from its second step on a training rounds its masters in one call, bit for bit the same") {
   const Tensor ids = randint(0, 20, {4, 8});
   for (const int64_t parts : {1, 2}) {
