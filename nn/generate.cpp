@@ -29,7 +29,7 @@ int64_t choose(std::span<const float> logits, const GenerateOptions& o, std::spa
   if (o.repetition_penalty != 1) {
     std::vector<int64_t> once(seen.begin(), seen.end());
     std::ranges::sort(once);
-    once.erase(std::ranges::unique(once).begin(), once.end());
+    once.erase(std::unique(once.begin(), once.end()), once.end());
     for (int64_t id : once) {
       check(id >= 0 && id < std::ssize(scores), "generate: the id ", id, " is there, expected 0 to ",
             std::ssize(scores) - 1);
