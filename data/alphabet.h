@@ -10,7 +10,7 @@ namespace isonorm::data {
 
 class Alphabet {
  public:
-  Alphabet() = default;  // none: the ids are no characters
+  Alphabet() : Alphabet(std::string_view()) {}  // none: the ids are no characters
   // The byte at i has the id i. Throws where one occurs twice.
   explicit Alphabet(std::string_view bytes);
   // What written() gave. Throws on anything else.
@@ -34,7 +34,7 @@ class Alphabet {
   void check_there() const;
 
   std::string bytes_;
-  int id_of_[256] = {};
+  int id_of_[256];
 };
 
 }  // namespace isonorm::data

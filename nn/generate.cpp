@@ -13,11 +13,13 @@ namespace isonorm::nn {
 
 void GenerateOptions::check() const {
   isonorm::check(length >= 0, "generate: length ", length, ", expected 0 or more");
-  isonorm::check(temperature >= 0, "generate: temperature ", temperature, ", expected 0 or more");
+  isonorm::check(temperature >= 0 && std::isfinite(temperature), "generate: temperature ", temperature,
+                 ", expected 0 or more, finite");
   isonorm::check(top_k >= 0, "generate: top_k ", top_k, ", expected 0 or more");
   isonorm::check(top_p > 0 && top_p <= 1, "generate: top_p ", top_p, ", expected above 0, at most 1");
   isonorm::check(min_p >= 0 && min_p <= 1, "generate: min_p ", min_p, ", expected 0 to 1");
-  isonorm::check(repetition_penalty > 0, "generate: repetition_penalty ", repetition_penalty, ", expected above 0");
+  isonorm::check(repetition_penalty > 0 && std::isfinite(repetition_penalty), "generate: repetition_penalty ",
+                 repetition_penalty, ", expected above 0, finite");
 }
 
 int64_t choose(std::span<const float> logits, const GenerateOptions& o, std::span<const int64_t> seen,
@@ -29,11 +31,14 @@ int64_t choose(std::span<const float> logits, const GenerateOptions& o, std::spa
     std::ranges::sort(once);
     once.erase(std::unique(once.begin(), once.end()), once.end());
     for (int64_t id : once) {
+      check(id >= 0 && id < std::ssize(scores), "generate: the id ", id, " is there, expected 0 to ",
+            std::ssize(scores) - 1);
       double& s = scores[static_cast<size_t>(id)];
       s = s > 0 ? s / o.repetition_penalty : s * o.repetition_penalty;
     }
   }
   const auto best = std::ranges::max_element(scores);
+  check(best != scores.end() && std::isfinite(*best), "generate: the largest logit is not finite");
   if (o.temperature == 0) return best - scores.begin();
   const double largest = *best;
   for (double& s : scores)

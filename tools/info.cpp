@@ -39,6 +39,8 @@ std::string with_commas(int64_t n) {
   return s;
 }
 
+constexpr int kMostLevels = 16;  // of the tree; what a name has beyond is one part
+
 // -1 where it is none.
 int64_t number(const std::string& s) {
   const bool digits = !s.empty() && s.size() < 18 && s.find_first_not_of("0123456789") == s.npos;
@@ -48,8 +50,8 @@ int64_t number(const std::string& s) {
 void add(Branch& root, const std::string& name, const std::string& shape, int64_t count) {
   Branch* at = &root;
   at->count += count;
-  size_t begin = 0;
-  for (size_t dot; (dot = name.find('.', begin)) != name.npos; begin = dot + 1) {
+  size_t begin = 0, dot = 0;
+  for (int level = 0; level < kMostLevels && (dot = name.find('.', begin)) != name.npos; ++level, begin = dot + 1) {
     const std::string part = printable(name.substr(begin, dot - begin), 60);
     auto child = std::ranges::find_if(at->children, [&](const auto& c) { return c.first == part; });
     if (child == at->children.end()) {  // numbers in their order
@@ -65,20 +67,21 @@ void add(Branch& root, const std::string& name, const std::string& shape, int64_
 // What is below a branch; neighbours by number that are alike stand in one line: "0 to 11".
 std::vector<Line> lines_of(const Branch& b) {
   std::vector<Line> lines;
+  std::vector<std::vector<Line>> below;
+  for (const auto& [_, child] : b.children) below.push_back(lines_of(*child));
   for (size_t i = 0, next; i < b.children.size(); i = next) {
     const auto& [name, child] = b.children[i];
-    const std::vector<Line> below = lines_of(*child);
     for (next = i + 1; next < b.children.size(); ++next) {
       const Branch& other = *b.children[next].second;
       const int64_t n = number(b.children[next - 1].first), after = number(b.children[next].first);
       if (n < 0 || after != n + 1 || other.count != child->count || other.tensors != child->tensors ||
-          lines_of(other) != below)
+          below[next] != below[i])
         break;
     }
     const bool several = next > i + 1;
     lines.push_back({several ? text(name, " to ", b.children[next - 1].first) : name,
                      text(several ? "each " : "", with_commas(child->count)), child->tensors});
-    for (const Line& line : below) lines.push_back({text("  ", line.name), line.count, line.tensors});
+    for (const Line& line : below[i]) lines.push_back({text("  ", line.name), line.count, line.tensors});
   }
   return lines;
 }

@@ -1,6 +1,7 @@
 // isonorm sample MODEL PROMPT: a text that a language model continues.
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "core/error.h"
@@ -152,6 +153,7 @@ std::string standard_input() {
     all.append(piece, n);
     check(std::ssize(all) <= kMostPrompt, "standard input: the prompt has more than ", kMostPrompt, " bytes");
   }
+  check_io(std::ferror(stdin) == 0, "standard input cannot be read");
   return all;
 }
 
@@ -161,11 +163,12 @@ void check_options(const SampleOptions& o) {
   const nn::GenerateOptions& g = o.generate;
   if (g.length < 1) throw UsageError(text("--length: ", g.length, " is not a whole number from 1 on"));
   if (g.top_k < 0) throw UsageError(text("--top-k: ", g.top_k, " is not a whole number from 0 on"));
-  if (!(g.temperature >= 0)) throw UsageError(text("--temperature: ", g.temperature, " is not a number from 0 on"));
+  if (!(g.temperature >= 0 && std::isfinite(g.temperature)))
+    throw UsageError(text("--temperature: ", g.temperature, " is not a number from 0 on"));
   if (!(g.top_p > 0 && g.top_p <= 1)) throw UsageError(text("--top-p: ", g.top_p, " is not above 0 and at most 1"));
   if (!(g.min_p >= 0 && g.min_p <= 1)) throw UsageError(text("--min-p: ", g.min_p, " is not from 0 to 1"));
-  if (!(g.repetition_penalty > 0))
-    throw UsageError(text("--repetition-penalty: ", g.repetition_penalty, " is not above 0"));
+  if (!(g.repetition_penalty > 0 && std::isfinite(g.repetition_penalty)))
+    throw UsageError(text("--repetition-penalty: ", g.repetition_penalty, " is not a number above 0"));
   if (o.count < 1) throw UsageError(text("--count: ", o.count, " is not a whole number from 1 on"));
   for (const std::string& word : o.stop)
     if (word.empty()) throw UsageError("--stop is empty");

@@ -2,6 +2,7 @@
 #include "nn/generate.h"
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "core/random.h"
@@ -120,4 +121,22 @@ TEST_CASE("generate: rows go on by themselves, and who listens may end them") {
   CHECK(heard == std::vector<int64_t>{all[2], all[12], all[3], all[13], all[4], all[14]});
   CHECK_THROWS_WITH(generate(model, empty({0}, {DType::i64}), greedy), Contains("prompt"));
   CHECK_THROWS_WITH(generate(model, empty({2, 0}, {DType::i64}), greedy), Contains("prompt"));
+}
+
+TEST_CASE("choose: nothing is chosen of logits that have no probabilities, or by an id that is none") {
+  Generator g{7, 0};
+  const float infinite = std::numeric_limits<float>::infinity();
+  for (double temperature : {0.0, 1.0}) {
+    const GenerateOptions o{.temperature = temperature};
+    CHECK_THROWS_WITH(choose(std::vector{0.f, infinite}, o, {}, g), Contains("the largest logit is not finite"));
+    CHECK_THROWS_WITH(choose(std::vector{-infinite, -infinite}, o, {}, g), Contains("not finite"));
+    CHECK_THROWS_WITH(choose({}, o, {}, g), Contains("not finite"));
+    CHECK(choose(std::vector{-infinite, -3e38f, -infinite}, o, {}, g) == 1);
+  }
+  const GenerateOptions penalised{.repetition_penalty = 1e-320};
+  CHECK_THROWS_WITH(choose(kLogits, penalised, Ids{4}, g), Contains("the id 4 is there, expected 0 to 3"));
+  CHECK_THROWS_WITH(choose(kLogits, penalised, Ids{-1}, g), Contains("the id -1 is there"));
+  CHECK_THROWS_WITH(choose(std::vector{1.f, 2.f}, penalised, Ids{0}, g), Contains("not finite"));
+  CHECK_THROWS_WITH(GenerateOptions{.temperature = infinite}.check(), Contains("temperature inf"));
+  CHECK_THROWS_WITH(GenerateOptions{.repetition_penalty = infinite}.check(), Contains("repetition_penalty inf"));
 }

@@ -34,6 +34,12 @@ TEST_CASE("info: any safetensors file, whatever its names") {
   CHECK_THAT(out, Contains("says        made = by hand\n") && Contains("6 tensors of f32") && Contains("8,415") &&
                       Contains("  0 to 2 ") && Contains("each 2,100") && Contains("  3 ") && Contains("odd\\x1b"));
   CHECK_THAT(out, !Contains("\x1b"));
+  std::string deep = "a";
+  for (int i = 0; i < 200'000; ++i) deep += ".0";
+  TensorMap one;
+  one.add(deep, matrix(1, 1));
+  save_safetensors(f / "deep", one, {});
+  CHECK_THAT(f.succeeds("info @deep").out, Contains("1 tensors of f32"));
   const std::string folder = f.succeeds("info tests/fixtures/families/bloom").out;
   CHECK_THAT(folder, Contains("model       bloom\n") && Contains("word_embeddings"));
 }

@@ -1,4 +1,8 @@
 // What isonorm plot makes of logs.
+#include <sys/stat.h>
+
+#include <thread>
+
 #include "core/error.h"
 #include "tests/tools/small_run.h"
 
@@ -33,6 +37,26 @@ TEST_CASE("plot: where trainings ended, how they differ, and their curves") {
     CHECK(row["loss"] == loss);  // a hundredth of 30 steps is one
     CHECK(row["test loss"] == test);
   }
+
+  // Parts count their own time; what is no step and no test is passed over.
+  std::string log = "{\"manifest\": {\"options\": {}}}\n";
+  const auto step = [](const char* n, double seconds) {
+    return text("{\"step\": ", n, ", \"lr\": 1, \"loss\": 2, \"gradient_norm\": null, \"seconds\": ", seconds, "}\n");
+  };
+  for (int i = 1; i <= 9; ++i) log += step(text(i).c_str(), i <= 6 ? i : 0.5 + 2 * (i - 6));
+  write_text(f / "parts", log + step("4294967299", 1) + step("2.5", 1) +
+                              "{\"evaluation\": {\"step\": 3, \"loss\": 1, \"right\": 1, \"predictions\": 0}}\n");
+  f.succeeds("plot @parts --json @parts.json");
+  const auto row = f.json("parts.json")["tables"]["Trainings"][0];
+  CHECK(row["steps"] == 9);
+  CHECK(!row["steps/s"].is_number());  // the second part has too few steps
+  CHECK(!row["accuracy"].is_number());
+  write_text(f / "far", log + step("2147483646", 1));
+  f.refuses("plot @far", 3, "it has a step 2147483646, expected at most 10000000");
+  REQUIRE(mkfifo((f / "pipe").c_str(), 0600) == 0);
+  std::thread writer([&] { write_text(f / "pipe", log); });
+  f.refuses("plot @pipe", 4, "it cannot be read twice");
+  writer.join();
 
   write_text(f / "empty", "");
   write_text(f / "other", "{\"step\": 1, \"loss\": 2}\nnothing\n");

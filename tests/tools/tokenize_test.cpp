@@ -107,11 +107,15 @@ TEST_CASE("sample: stop words, several texts, ids, a prompt from standard input,
   CHECK_THAT(one, StartsWith("0 "));
   write_text(f / "prompt", "abc");
   CHECK(f.succeeds("sample @model --length 40", {.input = f / "prompt"}).out == whole);
+  const ChildResult folder = f.run("sample @model", {.input = f / "."});
+  CHECK((folder.code == 4 && folder.err == "isonorm sample: standard input cannot be read\n"));
   f.refuses("sample @model abq", 3, "byte 113 at position 2 is none of the");
   f.refuses("sample @model 0,99 --ids", 2, "'99' is not an id from 0 to 6");
   f.refuses(sample + "--top-p 0", 2, "--top-p: 0 is not above 0 and at most 1");
   f.refuses(sample + "--min-p 2", 2, "--min-p: 2 is not from 0 to 1");
-  f.refuses(sample + "--repetition-penalty 0", 2, "--repetition-penalty: 0 is not above 0");
+  f.refuses(sample + "--repetition-penalty 0", 2, "--repetition-penalty: 0 is not a number above 0");
+  f.refuses(sample + "--repetition-penalty inf", 2, "--repetition-penalty: inf is not a number above 0");
+  f.refuses(sample + "--temperature inf", 2, "--temperature: inf is not a number from 0 on");
   f.refuses(sample + "--count 0", 2, "--count: 0 is not a whole number from 1 on");
 }
 

@@ -25,9 +25,11 @@ std::vector<double> losses_of(const TrainingCourse& c) {
 std::vector<double> speed_of(const TrainingCourse& c) {
   std::vector<double> speed(static_cast<size_t>(last_step(c)), kNothing);
   const size_t window = std::max<size_t>(4, window_of(c));
-  for (size_t i = window; i < c.steps.size(); ++i) {
+  for (size_t i = 1, begin = 0; i < c.steps.size(); ++i) {
+    if (c.steps[i].seconds < c.steps[i - 1].seconds) begin = i;
+    if (i < begin + window) continue;
     const TrainingStep &from = c.steps[i - window], &to = c.steps[i];
-    if (to.seconds > from.seconds && to.step > from.step)
+    if (to.seconds > from.seconds)
       speed[static_cast<size_t>(to.step - 1)] = (to.step - from.step) / (to.seconds - from.seconds);
   }
   return speed;

@@ -1,5 +1,6 @@
 #include "training/records/training_log.h"
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 #include <istream>
@@ -76,6 +77,7 @@ json as_now(json part, const json& now, const std::string& earlier) {
   return part;
 }
 
+constexpr int kMostSteps = 10'000'000;               // of a log that is shown: a curve has a number a step
 constexpr size_t kLongestLogLine = size_t{1} << 24;  // bytes; a line of ours has some thousands
 
 // As std::getline(), and throws where a line is longer than kLongestLogLine.
@@ -101,6 +103,12 @@ bool before(const json& part, json now, const std::string& earlier) {
   return identity(then) == identity(now);
 }
 
+// -1 where it is none.
+int step_number(const json& j) {
+  const int64_t n = j.is_number_integer() ? j.get<int64_t>() : -1;
+  return n >= 0 && n < INT_MAX ? static_cast<int>(n) : -1;
+}
+
 // Of a training with this manifest.
 TrainingCourse course_of(std::istream& log, const json& wanted, const std::string& earlier, int until) {
   std::map<int, TrainingStep> steps;
@@ -114,10 +122,11 @@ TrainingCourse course_of(std::istream& log, const json& wanted, const std::strin
         ours = identity(j["manifest"]) == identity(wanted) || before(j["manifest"], wanted, earlier);
       } else if (ours && j.contains("evaluation")) {
         const json& e = j["evaluation"];
-        const int step = e.at("step");
-        if (step >= 0 && step <= until) evaluations[step] = {step, e.at("loss"), e.at("right"), e.at("predictions")};
+        const Evaluation found{step_number(e.at("step")), e.at("loss"), e.at("right"), e.at("predictions")};
+        if (found.step >= 0 && found.step <= until && found.predictions > 0) evaluations[found.step] = found;
       } else if (ours && j.contains("step")) {
-        TrainingStep s{.step = j["step"], .lr = j.at("lr"), .loss = j.at("loss"), .seconds = j.at("seconds")};
+        TrainingStep s{
+            .step = step_number(j["step"]), .lr = j.at("lr"), .loss = j.at("loss"), .seconds = j.at("seconds")};
         if (!j.at("gradient_norm").is_null()) s.gradient_norm = j["gradient_norm"].get<double>();
         if (s.step >= 1 && s.step <= until) steps[s.step] = s;
       }
@@ -185,7 +194,12 @@ LoggedTraining last_logged(std::istream& log) {
   for (const auto& [name, value] : last["options"].items()) found.options.emplace_back(name, word(value));
   if (last.contains("command")) found.command = word(last["command"]);
   log.clear(), log.seekg(0);
+  check_io(!log.fail(), "it cannot be read twice, expected a file");
   found.course = course_of(log, last, last.contains("earlier") ? word(last["earlier"]) : "", INT_MAX);
+  const auto& [steps, evaluations] = found.course;
+  const int last_step =
+      std::max(steps.empty() ? 0 : steps.back().step, evaluations.empty() ? 0 : evaluations.back().step);
+  check(last_step <= kMostSteps, "it has a step ", last_step, ", expected at most ", kMostSteps);
   return found;
 }
 

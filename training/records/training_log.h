@@ -22,7 +22,7 @@ std::string log_end(const TrainingResult& training);
 // over.
 TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until);
 // The last training that a log is of: its options and command as its manifest has them, and its course. Throws where no line
-// is a manifest.
+// is a manifest, where the stream cannot be read twice, as a pipe, and where there is a step beyond ten million.
 struct LoggedTraining {
   std::vector<std::pair<std::string, std::string>> options;
   std::string command;
