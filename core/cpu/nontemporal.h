@@ -17,7 +17,7 @@ namespace isonorm {
 namespace {
 
 // Whether a contiguous result, computed in rows of `width`, is stored past the caches: from a size on where the next op
-// would not find most of it in one (docs/performance.md). Its rows are whole lines, for a line that is stored in parts
+// would not find most of it in one (docs/kernels.md). Its rows are whole lines, for a line that is stored in parts
 // is slow past the caches, and of the type that it is computed in, so that a register is stored whole.
 template <class T> bool passes_caches(const Tensor& out, int64_t width) {
   constexpr int64_t least = int64_t{8} << 20, line = 64, size = sizeof(T);
