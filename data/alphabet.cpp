@@ -5,6 +5,9 @@
 #include "core/system/foreign_text.h"
 
 namespace isonorm::data {
+namespace {
+constexpr std::string_view kDigits = "0123456789abcdef";
+}
 
 Alphabet::Alphabet(std::string_view bytes) : bytes_(bytes) {
   std::fill(std::begin(id_of_), std::end(id_of_), -1);
@@ -16,19 +19,18 @@ Alphabet::Alphabet(std::string_view bytes) : bytes_(bytes) {
 }
 
 Alphabet Alphabet::read(std::string_view written) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  check(written.size() % 2 == 0 && written.size() <= 512 && written.find_first_not_of(digits) == written.npos,
+  check(written.size() % 2 == 0 && written.size() <= 512 && written.find_first_not_of(kDigits) == written.npos,
         "alphabet: it is written as ", Shown{written}, ", expected two hexadecimal digits a byte, of at most 256");
   std::string bytes;
   for (size_t i = 0; i < written.size(); i += 2)
-    bytes += static_cast<char>(digits.find(written[i]) << 4 | digits.find(written[i + 1]));
+    bytes += static_cast<char>(kDigits.find(written[i]) << 4 | kDigits.find(written[i + 1]));
   return Alphabet(bytes);
 }
 
 std::string Alphabet::written() const {
   std::string s;
   for (char c : bytes_)
-    for (int half : {4, 0}) s += "0123456789abcdef"[static_cast<uint8_t>(c) >> half & 15];
+    for (int half : {4, 0}) s += kDigits[static_cast<uint8_t>(c) >> half & 15];
   return s;
 }
 

@@ -22,7 +22,7 @@ void GenerateOptions::check() const {
                  repetition_penalty, ", expected above 0, finite");
 }
 
-int64_t choose(std::span<const float> logits, const GenerateOptions& o, std::span<const int64_t> seen,
+int64_t choose(std::span<const double> logits, const GenerateOptions& o, std::span<const int64_t> seen,
                Generator& generator) {
   std::vector<double> scores(logits.begin(), logits.end());
   for (double s : scores) check(!std::isnan(s), "generate: a logit is NaN");
@@ -96,7 +96,7 @@ Tensor generate(Gpt& model, const Tensor& prompt, const GenerateOptions& o, Gene
     const bool moves = time > context;
     const Tensor window = last(moves ? context : time - cache.time());
     const Tensor features = model.features(to(window, device), moves ? nullptr : &cache);
-    const std::vector<float> logits = model.logits(select(features, 1, -1)).to(kCpu).to_vector<float>();
+    const std::vector<double> logits = model.logits(select(features, 1, -1)).to(kCpu).to_vector<double>();
     for (int64_t r = 0; r < rows; ++r) {
       const auto of_row = std::span(logits).subspan(r * model.options.vocab, model.options.vocab);
       next[r] = choose(of_row, o, ids[r], generator);

@@ -24,7 +24,7 @@ struct GenerateOptions {
 // The id that follows, of logits [vocab]; `seen` are the ids before it. What narrows the choice acts in the order of the
 // options. Draws once from the generator, and not at all where the temperature is 0. Throws where a logit is
 // NaN or the largest one, penalised, infinite, and where an id of `seen` that is penalised is none of the vocabulary.
-int64_t choose(std::span<const float> logits, const GenerateOptions& options, std::span<const int64_t> seen,
+int64_t choose(std::span<const double> logits, const GenerateOptions& options, std::span<const int64_t> seen,
                Generator& generator);
 
 // Is given the ids of a step, one of each row, and says whether to go on.

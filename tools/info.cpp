@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <memory>
+#include <set>
 
 #include "core/error.h"
 #include "core/system/foreign_text.h"
@@ -87,8 +87,9 @@ std::vector<Line> lines_of(const Branch& b) {
 }
 
 void print_tree(const TensorMap& outline, const io::ForeignTypes& foreign) {
-  std::map<std::string, int64_t> dtypes;
-  for (const auto& [name, tensor] : outline) ++dtypes[foreign.contains(name) ? foreign.at(name) : text(tensor.dtype())];
+  std::set<std::string> dtypes;
+  for (const auto& [name, tensor] : outline)
+    dtypes.insert(foreign.contains(name) ? foreign.at(name) : text(tensor.dtype()));
   Branch root;
   for (const auto& [name, tensor] : outline) {
     const std::string dtype = foreign.contains(name) ? foreign.at(name) : text(tensor.dtype());
@@ -98,7 +99,7 @@ void print_tree(const TensorMap& outline, const io::ForeignTypes& foreign) {
   lines.insert(lines.begin(), {text(outline.size(), " tensors of ",
                                     dtypes.size() > 1 ? "several dtypes"
                                     : dtypes.empty()  ? "none"
-                                                      : dtypes.begin()->first.c_str()),
+                                                      : dtypes.begin()->c_str()),
                                with_commas(root.count), root.tensors});
   size_t name = 0, count = 0;
   for (const Line& line : lines) name = std::max(name, line.name.size()), count = std::max(count, line.count.size());

@@ -116,19 +116,19 @@ class GrowingText {
   bool add(const std::string& more) {
     if (ended_) return false;
     text_ += more;
+    size_t stop = text_.npos;
+    for (const std::string& word : stop_) stop = std::min(stop, text_.find(word, out_));
+    ended_ = stop != text_.npos;
+    if (ended_) text_.resize(stop);
     size_t sure = text_.size();
-    for (const std::string& word : stop_) {
-      if (const size_t at = text_.find(word, out_); at != text_.npos) {
-        ended_ = true;
-        sure = std::min(sure, at);
-      } else if (!ended_) {  // its beginning may be there
+    if (!ended_) {
+      for (const std::string& word : stop_) {  // its beginning may be there
         size_t part = std::min(word.size() - 1, text_.size() - out_);
         while (part > 0 && !text_.ends_with(word.substr(0, part))) --part;
         sure = std::min(sure, text_.size() - part);
       }
+      sure -= unfinished(std::string_view(text_).substr(out_, sure - out_));
     }
-    if (ended_) text_.resize(sure);
-    if (!ended_) sure -= unfinished(std::string_view(text_).substr(out_, sure - out_));
     put(sure);
     return !ended_;
   }

@@ -44,7 +44,8 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   const int64_t in = x.size(-1), rows = x.numel() / in, hidden = w1.size(0), out = w2.size(0);
   const auto read = [&](const Tensor& t) { return detached::contiguous(detail::as_rows(t, x.dtype())); };
   const kernels::MlpWeights weights{read(w1), read(b1), read(w2), read(b2)};
-  // Of few rows threads share the columns; the fused kernel has them share rows.
+  // Of few rows threads share the columns; the fused kernel has them share rows. Where products are our own (core/cpu/matmul.cpp)
+  // both give the same bits.
   if (!kept && rows < 16 && std::min(hidden, out) >= 8 && x.device().kind == DeviceKind::cpu && isa() != Isa::base)
     return reference::mlp(x, weights.w1, weights.b1, weights.w2, weights.b2, form);
   const bool tanh_form = form == GeluForm::tanh;

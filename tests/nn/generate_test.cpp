@@ -15,7 +15,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 // How often each id is chosen in n draws.
-std::map<int64_t, int> counts(const std::vector<float>& logits, const GenerateOptions& o, int n = 4000,
+std::map<int64_t, int> counts(const std::vector<double>& logits, const GenerateOptions& o, int n = 4000,
                               const std::vector<int64_t>& seen = {}) {
   Generator g{7, 0};
   std::map<int64_t, int> count;
@@ -30,7 +30,7 @@ std::vector<int64_t> ids(const std::map<int64_t, int>& counts) {
 }
 
 // Probabilities 0.1, 0.4, 0.2, 0.3.
-const std::vector<float> kLogits = {std::log(0.1f), std::log(0.4f), std::log(0.2f), std::log(0.3f)};
+const std::vector<double> kLogits = {std::log(0.1), std::log(0.4), std::log(0.2), std::log(0.3)};
 using Ids = std::vector<int64_t>;
 
 }  // namespace
@@ -70,7 +70,7 @@ TEST_CASE("choose: what narrows the choice") {
 }
 
 TEST_CASE("choose: a penalty of what is there already") {
-  const std::vector<float> logits = {2, 1, -1, -1.5f};
+  const std::vector<double> logits = {2, 1, -1, -1.5};
   const auto best = [&](double penalty, const Ids& seen) {
     Generator g;
     return choose(logits, {.temperature = 0, .repetition_penalty = penalty}, seen, g);
@@ -80,13 +80,13 @@ TEST_CASE("choose: a penalty of what is there already") {
   CHECK(best(2.1, {0}) == 1);
   CHECK(best(3, {0, 1}) == 0);
   Generator g;
-  CHECK(choose(std::vector<float>{-1, -1.5f}, {.temperature = 0, .repetition_penalty = 1.6}, Ids{0}, g) == 1);
+  CHECK(choose(std::vector<double>{-1, -1.5}, {.temperature = 0, .repetition_penalty = 1.6}, Ids{0}, g) == 1);
   CHECK(g == Generator());  // nothing was drawn
 }
 
 TEST_CASE("choose: what is refused") {
   Generator g;
-  CHECK_THROWS_WITH(choose(std::vector<float>{0, NAN}, {}, {}, g), Contains("NaN"));
+  CHECK_THROWS_WITH(choose(std::vector<double>{0, NAN}, {}, {}, g), Contains("NaN"));
   const auto refused = [](const GenerateOptions& o, const char* what) { CHECK_THROWS_WITH(o.check(), Contains(what)); };
   refused({.length = -1}, "length -1");
   refused({.temperature = -1}, "temperature -1");
@@ -128,15 +128,15 @@ TEST_CASE("choose: nothing is chosen of logits that have no probabilities, or by
   const float infinite = std::numeric_limits<float>::infinity();
   for (double temperature : {0.0, 1.0}) {
     const GenerateOptions o{.temperature = temperature};
-    CHECK_THROWS_WITH(choose(std::vector{0.f, infinite}, o, {}, g), Contains("the largest logit is not finite"));
-    CHECK_THROWS_WITH(choose(std::vector{-infinite, -infinite}, o, {}, g), Contains("not finite"));
+    CHECK_THROWS_WITH(choose(std::vector<double>{0., infinite}, o, {}, g), Contains("the largest logit is not finite"));
+    CHECK_THROWS_WITH(choose(std::vector<double>{-infinite, -infinite}, o, {}, g), Contains("not finite"));
     CHECK_THROWS_WITH(choose({}, o, {}, g), Contains("not finite"));
-    CHECK(choose(std::vector{-infinite, -3e38f, -infinite}, o, {}, g) == 1);
+    CHECK(choose(std::vector<double>{-infinite, -3e38, -infinite}, o, {}, g) == 1);
   }
   const GenerateOptions penalised{.repetition_penalty = 1e-320};
   CHECK_THROWS_WITH(choose(kLogits, penalised, Ids{4}, g), Contains("the id 4 is there, expected 0 to 3"));
   CHECK_THROWS_WITH(choose(kLogits, penalised, Ids{-1}, g), Contains("the id -1 is there"));
-  CHECK_THROWS_WITH(choose(std::vector{1.f, 2.f}, penalised, Ids{0}, g), Contains("not finite"));
+  CHECK_THROWS_WITH(choose(std::vector<double>{1., 2.}, penalised, Ids{0}, g), Contains("not finite"));
   CHECK_THROWS_WITH(GenerateOptions{.temperature = infinite}.check(), Contains("temperature inf"));
   CHECK_THROWS_WITH(GenerateOptions{.repetition_penalty = infinite}.check(), Contains("repetition_penalty inf"));
 }

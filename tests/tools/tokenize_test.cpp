@@ -100,6 +100,15 @@ TEST_CASE("sample: stop words, several texts, ids, a prompt from standard input,
   REQUIRE(at != whole.npos);
   CHECK(f.succeeds(sample + "--stop qq --stop " + whole[at]).out == whole.substr(0, at) + "\n");
   CHECK(f.succeeds(sample + "--stop qqq").out == whole);
+  // Where one word begins and another one ends the text, nothing before that is lost.
+  bool shown = false;
+  for (int seed = 1; !shown && seed < 50; ++seed) {
+    const std::string seeded = text(sample, "--seed ", seed, " -q "), line = f.succeeds(seeded).out;
+    if (line[3] == ' ' || line[4] == ' ' || line[3] == line[4]) continue;
+    CHECK(f.succeeds(seeded + "--stop " + line.substr(3, 2) + "q --stop " + line[4]).out == line.substr(0, 4) + "\n");
+    shown = true;
+  }
+  CHECK(shown);
   const std::string three = f.succeeds(sample + "--count 3").out;
   CHECK(three.size() == 3 * (3 + 40 + 1) + 2);  // blank lines between them
   const std::string one = f.succeeds("sample @model 0 --ids --length 5 --temperature 0").out;
