@@ -23,7 +23,9 @@ Tensor readable(const Tensor& x) {
 
 // Product of matrices (rank >= 2), no graph. `bias` [n] or undefined is added to every row.
 Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
-  if (a.dtype() == DType::bf16 && !kernels::bf16_products(a.device()) && !kernels::reads_once(a, b))
+  const bool one_matrix = b.rank() == 2 && a.is_contiguous();
+  if (a.dtype() == DType::bf16 && !kernels::bf16_products(a.device()) && !kernels::reads_once(a, b) &&
+      !(one_matrix && kernels::reads_bf16(a.device())))
     return detached::to(
         product(detached::to(a, DType::f32), detached::to(b, DType::f32), detached::to(bias, DType::f32)), DType::bf16);
   Dims shape = broadcast_shapes(part(a.shape(), 0, a.rank() - 2), part(b.shape(), 0, b.rank() - 2), "matmul");
@@ -35,7 +37,7 @@ Tensor product(const Tensor& a, const Tensor& b, const Tensor& bias = {}) {
   Tensor out = empty(shape, a.options());
   const Tensor from = detached::contiguous(bias);
   // One matrix on the right for a whole batch of rows on the left is one large product.
-  if (b.rank() == 2 && a.rank() > 2 && a.is_contiguous()) {
+  if (one_matrix && a.rank() > 2) {
     const int64_t rows = a.size(-1) == 0 ? out.numel() / std::max<int64_t>(1, b.size(-1)) : a.numel() / a.size(-1);
     kernels::matmul.on(a.device(), detached::reshape(out, {rows, b.size(-1)}), detached::reshape(a, {rows, a.size(-1)}),
                        readable(b), from);
@@ -61,13 +63,15 @@ void detail::give_weight_gradient(Flow& g, int weight, const Tensor& x, const Te
   int64_t rows = 1;
   for (int d = 0; d < x.rank() - 1; ++d) rows *= x.size(d);
   const auto by_rows = [&](const Tensor& t) {
-    const DType dtype = kernels::bf16_products(t.device()) ? t.dtype() : acc_dtype(t.dtype());
+    const DType dtype = kernels::reads_bf16(t.device()) ? t.dtype() : acc_dtype(t.dtype());
     return detached::to(detached::reshape(detached::contiguous(t), {rows, t.size(-1)}), dtype);
   };
   const Tensor in = by_rows(x), d = by_rows(dy);
   const auto sums = [&](int i, const Dims& shape) {
     if (!g.wants(i)) return Tensor();
-    return empty(shape, {in.dtype() == DType::bf16 ? g.dtype(i) : in.dtype(), in.device()});
+    return empty(shape,
+                 {kernels::bf16_products(in.device()) && in.dtype() == DType::bf16 ? g.dtype(i) : acc_dtype(in.dtype()),
+                  in.device()});
   };
   const Tensor dw = sums(weight, {d.size(1), in.size(1)}), db = sums(weight + 1, {d.size(1)});
   kernels::weight_gradient.on(in.device(), dw, db, d, in, false);

@@ -18,8 +18,10 @@ namespace isonorm {
 
 // A matrix [k, n] as products read it: what keep_packed leaves with the storage of its transpose.
 struct PackedMatrix {
-  PackedMatrix(int64_t k, int64_t n, int64_t panel, int64_t bytes) : k(k), n(n), panel(panel), memory(bytes, kCpu) {}
+  PackedMatrix(int64_t k, int64_t n, int64_t panel, DType dtype, int64_t count)
+      : k(k), n(n), panel(panel), dtype(dtype), memory(count * size_of(dtype), kCpu) {}
   int64_t k, n, panel;  // columns of a panel tell which instruction set packed it
+  DType dtype;
   Storage memory;
 };
 
@@ -34,9 +36,10 @@ constexpr int64_t kFewRows = 512;                              // of c: a tile w
 constexpr int64_t kStrip = 8 * kBlockRows;                     // rows of a that are packed together where they must be
 
 // c [m, n], rows c_step apart, = from + a [m, k] b [k, n]; in a and in b one of the two strides is 1. `from` may be c.
-template <class T> struct Gemm {
+// Elements of a and b are of T, or of bf16 for T f32: then rows of a are no adjacent elements.
+template <class T, class S = T> struct Gemm {
   int64_t m, n, k;
-  Strided<T> a, b;
+  Strided<S> a, b;
   T* c;
   int64_t c_step;
   From<T> from = {};
@@ -83,7 +86,7 @@ void pass_over(const Panels<T>& b, int64_t rows, int64_t n, Strided<T> a, T* c, 
 }
 
 // The columns [begin, begin + rows) of a, whose columns are adjacent, as lines of kStrip.
-template <class T> Strided<T> pack_strip(Strided<T> a, int64_t rows, int64_t depth, T* to) {
+template <class T, class S> Strided<T> pack_strip(Strided<S> a, int64_t rows, int64_t depth, T* to) {
   for (int64_t p = 0; p < depth; ++p)
     for_lanes<T>(rows,
                  [&](int64_t i, auto lanes) { lanes.store(to + p * kStrip + i, lanes.load(a.p + p * a.column + i)); });
@@ -100,9 +103,9 @@ template <class T> void sum_strip(const T* strip, int64_t rows, int64_t depth, T
 }
 
 // The tile `t` of c, in the calling thread.
-template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
+template <class T, class S> void gemm_tile(const Gemm<T, S>& g, const Tile& t) {
   const FlushSubnormals flush;
-  const bool a_packed = g.a.column != 1;
+  const bool a_packed = !std::is_same_v<T, S> || g.a.column != 1;
   const Blocking<T> by(t.columns, g.k, a_packed);
   const Workspace<T> memory(by.depth * by.columns + by.rows * kPanel<T> + (a_packed ? by.depth * kStrip : 0));
   T *const edge = memory.data() + by.depth * by.columns, *const strip = edge + by.rows * kPanel<T>;
@@ -111,14 +114,18 @@ template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
     for (int64_t p = 0; p < g.k; p += by.depth) {
       const int64_t depth = std::min(by.depth, g.k - p);
       const Panels<T> b{memory.data(), depth, whole_lanes<T>(n)};
-      const T* lines = g.b.p + p * g.b.row + j * g.b.column;
+      const S* lines = g.b.p + p * g.b.row + j * g.b.column;
       g.b.column == 1 ? pack(b, lines, g.b.row, n) : pack_transposed(b, lines, g.b.column, n);
       for (int64_t i = t.row; i < t.row + t.rows; i += by.rows) {
         const int64_t rows = std::min(by.rows, t.row + t.rows - i);
-        const Strided<T> a{g.a.p + i * g.a.row + p * g.a.column, g.a.row, g.a.column};
+        const Strided<S> a{g.a.p + i * g.a.row + p * g.a.column, g.a.row, g.a.column};
+        const Strided<T> read = [&] {
+          if constexpr (std::is_same_v<T, S>)
+            if (!a_packed) return a;
+          return pack_strip(a, rows, depth, strip);
+        }();
         T* c = g.c + i * g.c_step + j;
-        pass_over(b, rows, n, a_packed ? pack_strip(a, rows, depth, strip) : a, c, g.c_step,
-                  p == 0 ? g.from.at(i, j) : From<T>{c, g.c_step}, edge);
+        pass_over(b, rows, n, read, c, g.c_step, p == 0 ? g.from.at(i, j) : From<T>{c, g.c_step}, edge);
         if (g.sums && j == 0) sum_strip(strip, rows, depth, g.sums + i, p > 0 || g.from.p);
       }
     }
@@ -127,7 +134,7 @@ template <class T> void gemm_tile(const Gemm<T>& g, const Tile& t) {
 
 // The product in tiles, one or a few per thread: the longer side is cut, so that threads pack little twice. Every tile
 // packs all of b where rows are cut: only many rows pay for more tiles than threads.
-template <class T> void gemm(const Gemm<T>& g) {
+template <class T, class S> void gemm(const Gemm<T, S>& g) {
   if (g.m * g.n * g.k <= kWorthSharing) return gemm_tile(g, {0, g.m, 0, g.n});
   const bool by_rows = g.m >= g.n;
   const bool shared = num_threads() > 1 && g.a.column == 1;
@@ -170,31 +177,45 @@ template <class F> void for_batch(const Tensor& out, const Tensor& a, const Tens
 // The packed [k, n] that was kept with the storage of t, a view from its begin; null where there is none that this
 // target reads.
 template <class T> const PackedMatrix* kept_packed(const Tensor& t, int64_t k, int64_t n) {
-  const auto* kept = t.impl().offset == 0 ? static_cast<const PackedMatrix*>(t.impl().storage->derived()) : nullptr;
+  const bool pairs = t.dtype() == DType::bf16 && isa() >= Isa::avx512_bf16;  // core/cpu/bf16/gemm.h
+  const auto* kept =
+      t.impl().offset == 0 && !pairs ? static_cast<const PackedMatrix*>(t.impl().storage->derived()) : nullptr;
   return kept && kept->panel == kPanel<T> && kept->k == k && kept->n == n ? kept : nullptr;
 }
 
-// A matrix b [k, n] packed whole, for rows that go through several products while they are in cache.
+// n elements from memory of f32 to that of bf16, or back.
+template <class To, class From> void convert(int64_t n, const From* from, To* to) {
+  for_lanes<float>(n, [&](int64_t i, auto lanes) { lanes.store(to + i, lanes.load(from + i)); });
+}
+
+// A matrix b [k, n] packed whole, for rows that go through several products while they are in cache. One of bf16 is widened
+// to T.
 template <class T> class Packed {
  public:
   // Packs it, by all threads.
-  Packed(int64_t k, int64_t n, Strided<T> b) : Packed(k, n) {
+  template <class S> Packed(int64_t k, int64_t n, Strided<S> b) : Packed(k, n) {
     p_ = own_.emplace(size()).data();
     fill(b);
   }
-  explicit Packed(const PackedMatrix& kept) : Packed(kept.k, kept.n) { p_ = static_cast<T*>(kept.memory.data()); }
-  // The transpose of w [n, k], contiguous, as it was kept with w or packed now.
-  static Packed transposed(const Tensor& w) {
+  explicit Packed(const PackedMatrix& kept) : Packed(kept.k, kept.n) {
+    const bool narrow = kept.dtype == DType::bf16;
+    p_ = narrow ? own_.emplace(size()).data() : static_cast<T*>(kept.memory.data());
+    if (narrow) widen(static_cast<const bf16*>(kept.memory.data()));
+  }
+  // The transpose of w [n, k] of S, contiguous, as it was kept with w or packed now.
+  template <class S> static Packed transposed(const Tensor& w) {
     const int64_t n = w.size(0), k = w.size(1);
     if (const PackedMatrix* kept = kept_packed<T>(w, k, n)) return Packed(*kept);
-    return Packed(k, n, {w.data<T>(), 1, k});
+    return Packed(k, n, Strided<S>{w.data<S>(), 1, k});
   }
-  // The transpose of w packed, to be kept with w.
-  static std::shared_ptr<PackedMatrix> keep(const Tensor& w) {
+  // The transpose of w of S packed, to be kept with w: as S.
+  template <class S> static std::shared_ptr<PackedMatrix> keep(const Tensor& w) {
     Packed all(w.size(1), w.size(0));
-    const auto kept = std::make_shared<PackedMatrix>(all.k_, all.n_, kPanel<T>, all.size() * sizeof(T));
-    all.p_ = static_cast<T*>(kept->memory.data());
-    all.fill({w.data<T>(), 1, all.k_});
+    const auto kept = std::make_shared<PackedMatrix>(all.k_, all.n_, kPanel<T>, w.dtype(), all.size());
+    void* const memory = kept->memory.data();
+    all.p_ = std::is_same_v<T, S> ? static_cast<T*>(memory) : all.own_.emplace(all.size()).data();
+    all.fill(Strided<S>{w.data<S>(), 1, all.k_});
+    if constexpr (!std::is_same_v<T, S>) convert(all.size(), all.p_, static_cast<S*>(memory));
     return kept;
   }
 
@@ -215,14 +236,18 @@ template <class T> class Packed {
   Packed(int64_t k, int64_t n) : k_(k), n_(n), width_(whole_lanes<T>(n)), depth_(depth_block(k, false)) {}
   int64_t size() const { return k_ * width_; }
 
-  void fill(Strided<T> b) const {
+  void widen(const bf16* kept) const {
+    parallel_for(size(), 1 << 14, [&](int64_t begin, int64_t end) { convert(end - begin, kept + begin, p_ + begin); });
+  }
+
+  template <class S> void fill(Strided<S> b) const {
     const int64_t panels = ceil_div(n_, kPanel<T>), few = std::max<int64_t>(1, 16384 / (depth_ * kPanel<T>));
     parallel_for(panels * ceil_div(k_, depth_), few, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t p = i / panels * depth_, j = i % panels * kPanel<T>, columns = std::min(kPanel<T>, n_ - j);
         Panels<T> to = block(p, j);
         to.width = whole_lanes<T>(columns);
-        const T* lines = b.p + p * b.row + j * b.column;
+        const S* lines = b.p + p * b.row + j * b.column;
         b.column == 1 ? pack(to, lines, b.row, columns) : pack_transposed(to, lines, b.column, columns);
       }
     });

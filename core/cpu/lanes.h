@@ -36,27 +36,24 @@ template <class A, class T> ISO_HD Vec<A> load_lanes(const T* p) {
     return std::bit_cast<Vec<float>>(__builtin_convertvector(half, Vec<uint32_t>) << 16);
   }
 }
+inline Vec<uint32_t> bits_of_bf16(Vec<float> v) {  // as the constructor of bf16 rounds
+  const Vec<uint32_t> u = std::bit_cast<Vec<uint32_t>>(v);
+  const Vec<uint32_t> rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  const Vec<int32_t> nan = v != v;
+  return (rounded & ~std::bit_cast<Vec<uint32_t>>(nan)) | (0x7fffu & std::bit_cast<Vec<uint32_t>>(nan));
+}
 template <class A, class T> ISO_HD void store_lanes(T* p, Vec<A> v) {
   if constexpr (std::is_same_v<A, T>) {
     std::memcpy(p, &v, sizeof(v));
-  } else {  // as the constructor of bf16 rounds
-    const Vec<uint32_t> u = std::bit_cast<Vec<uint32_t>>(v);
-    const Vec<uint32_t> rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    const Vec<int32_t> nan = (u & 0x7fffffffu) > 0x7f800000u;
-    const Vec<uint32_t> bits =
-        (rounded & ~std::bit_cast<Vec<uint32_t>>(nan)) | (0x7fffu & std::bit_cast<Vec<uint32_t>>(nan));
-    const auto half = __builtin_convertvector(bits, typename VectorType<uint16_t, kVectorBytes / 2>::type);
+  } else {
+    const auto half = __builtin_convertvector(bits_of_bf16(v), typename VectorType<uint16_t, kVectorBytes / 2>::type);
     std::memcpy(static_cast<void*>(p), &half, sizeof(half));
   }
 }
 
 // The lanes as they would come back from memory of type T.
 template <class T, class V> ISO_HD V round_lanes(V v) {
-  if constexpr (std::is_same_v<T, bf16>) {
-    T stored[sizeof(v) / sizeof(float)];
-    store_lanes<float>(stored, v);
-    return load_lanes<float>(stored);
-  }
+  if constexpr (std::is_same_v<T, bf16>) return std::bit_cast<V>(bits_of_bf16(v) << 16);
   return v;
 }
 

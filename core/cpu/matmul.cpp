@@ -65,7 +65,7 @@ bool only_blas() {
 
 // Registers hold columns. Packing b costs what some ten rows of the product do; a weight as linear maps have it OpenBLAS
 // reads more slowly still.
-template <class T> bool is_own(const Gemm<T>& g) {
+template <class T, class S> bool is_own(const Gemm<T, S>& g) {
   return kTarget != Isa::base && !only_blas() && g.n >= 8 && (g.m >= 16 || g.b.column != 1);
 }
 
@@ -90,7 +90,7 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
   });
 }
 
-// Few rows of bf16: f32 sums, rounded once.
+// Few rows of bf16 that meet a weight: f32 sums, rounded once.
 void run_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
   const int64_t m = out.size(-2), n = out.size(-1), k = a.size(-1), added = from.defined() ? from.numel() : 0;
   const Workspace<float> memory(m * (k + n) + added);
@@ -99,6 +99,43 @@ void run_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, const Ten
   if (base) std::copy_n(from.data<bf16>(), added, base);
   few_rows({m, n, k, x, b.data<bf16>(), b.strides()[1], y, {base, added > n ? n : 0}});
   std::copy_n(y, m * n, out.mutable_data<bf16>());
+}
+
+// Rows of bf16 that meet one matrix: sums of f32, rounded once. Some rows at a time are widened and meet some columns.
+void run_widened(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
+  const int64_t m = out.size(0), n = out.size(1), k = a.size(1);
+  const bf16 *x = a.data<bf16>(), *base = from.defined() ? from.data<bf16>() : nullptr;
+  bf16* const y = out.mutable_data<bf16>();
+  const Strided<bf16> right = operand<bf16>(b);
+  const PackedMatrix* kept = right.row == 1 && right.column == k ? kept_packed<float>(b, k, n) : nullptr;
+  const Packed<float> packed = kept ? Packed<float>(*kept) : Packed<float>(k, n, right);
+  const Partition blocks = passing_rows(m, n * k);
+  const int64_t columns = Blocking<float>(n, k, false).columns;
+  parallel_for(blocks.count * ceil_div(n, columns), 1, [&](int64_t begin, int64_t end) {
+    const FlushSubnormals flush;
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t block = t % blocks.count, i = blocks.begin(block), rows = blocks.begin(block + 1) - i;
+      const int64_t j = t / blocks.count * columns, count = std::min(columns, n - j), depth = packed.depth();
+      const Workspace<float> memory(rows * (depth + count + kPanel<float>)+count);
+      float *const wide = memory.data(), *const sums = wide + rows * depth, *const edge = sums + rows * count;
+      float* const shift = edge + rows * kPanel<float>;
+      bf16* const to = y + i * n + j;
+      From<float> before;
+      if (base == y) {
+        for (int64_t r = 0; r < rows; ++r) convert(count, to + r * n, sums + r * count);
+        before = {sums, count};
+      } else if (base) {
+        convert(count, base + j, shift);
+        before = {shift, 0};
+      }
+      for (int64_t p = 0; p < k; p += depth, before = {sums, count}) {
+        const int64_t lines = std::min(depth, k - p);
+        for (int64_t r = 0; r < rows; ++r) convert(lines, x + (i + r) * k + p, wide + r * lines);
+        pass_over(packed.block(p, j), rows, count, Strided<float>{wide, lines, 1}, sums, count, before, edge);
+      }
+      for (int64_t r = 0; r < rows; ++r) convert(count, sums + r * count, to + r * n);
+    }
+  });
 }
 
 // The product over a depth of 0: `from` alone.
@@ -111,7 +148,7 @@ template <class T> void without_depth(const Tensor& out, const Tensor& from) {
 }
 
 // sums [m] (+)= the column sums of d [rows, m], by blocks of rows as gemm() takes them.
-template <class T> void sum_columns(const T* d, int64_t rows, int64_t m, T* sums, bool add) {
+template <class T, class S> void sum_columns(const S* d, int64_t rows, int64_t m, T* sums, bool add) {
   constexpr int64_t wide = 64;
   if (!add) std::fill_n(sums, m, T(0));
   const int64_t block = depth_block(std::max<int64_t>(1, rows), true);
@@ -122,26 +159,38 @@ template <class T> void sum_columns(const T* d, int64_t rows, int64_t m, T* sums
       for (int64_t p = 0; p < rows; p += block) {
         T partial[wide] = {};
         for (int64_t r = p; r < std::min(rows, p + block); ++r)
-          for (int64_t i = begin; i < end; ++i) partial[i - begin] += d[r * m + i];
+          for (int64_t i = begin; i < end; ++i) partial[i - begin] += T(d[r * m + i]);
         for (int64_t i = begin; i < end; ++i) sums[i] += partial[i - begin];
       }
     }
   });
 }
 
-template <class T>
+template <class T, class S>
 void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
+  constexpr bool narrow = !std::is_same_v<T, S>;
   const int64_t rows = dy.size(0), m = dy.size(1), n = x.size(1);
-  const T* d = dy.data<T>();
+  const S* d = dy.data<S>();
   T* sums = db.defined() ? db.mutable_data<T>() : nullptr;
   if (dw.defined()) {
     T* c = dw.mutable_data<T>();
-    const Strided<T> dy_transposed = m == 1 ? Strided<T>{d, rows, 1} : Strided<T>{d, 1, m};
-    const Gemm<T> g{m, n, rows, dy_transposed, {x.data<T>(), n, 1}, c, n, {add ? c : nullptr, n}, sums};
-    if (rows > 0 && is_own(g)) return gemm(g);
-    if (dw.numel() > 0) rows > 0 ? by_blas(g) : without_depth<T>(dw, add ? dw : Tensor());
+    const Strided<S> dy_transposed = m == 1 && !narrow ? Strided<S>{d, rows, 1} : Strided<S>{d, 1, m};
+    const Gemm<T, S> g{m, n, rows, dy_transposed, {x.data<S>(), n, 1}, c, n, {add ? c : nullptr, n}, sums};
+    if (rows > 0 && (narrow || is_own(g))) return gemm(g);
+    if constexpr (!narrow)
+      if (dw.numel() > 0 && rows > 0) by_blas(g);
+    if (rows == 0) without_depth<T>(dw, add ? dw : Tensor());
   }
   if (sums) sum_columns(d, rows, m, sums, add);
+}
+
+void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
+  visit_floating(dy.dtype(), "weight_gradient",
+                 [&]<class S>() { run_weight_gradient<acc_t<S>, S>(dw, db, dy, x, add); });
+}
+
+std::shared_ptr<PackedMatrix> packed(const Tensor& w) {
+  return visit_floating(w.dtype(), "keep_packed", [&]<class S>() { return Packed<acc_t<S>>::template keep<S>(w); });
 }
 
 }  // namespace
@@ -151,24 +200,24 @@ template <Isa I> void matmul(const Tensor& out, const Tensor& a, const Tensor& b
   if (a.size(-1) == 0) return visit_floating(out.dtype(), "matmul", [&]<class T>() { without_depth<T>(out, from); });
   if (reads_once(a, b)) return run_few_rows(out, a, b, from);
   if constexpr (kTarget == Isa::avx512)
-    if (out.dtype() == DType::bf16) return matmul_bf16(out, a, b, from);
+    if (out.dtype() == DType::bf16 && isa() >= Isa::avx512_bf16) return matmul_bf16(out, a, b, from);
+  if (out.dtype() == DType::bf16) return run_widened(out, a, b, from);
   out.dtype() == DType::f64 ? run<double>(out, a, b, from) : run<float>(out, a, b, from);
 }
 
 template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x, bool add) {
   if constexpr (kTarget == Isa::avx512)
-    if (dy.dtype() == DType::bf16) return weight_gradient_bf16(dw, db, dy, x, add);
-  dy.dtype() == DType::f64 ? run_weight_gradient<double>(dw, db, dy, x, add)
-                           : run_weight_gradient<float>(dw, db, dy, x, add);
+    if (dy.dtype() == DType::bf16 && isa() >= Isa::avx512_bf16) return weight_gradient_bf16(dw, db, dy, x, add);
+  run_weight_gradient(dw, db, dy, x, add);
 }
 
 template <Isa I> void keep_packed(const Tensor& w) {
   if (kTarget == Isa::base) return;
-  if constexpr (kTarget == Isa::avx512)
-    if (w.dtype() == DType::bf16) return isa() >= Isa::avx512_bf16 ? keep_packed_bf16(w) : void();
-  if (w.dtype() == DType::bf16) return;
-  const bool f64 = w.dtype() == DType::f64;
-  w.impl().storage->keep(f64 ? Packed<double>::keep(w) : Packed<float>::keep(w));
+  if (w.dtype() == DType::bf16 && isa() >= Isa::avx512_bf16) {
+    if constexpr (kTarget == Isa::avx512) keep_packed_bf16(w);
+    return;
+  }
+  w.impl().storage->keep(packed(w));
 }
 
 template void matmul<kTarget>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);

@@ -29,8 +29,8 @@ template <class T> struct Panels {
   int64_t size() const { return depth * width; }
 };
 
-// The rows of x [depth, n], `step` apart, with zeros behind column n.
-template <class T> void pack(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
+// The rows of x [depth, n], `step` apart, with zeros behind column n. x is of T, or of bf16 for T f32.
+template <class T, class S> void pack(const Panels<T>& to, const S* x, int64_t step, int64_t n) {
   for (int64_t c = 0; c < to.width; c += kPanel<T>) {
     const int64_t w = to.panel_width(c), filled = std::clamp<int64_t>(n - c, 0, w);
     T* line = to.at(0, c);
@@ -51,22 +51,26 @@ template <int I0, int I1, int I2, int I3, int N, class V> V shuffle_quads(V a, V
 }
 
 // N lanes: the elements [r, r + 4) of rows 0, 4, 8, ...
-template <int N, class T> auto load_quads(const T* const* rows, int64_t r) {
+template <int N, class T, class S> auto load_quads(const S* const* rows, int64_t r) {
   typename VectorType<T, N * sizeof(T)>::type v;
-  if constexpr (N == 4) {
-    std::memcpy(&v, rows[0] + r, sizeof(v));
-  } else {
-    const auto low = load_quads<N / 2>(rows, r), high = load_quads<N / 2>(rows + N / 2, r);
+  if constexpr (N > 4) {
+    const auto low = load_quads<N / 2, T>(rows, r), high = load_quads<N / 2, T>(rows + N / 2, r);
     v = [&]<int... I>(std::integer_sequence<int, I...>) { return __builtin_shufflevector(low, high, I...); }
     (std::make_integer_sequence<int, N>{});
+  } else if constexpr (std::is_same_v<T, S>) {
+    std::memcpy(&v, rows[0] + r, sizeof(v));
+  } else {
+    typename VectorType<uint16_t, 8>::type half;
+    std::memcpy(&half, rows[0] + r, sizeof(half));
+    v = std::bit_cast<decltype(v)>(__builtin_convertvector(half, typename VectorType<uint32_t, 16>::type) << 16);
   }
   return v;
 }
 
 // 4 lines of N elements, `line` apart: the transpose of the elements [r, r + 4) of N rows.
-template <int N, class T> void transpose_block(T* to, int64_t line, const T* const* rows, int64_t r) {
-  const auto a = load_quads<N>(rows, r), b = load_quads<N>(rows + 1, r);
-  const auto c = load_quads<N>(rows + 2, r), d = load_quads<N>(rows + 3, r);
+template <int N, class T, class S> void transpose_block(T* to, int64_t line, const S* const* rows, int64_t r) {
+  const auto a = load_quads<N, T>(rows, r), b = load_quads<N, T>(rows + 1, r);
+  const auto c = load_quads<N, T>(rows + 2, r), d = load_quads<N, T>(rows + 3, r);
   const auto ab = shuffle_quads<0, 4, 1, 5, N>(a, b), cd = shuffle_quads<0, 4, 1, 5, N>(c, d);
   const auto ef = shuffle_quads<2, 6, 3, 7, N>(a, b), gh = shuffle_quads<2, 6, 3, 7, N>(c, d);
   const auto store = [&](int64_t q, auto v) { std::memcpy(to + q * line, &v, sizeof(v)); };
@@ -78,13 +82,13 @@ template <int N, class T> void transpose_block(T* to, int64_t line, const T* con
 
 // The transpose of x [n, depth]; its last column again behind column n. Lines of a panel can lie so that they share the
 // sets of the first-level cache: a register is stored where its elements were gathered, not a quad of it at a time.
-template <class T> void pack_transposed(const Panels<T>& to, const T* x, int64_t step, int64_t n) {
+template <class T, class S> void pack_transposed(const Panels<T>& to, const S* x, int64_t step, int64_t n) {
   constexpr int lanes = kLanes<T>;
   for (int64_t c = 0; c < to.width; c += kPanel<T>) {
     const int64_t w = to.panel_width(c);
     for (int64_t j = 0; j < w; j += lanes) {
       T* column = to.at(0, c) + j;
-      const T* rows[lanes];
+      const S* rows[lanes];
       for (int i = 0; i < lanes; ++i) rows[i] = x + std::min(c + j + i, n - 1) * step;
       int64_t r = 0;
       if constexpr (lanes >= 4)
@@ -93,7 +97,7 @@ template <class T> void pack_transposed(const Panels<T>& to, const T* x, int64_t
           transpose_block<lanes>(column + at * w, w, rows, at);
         }
       for (; r < to.depth; ++r)
-        for (int i = 0; i < lanes; ++i) column[r * w + i] = rows[i][r];
+        for (int i = 0; i < lanes; ++i) column[r * w + i] = T(rows[i][r]);
     }
   }
 }

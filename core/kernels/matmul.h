@@ -6,8 +6,12 @@
 
 namespace isonorm::kernels {
 
-// Whether products on this device take bf16 as it is, with sums in f32. Where not, their rules compute in f32.
+// Whether all products on this device take bf16 as it is, with sums in f32. Where not, their rules compute in f32.
 inline bool bf16_products(Device d) { return native_bf16(d) || isa() >= Isa::avx512_bf16; }
+
+// Whether the most frequent ones do: a matrix on the right that all rows of a contiguous a meet, gradients of weights, mlp. The
+// CPU widens them then as it reads them.
+inline bool reads_bf16(Device d) { return native_bf16(d) || isa() != Isa::base; }
 
 // Whether the CPU, without bf16_products(), reads the bf16 weight that b [k, n] is the transpose of once, as it lies: for few
 // rows of a, contiguous, of a depth that pays.
@@ -24,7 +28,8 @@ template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const 
 template <Isa I> void keep_packed(const Tensor& w);
 }  // namespace cpu
 
-// out = from + a b. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32, f64 or, where bf16_products() or reads_once(), bf16;
+// out = from + a b. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32, f64 or, where bf16_products() or reads_once()
+// or, of rank 2 with a contiguous, reads_bf16(), bf16;
 // the leading dimensions are equal (a stride of 0 where an operand broadcasts). In the last two dimensions of a and b one stride is 1 (a
 // transposed view is fine) and the other at least the size of the contiguous one; out is contiguous. `from` is
 // undefined (0), a contiguous [n] that is added to every row, or `out` itself.
@@ -33,8 +38,8 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
     [](const Tensor& out, const Tensor& a, const Tensor&, const Tensor&) { return 2 * out.numel() * a.size(-1); }};
 
 // dw [m, n] = dy^T x and db [m] = the column sums of dy, each where it is defined and on top of what it holds where
-// `add`. dy [rows, m], x [rows, n]: all contiguous, of one dtype f32 or f64; where bf16_products() also of bf16, dw and db
-// then of bf16 or f32.
+// `add`. dy [rows, m], x [rows, n]: all contiguous, of one dtype f32 or f64; where reads_bf16() also of bf16, dw and db
+// then of f32 or, where bf16_products(), bf16.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool)> weight_gradient{
     "weight_gradient", []<Isa I>() { return &cpu::weight_gradient<I>; },
     [](const Tensor& dw, const Tensor&, const Tensor&, const Tensor& x, bool) {

@@ -21,7 +21,7 @@ void mlp_backward(const Tensor& dx, const Tensor& dh, const Tensor& activated, c
 }  // namespace cpu
 
 // y [rows, out] from x [rows, in]; h [rows, hidden] becomes x W1^T + b1, or is undefined. All contiguous, of one dtype
-// f32, f64 or, where bf16_products(), bf16, or h of bf16 and the rest of f32; no dimension 0.
+// f32, f64 or, bf16, or h of bf16 and the rest of f32; no dimension 0.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const MlpWeights&, bool)> mlp_forward{
     "mlp", []<Isa I>() { return &cpu::mlp_forward<I>; },
     [](const Tensor& y, const Tensor&, const Tensor& x, const MlpWeights& w, bool) {

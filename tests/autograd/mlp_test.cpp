@@ -40,7 +40,6 @@ std::vector<Values> run(const Sizes& s, DType masters, GeluForm form, bool bias,
 }  // namespace
 
 TEST_CASE("the fused MLP of bf16 has the bits of its composition, for any number of threads") {
-  if (!kernels::bf16_products(kCpu)) return;
   for (const Sizes& s : kSizes)
     for (const GeluForm form : {GeluForm::erf, GeluForm::tanh})
       for (const DType masters : {DType::bf16, DType::f32})
@@ -65,7 +64,6 @@ TEST_CASE("the fused MLP of bf16 has the bits of its composition, for any number
 }
 
 TEST_CASE("the fused MLP of bf16 gives the same result with and without gradients") {
-  if (!kernels::bf16_products(kCpu)) return;
   const auto make = [](const Dims& shape, uint64_t seed) { return test::randn(shape, seed, 0, 1, DType::bf16); };
   const Tensor x = make({37, 33}, 1), w1 = make({1100, 33}, 2), w2 = make({21, 1100}, 3);
   const Tensor with = mlp(require_grad(x), w1, {}, w2, {});

@@ -201,6 +201,61 @@ TEST_CASE("a weight that is kept packed gives the same bits until it is written 
       }
 }
 
+TEST_CASE("bf16 is widened on its way into products and their sums are rounded once") {
+  const auto bits = [](const Tensor& t) { return t.to_vector<double>(); };
+  const auto rounded = [](const std::vector<float>& v, const Dims& shape) {
+    std::vector<bf16> all(v.begin(), v.end());
+    return from_span(std::span<const bf16>(all), shape);
+  };
+  const auto wide = [](const Tensor& t) {
+    const Tensor x = empty(t.shape());
+    std::ranges::copy(t.to_vector<float>(), x.mutable_data<float>());
+    return x;
+  };
+  for (const Kernels& kernels : kernels_here()) {
+    if (kernels.isa == Isa::base || isa() >= Isa::avx512_bf16) continue;  // ISONORM_ISA=avx512 comes here
+    for (const auto& size : kSizes) {
+      const int64_t m = size[0] + 16, n = size[1] + 8, k = size[2];
+      INFO(name_of(kernels.isa) << ' ' << m << " x " << n << " x " << k);
+      const Tensor x = randn({m, k}, 20, 0, 1, DType::bf16), w = randn({n, k}, 21, 0, 1, DType::bf16);
+      const Tensor v = randn({k, n}, 22, 0, 1, DType::bf16), bias = randn({n}, 23, 0, 1, DType::bf16);
+      const Tensor before = randn({m, n}, 24, 0, 1, DType::bf16);
+      const auto transposed = [&](const Tensor& t) { return as_strided(t, {k, n}, {1, k}, 0); };
+      const auto product = [&](const Tensor& b, int added) {
+        const Tensor out = randn({m, n}, 24, 0, 1, DType::bf16);
+        kernels.product(out, x, b, added == 0 ? Tensor() : added == 1 ? bias : out);
+        return bits(out);
+      };
+      for (int added = 0; added < 3; ++added)
+        for (const bool is_weight : {true, false}) {
+          const Tensor out = wide(before);
+          kernels.product(out, wide(x), is_weight ? transposed(wide(w)) : wide(v),
+                          added == 0   ? Tensor()
+                          : added == 1 ? wide(bias)
+                                       : out);
+          const std::vector<double> want = bits(rounded(out.to_vector<float>(), {m, n}));
+          const Tensor b = is_weight ? transposed(w) : v;
+          CHECK(product(b, added) == want);
+          const test::Threads guard(3);
+          CHECK(product(b, added) == want);
+          if (!is_weight) continue;
+          kernels.keep_packed(w);
+          CHECK((w.impl().storage->derived() != nullptr && product(b, added) == want));
+          w.impl().storage->keep(nullptr);
+        }
+      const Tensor dy = randn({k, m}, 25, 0, 1, DType::bf16), in = randn({k, n}, 26, 0, 1, DType::bf16);
+      for (const bool add : {false, true}) {
+        const auto gradients = [&](const Tensor& d, const Tensor& r) {
+          const Tensor dw = randn({m, n}, 27, 0, 1, DType::f32), db = randn({m}, 28, 0, 1, DType::f32);
+          kernels.gradient(dw, db, d, r, add);
+          return std::pair(bits(dw), bits(db));
+        };
+        CHECK(gradients(dy, in) == gradients(wide(dy), wide(in)));
+      }
+    }
+  }
+}
+
 TEST_CASE("few rows of bf16 meet a weight as it lies, with f32 sums that are rounded once") {
   for (const Kernels& kernels : kernels_here()) {
     if (isa() >= Isa::avx512_bf16) break;  // has products of its own; ISONORM_ISA=avx512 comes here
