@@ -14,7 +14,7 @@ template <class F> void visit_forms(bool tanh_form, const F& f) {
 
 template <class T> struct ValueAndSlope { Vec<T> value, slope; };
 // Both in one loop: they share their exponential.
-template <class Form, class T> ValueAndSlope<T> gelu_both(Vec<T> x) {
+template <class Form, class T> [[gnu::always_inline]] inline ValueAndSlope<T> gelu_both(Vec<T> x) {
   T in[kLanes<T>], value[kLanes<T>], slope[kLanes<T>];
   std::memcpy(in, &x, sizeof(x));
 #pragma omp simd
