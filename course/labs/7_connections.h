@@ -2,7 +2,7 @@
 //
 // Goal: write the sub-layers of five Transformers, and see what depth does to the gradients of each.
 // Read: docs/normalization.md, "Other connections", its table and the claims below.
-// Do:   7_connections.cpp. Write predicts_even() before you look at gradient_norms() for 32 blocks; the marks are for what is
+// Do:   7_connections.cpp. Write predicted_rest() before you look at gradient_norms() for 32 blocks; the marks are for what is
 //       there at the end, the guess is for you.
 // Hand in: 7_connections.cpp.
 //
@@ -39,8 +39,8 @@ Tensor stack_of(Kind kind, const Tensor& x, const std::vector<Tensor>& weights);
 // |d <c, head_rows> / d weights[i]| (Frobenius) for every i.
 std::vector<double> gradient_norms(Kind kind, const Tensor& x, const std::vector<Tensor>& weights, const Tensor& c);
 
-// Whether in 32 blocks with weights N(0, 1 / width) the first sub-layer's gradient is at least a tenth of the last one's and at most
-// ten times it.
-bool predicts_even(Kind kind);
+// How much of the last sub-layer's gradient norm in 2 blocks is left in 32, with weights N(0, 1 / width): the quotient, right to a
+// factor of 1.6. What does the norm that the head reads through do to a gradient, when the stream has grown with the blocks?
+double predicted_rest(Kind kind);
 
 }  // namespace course

@@ -2,9 +2,10 @@
 
 #include <cmath>
 #include <stdexcept>
-#include <vector>
 
 #include <isonorm/core/system/parallel.h>
+
+#include "support/naive_kernel.h"
 
 namespace course {
 
@@ -27,21 +28,7 @@ void rms_norm_rows(const float* x, float* y, int64_t rows, int64_t n, float eps)
     }
   });
   // naive
-  // Every intermediate result is an array of its own.
-  std::vector<float> squares(static_cast<size_t>(rows * n)), roots(static_cast<size_t>(rows));
-  isonorm::parallel_for(rows * n, 1 << 14, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) squares[static_cast<size_t>(i)] = x[i] * x[i];
-  });
-  isonorm::parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      double sum = 0;
-      for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(squares[static_cast<size_t>(r * n + i)]);
-      roots[static_cast<size_t>(r)] = std::sqrt(static_cast<float>(sum / static_cast<double>(n)) + eps);
-    }
-  });
-  isonorm::parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin * n; i < end * n; ++i) y[i] = x[i] / roots[static_cast<size_t>(i / n)];
-  });
+  NaiveRmsNorm(rows, n)(x, y, eps);
   // end
 }
 

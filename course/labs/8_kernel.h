@@ -6,8 +6,8 @@
 //       then threads. Measure after each step; write down what you expected.
 // Hand in: 8_kernel.cpp.
 //
-// The naive code squares into a temporary, sums it row by row, and divides: three passes over memory, each with all threads. A pass of
-// memcpy reads and writes once. How many bytes does each of the three move, and how many has yours to?
+// The naive code (support/naive_kernel.cpp) goes three times over memory. How many bytes does each of its passes move, and how many
+// has yours to? What is its time to be, then, of the naive one's?
 #pragma once
 
 #include <cstdint>
