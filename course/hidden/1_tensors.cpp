@@ -12,7 +12,8 @@ const Test kViews(
       const Tensor whole = random({6, 7}, 1), part = slice(slice(whole, 0, 2, 6), 1, 3, 7);
       for (const Tensor& x : {part, part.transpose()}) {
         const Tensor d = diagonal(x);
-        for (int64_t i = 0; i < 4; ++i) check(d[i].item() == whole[2 + i][3 + i].item(), "diagonal: entry ", i, " is wrong");
+        for (int64_t i = 0; i < 4; ++i)
+          check(d[i].item() == whole[2 + i][3 + i].item(), "diagonal: entry ", i, " is wrong");
       }
     },
     Seen::hidden);
@@ -20,7 +21,8 @@ const Test kViews(
 const Test kLarge(
     "softmax of large and of very small entries", 1,
     [] {
-      expect_close("softmax_by_hand", softmax_by_hand(tensor({{1000., 1000.}, {-1000., -1000.}})), full({2, 2}, 0.5, {.dtype = DType::f64}));
+      expect_close("softmax_by_hand", softmax_by_hand(tensor({{1000., 1000.}, {-1000., -1000.}})),
+                   full({2, 2}, 0.5, {.dtype = DType::f64}));
       const Tensor x = random({2, 3, 4}, 3) * 500.0;
       expect_close("softmax_by_hand", softmax_by_hand(x), softmax(x, -1));
     },

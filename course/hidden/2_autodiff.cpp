@@ -37,7 +37,8 @@ const Test kUnchanged(
     "numeric_gradient leaves x alone", 1,
     [] {
       const Tensor x = random({3}, 4), before = x.clone();
-      check(deviation(numeric_gradient([](const Tensor& t) { return t.square().sum(); }, x), before * 2.0) < 1e-8, "wrong");
+      check(deviation(numeric_gradient([](const Tensor& t) { return t.square().sum(); }, x), before * 2.0) < 1e-8,
+            "wrong");
       check(deviation(x, before) == 0, "x was changed");
     },
     Seen::hidden);

@@ -31,13 +31,16 @@ const Test kInside(
       const auto through = [&](auto norm) {
         return slope([&](const Tensor& t) { return norm(matmul(t, z).transpose()); }, w, dy);
       };
-      expect_close("dW", through([](const Tensor& t) { return rms_norm_op(t); }), through([](const Tensor& t) { return rms_norm(t); }));
+      expect_close("dW", through([](const Tensor& t) { return rms_norm_op(t); }),
+                   through([](const Tensor& t) { return rms_norm(t); }));
     },
     Seen::hidden);
 
 const Test kNoGraph(
     "without a gradient there is no graph", 1,
-    [] { check(!rms_norm_op(random({2, 3}, 15)).requires_grad(), "an op was recorded for a tensor that takes no gradient"); },
+    [] {
+      check(!rms_norm_op(random({2, 3}, 15)).requires_grad(), "an op was recorded for a tensor that takes no gradient");
+    },
     Seen::hidden);
 
 const Test kShares(

@@ -17,7 +17,7 @@ Tensor network(Form form, const Tensor& z) {
     return matmul(stored_norm(form, x, 0.01), stored_reader(form, random({5, 7}, seed)).transpose());
   };
   Tensor x = write(z, 30);
-  for (uint64_t block : {31, 33}) x = x + write(read(x, block).tanh(), block + 1);
+  for (uint64_t block : {31u, 33u}) x = x + write(read(x, block).tanh(), block + 1);
   return read(x, 40);
 }
 
@@ -36,7 +36,8 @@ const Test kNorms(
       expect_close("layer_norm", stored_norm(Form::layer_norm, x, 0.3), layer_norm(x, {.eps = 0.3}));
       expect_close("rms_norm", stored_norm(Form::rms_norm, x, 0.3), rms_norm(x, {.eps = 0.3}));
       expect_close("crms_norm", stored_norm(Form::crms_norm, x, 0.3), crms_norm(x, {}, {}, {.eps = 0.3}));
-      expect_close("crms_isometric", stored_norm(Form::crms_isometric, x, 0.3), crms_isometric_norm(x, {}, {}, {.eps = 0.3}));
+      expect_close("crms_isometric", stored_norm(Form::crms_isometric, x, 0.3),
+                   crms_isometric_norm(x, {}, {}, {.eps = 0.3}));
     },
     Seen::hidden);
 
@@ -45,7 +46,8 @@ const Test kRestored(
     [] {
       const Tensor x = random({3, 6}, 22);
       for (Form form : kForms)
-        expect_close(streams::name_of(form), restored(form, stored_writer(form, x.transpose()).transpose()), recentre(x, 1));
+        expect_close(streams::name_of(form), restored(form, stored_writer(form, x.transpose()).transpose()),
+                     recentre(x, 1));
     },
     Seen::hidden);
 

@@ -46,7 +46,8 @@ const Test kPlaces(
         Tensor rows = x;
         for (size_t i = 0; i < 6; ++i)
           rows = sublayer(
-              kind, rows, [&](const Tensor& r) { return matmul(r, weights[i].transpose()).tanh(); }, static_cast<int64_t>(i / 2 + 1), 3);
+              kind, rows, [&](const Tensor& r) { return matmul(r, weights[i].transpose()).tanh(); },
+              static_cast<int64_t>(i / 2 + 1), 3);
         expect_close(library.name, stack_of(kind, x, weights), rows);
       }
     },
@@ -55,7 +56,7 @@ const Test kPlaces(
 // The last gradient norm in a stack of `blocks`, the mean of three draws.
 double last_norm(Kind kind, size_t blocks) {
   double mean = 0;
-  for (uint64_t seed : {1000, 2000, 3000}) {
+  for (uint64_t seed : {1000u, 2000u, 3000u}) {
     std::vector<Tensor> weights;
     for (size_t i = 0; i < 2 * blocks; ++i) weights.push_back(random({32, 32}, seed + 2 + i) / std::sqrt(32.));
     mean += gradient_norms(kind, random({8, 32}, seed), weights, random({8, 32}, seed + 1)).back() / 3;

@@ -46,8 +46,7 @@ NormGradients layer_norm_backward(const Tensor& x, const NormWeights& w, const T
       dgain[i] += d[r + i] * hat;
       dbias[i] += d[r + i];
     }
-    for (size_t i = 0; i < n; ++i)
-      dx[r + i] = s * (d[r + i] * gain[i] - mean_h - (in[r + i] - mean) * s * mean_hx);
+    for (size_t i = 0; i < n; ++i) dx[r + i] = s * (d[r + i] * gain[i] - mean_h - (in[r + i] - mean) * s * mean_hx);
   }
   const Dims row{static_cast<int64_t>(n)};
   return {from_vector(dx, x.shape()), from_vector(dgain, row), from_vector(dbias, row)};

@@ -16,11 +16,16 @@ double alpha(int64_t blocks) {
 Tensor sublayer(Kind kind, const Tensor& x, const Branch& f, int64_t l, int64_t blocks) {
   // solution: a switch with a line for each
   switch (kind) {
-    case Kind::pre_ln: return x + f(layer_norm(x));
-    case Kind::post_ln: return layer_norm(x + f(x));
-    case Kind::deepnorm: return layer_norm(x * alpha(blocks) + f(x));
-    case Kind::sandwich: return x + layer_norm(f(layer_norm(x)));
-    case Kind::layer_norm_scaling: return x + f(layer_norm(x) / std::sqrt(static_cast<double>(l)));
+    case Kind::pre_ln:
+      return x + f(layer_norm(x));
+    case Kind::post_ln:
+      return layer_norm(x + f(x));
+    case Kind::deepnorm:
+      return layer_norm(x * alpha(blocks) + f(x));
+    case Kind::sandwich:
+      return x + layer_norm(f(layer_norm(x)));
+    case Kind::layer_norm_scaling:
+      return x + f(layer_norm(x) / std::sqrt(static_cast<double>(l)));
   }
   throw std::logic_error("no such connection");
   // end
@@ -59,10 +64,14 @@ double predicted_rest(Kind kind) {
   // solution: a power of 16 for each kind; in the last kind the rows that the branch reads shrink, too
   switch (kind) {
     case Kind::pre_ln:
-    case Kind::sandwich: return 1 / std::sqrt(16.);        // the stream is as long as the root of its branches
-    case Kind::post_ln: return 1;                          // it is normalised at each
-    case Kind::deepnorm: return 1 / std::pow(16., 0.25);   // alpha
-    case Kind::layer_norm_scaling: return 0.7 / std::sqrt(16.);  // sqrt(1 / l), and a stream that grows as the root of ln l
+    case Kind::sandwich:
+      return 1 / std::sqrt(16.);  // the stream is as long as the root of its branches
+    case Kind::post_ln:
+      return 1;  // it is normalised at each
+    case Kind::deepnorm:
+      return 1 / std::pow(16., 0.25);  // alpha
+    case Kind::layer_norm_scaling:
+      return 0.7 / std::sqrt(16.);  // sqrt(1 / l), and a stream that grows as the root of ln l
   }
   throw std::logic_error("no such connection");
   // end

@@ -20,7 +20,8 @@ class Test {
  public:
   template <class F> Test(const char* name, double points, F f, Seen seen = Seen::visible) {
     if constexpr (std::is_void_v<std::invoke_result_t<F>>)
-      add(name, points, [f] { return f(), 1.; }, seen);
+      add(
+          name, points, [f] { return f(), 1.; }, seen);
     else
       add(name, points, f, seen);
   }

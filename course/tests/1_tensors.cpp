@@ -7,7 +7,8 @@ namespace course {
 namespace {
 
 const Test kMean("rows without their mean", 1, [] {
-  expect_close("without_mean", without_mean(tensor({{1., 2., 6.}, {0., 0., 3.}})), tensor({{-2., -1., 3.}, {-1., -1., 2.}}));
+  expect_close("without_mean", without_mean(tensor({{1., 2., 6.}, {0., 0., 3.}})),
+               tensor({{-2., -1., 3.}, {-1., -1., 2.}}));
 });
 
 const Test kDiagonal("the diagonal is a view", 2, [] {
@@ -18,7 +19,8 @@ const Test kDiagonal("the diagonal is a view", 2, [] {
 });
 
 const Test kDistances("squared distances", 1, [] {
-  expect_close("squared_distances", squared_distances(tensor({{0., 0.}, {3., 4.}}), tensor({{0., 0.}, {3., 0.}, {0., 4.}})),
+  expect_close("squared_distances",
+               squared_distances(tensor({{0., 0.}, {3., 4.}}), tensor({{0., 0.}, {3., 0.}, {0., 4.}})),
                tensor({{0., 9., 16.}, {25., 16., 9.}}));
 });
 

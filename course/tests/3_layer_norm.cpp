@@ -34,7 +34,8 @@ const Test kBackward("backward of [4, 6]", 2, [] {
   const Tensor x = random({4, 6}, 1), dy = random({4, 6}, 4);
   const NormWeights w = weights(6, 2);
   const NormGradients got = layer_norm_backward(x, w, dy);
-  const Tensor at = x.clone().require_grad(), gain = w.gain.clone().require_grad(), bias = w.bias.clone().require_grad();
+  const Tensor at = x.clone().require_grad(), gain = w.gain.clone().require_grad(),
+               bias = w.bias.clone().require_grad();
   const auto g = grad(layer_norm(at, gain, bias), {at, gain, bias}, dy);
   expect_close("dgain", got.gain, g[1]);
   expect_close("dbias", got.bias, g[2]);
@@ -42,16 +43,14 @@ const Test kBackward("backward of [4, 6]", 2, [] {
 });
 
 const Test kAccepts("your test accepts LayerNorm", 1, [] {
-  check(accepts_layer_norm(differentiated([](const Tensor& x, const NormWeights& w) {
-          return formula(x, w, 0, w.eps);
-        })),
-        "it rejects the formula with the backward of autodiff");
+  check(
+      accepts_layer_norm(differentiated([](const Tensor& x, const NormWeights& w) { return formula(x, w, 0, w.eps); })),
+      "it rejects the formula with the backward of autodiff");
 });
 
 const Test kRejects("your test rejects eps outside of the root", 1, [] {
-  check(!accepts_layer_norm(differentiated([](const Tensor& x, const NormWeights& w) {
-          return formula(x, w, w.eps, 0);
-        })),
+  check(!accepts_layer_norm(
+            differentiated([](const Tensor& x, const NormWeights& w) { return formula(x, w, w.eps, 0); })),
         "it accepts c / (sqrt(var) + eps)");
 });
 

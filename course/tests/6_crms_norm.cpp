@@ -10,7 +10,8 @@ NormWeights weights(int64_t n, uint64_t seed) { return {random({n}, seed), rando
 
 // Gradients of <dy, crms_norm> by autodiff.
 NormGradients by_autodiff(const Tensor& v, const NormWeights& w, const Tensor& dy) {
-  const Tensor at = v.clone().require_grad(), gain = w.gain.clone().require_grad(), bias = w.bias.clone().require_grad();
+  const Tensor at = v.clone().require_grad(), gain = w.gain.clone().require_grad(),
+               bias = w.bias.clone().require_grad();
   const auto g = grad(crms_norm(at, gain, bias, {.eps = w.eps}), {at, gain, bias}, dy);
   return {g[0], g[1], g[2]};
 }
@@ -44,15 +45,13 @@ const Test kMetric("the directions have the factors (D^T D)^-1 and D^T D", 2, []
 });
 
 const Test kAccepts("your test accepts CRMSNorm and rejects RMSNorm", 1, [] {
-  check(accepts_crms_norm({[](const Tensor& v, const NormWeights& w) {
-                             return crms_norm(v, w.gain, w.bias, {.eps = w.eps});
-                           },
-                           [](const Tensor& v, const NormWeights& w, const Tensor& dy) { return by_autodiff(v, w, dy); }}),
+  check(accepts_crms_norm(
+            {[](const Tensor& v, const NormWeights& w) { return crms_norm(v, w.gain, w.bias, {.eps = w.eps}); },
+             [](const Tensor& v, const NormWeights& w, const Tensor& dy) { return by_autodiff(v, w, dy); }}),
         "it rejects the library's");
-  check(!accepts_crms_norm({[](const Tensor& v, const NormWeights& w) {
-                              return rms_norm(v, w.gain, w.bias, {.eps = w.eps});
-                            },
-                            [](const Tensor& v, const NormWeights& w, const Tensor& dy) { return by_autodiff(v, w, dy); }}),
+  check(!accepts_crms_norm(
+            {[](const Tensor& v, const NormWeights& w) { return rms_norm(v, w.gain, w.bias, {.eps = w.eps}); },
+             [](const Tensor& v, const NormWeights& w, const Tensor& dy) { return by_autodiff(v, w, dy); }}),
         "it accepts an RMSNorm forward");
 });
 

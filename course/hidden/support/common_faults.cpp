@@ -14,7 +14,9 @@ Tensor back(const Normalise& f, const Tensor& x, double eps, const Tensor& h) {
   return grad(f(at, eps), {at}, h)[0];
 }
 Tensor over_rows(const Tensor& t) { return t.reshape({-1, t.size(-1)}).sum(0); }
-Tensor rows_of(const Tensor& t, int64_t begin, int64_t end) { return slice(t.reshape({-1, t.size(-1)}), 0, begin, end); }
+Tensor rows_of(const Tensor& t, int64_t begin, int64_t end) {
+  return slice(t.reshape({-1, t.size(-1)}), 0, begin, end);
+}
 
 // The right gradients, changed by `change`.
 template <class Change> Backward changed(const Normalise& f, Change change) {
@@ -37,21 +39,16 @@ Candidates wrong_forwards(const Normalise& f) {
       {"eps is 1e-5 whatever is asked", with_eps([](double) { return 1e-5; })},
       {"eps is squared", with_eps([](double eps) { return eps * eps; })},
       {"eps is ten times too large", with_eps([](double eps) { return 10 * eps; })},
-      {"1 + gain", differentiated([f](const Tensor& x, const NormWeights& w) {
-         return f(x, w.eps) * (w.gain + 1) + w.bias;
-       })},
-      {"the gain is left out", differentiated([f](const Tensor& x, const NormWeights& w) {
-         return f(x, w.eps) + w.bias + w.gain * 0.0;
-       })},
-      {"the bias is left out", differentiated([f](const Tensor& x, const NormWeights& w) {
-         return f(x, w.eps) * w.gain + w.bias * 0.0;
-       })},
-      {"the gain acts on the bias too", differentiated([f](const Tensor& x, const NormWeights& w) {
-         return (f(x, w.eps) + w.bias) * w.gain;
-       })},
-      {"the gain's sign is lost", differentiated([f](const Tensor& x, const NormWeights& w) {
-         return f(x, w.eps) * w.gain.abs() + w.bias;
-       })},
+      {"1 + gain",
+       differentiated([f](const Tensor& x, const NormWeights& w) { return f(x, w.eps) * (w.gain + 1) + w.bias; })},
+      {"the gain is left out",
+       differentiated([f](const Tensor& x, const NormWeights& w) { return f(x, w.eps) + w.bias + w.gain * 0.0; })},
+      {"the bias is left out",
+       differentiated([f](const Tensor& x, const NormWeights& w) { return f(x, w.eps) * w.gain + w.bias * 0.0; })},
+      {"the gain acts on the bias too",
+       differentiated([f](const Tensor& x, const NormWeights& w) { return (f(x, w.eps) + w.bias) * w.gain; })},
+      {"the gain's sign is lost",
+       differentiated([f](const Tensor& x, const NormWeights& w) { return f(x, w.eps) * w.gain.abs() + w.bias; })},
       {"sums in f32", affine([f](const Tensor& x, double eps) { return f(x.to(DType::f32), eps).to(DType::f64); })},
       {"statistics over the batch", affine([f](const Tensor& x, double eps) {
          const Tensor flat = x.reshape({-1, x.size(-1)});
@@ -80,18 +77,20 @@ Candidates wrong_forwards(const Normalise& f) {
          const Tensor varies = (x.amax({-1}, true) > x.amin({-1}, true)).to(DType::f64).detach();
          return (f(x, w.eps) * w.gain + w.bias) * varies;
        })},
-      {"the forward writes over its input", {[f](const Tensor& x, const NormWeights& w) {
-                                               const Tensor y = affine(f).forward(x, w);
-                                               copy_into(x, y);
-                                               return y;
-                                             },
-                                             affine(f).backward}},
-      {"the forward takes the bias as its workspace", {[f](const Tensor& x, const NormWeights& w) {
-                                                         const Tensor y = affine(f).forward(x, w);
-                                                         fill(w.bias, 0);
-                                                         return y;
-                                                       },
-                                                       affine(f).backward}},
+      {"the forward writes over its input",
+       {[f](const Tensor& x, const NormWeights& w) {
+          const Tensor y = affine(f).forward(x, w);
+          copy_into(x, y);
+          return y;
+        },
+        affine(f).backward}},
+      {"the forward takes the bias as its workspace",
+       {[f](const Tensor& x, const NormWeights& w) {
+          const Tensor y = affine(f).forward(x, w);
+          fill(w.bias, 0);
+          return y;
+        },
+        affine(f).backward}},
   };
 }
 
@@ -105,24 +104,29 @@ Candidates wrong_backwards(const Normalise& f) {
       {"dx is scaled by the gain at the end", with([f](G g, T x, W w, T dy) { g.x = back(f, x, w.eps, dy) * w.gain; })},
       {"dx is 0, as the gradient of a LayerNorm's sum is", with([](G g, T x, W, T) { g.x = zeros_like(x); })},
       {"dx is that of eps 0", with([f](G g, T x, W w, T dy) { g.x = back(f, x, 1e-300, dy * w.gain); })},
-      {"dx takes the normalised rows for x", with([f](G g, T x, W w, T dy) { g.x = back(f, f(x, w.eps), w.eps, dy * w.gain); })},
+      {"dx takes the normalised rows for x",
+       with([f](G g, T x, W w, T dy) { g.x = back(f, f(x, w.eps), w.eps, dy * w.gain); })},
       {"dx of the last row is 0", with([](G g, T x, W, T) {
          const Tensor flat = g.x.reshape({-1, x.size(-1)});
          flat[flat.size(0) - 1] = 0;
          g.x = flat.reshape(x.shape());
        })},
       {"dx sees the first row's dy", with([f](G g, T x, W w, T dy) {
-         g.x = back(f, x, w.eps, (rows_of(dy, 0, 1) * w.gain).expand({x.numel() / x.size(-1), x.size(-1)}).reshape(x.shape()));
+         g.x = back(f, x, w.eps,
+                    (rows_of(dy, 0, 1) * w.gain).expand({x.numel() / x.size(-1), x.size(-1)}).reshape(x.shape()));
        })},
       {"dgain is the first row's", with([f](G g, T x, W w, T dy) { g.gain = rows_of(dy * f(x, w.eps), 0, 1).sum(0); })},
       {"dgain leaves out the last row", with([f](G g, T x, W w, T dy) {
          g.gain = g.gain - rows_of(dy * f(x, w.eps), x.numel() / x.size(-1) - 1, x.numel() / x.size(-1)).sum(0);
        })},
       {"dgain is the sum of dy x", with([](G g, T x, W, T dy) { g.gain = over_rows(dy * x); })},
-      {"dgain is the sum of dy y", with([f](G g, T x, W w, T dy) { g.gain = over_rows(dy * affine(f).forward(x, w)); })},
+      {"dgain is the sum of dy y",
+       with([f](G g, T x, W w, T dy) { g.gain = over_rows(dy * affine(f).forward(x, w)); })},
       {"dgain is scaled by the gain", with([](G g, T, W w, T) { g.gain = g.gain * w.gain; })},
       {"dbias is scaled by the gain", with([](G g, T, W w, T) { g.bias = g.bias * w.gain; })},
-      {"dbias is a mean", with([](G g, T x, W, T) { g.bias = g.bias * (static_cast<double>(x.size(-1)) / static_cast<double>(x.numel())); })},
+      {"dbias is a mean", with([](G g, T x, W, T) {
+         g.bias = g.bias * (static_cast<double>(x.size(-1)) / static_cast<double>(x.numel()));
+       })},
       {"the backward writes over dy", with([](G g, T, W, T dy) { copy_into(dy, g.x); })},
   };
 }

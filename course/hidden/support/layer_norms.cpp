@@ -34,8 +34,8 @@ NormGradients backwards(const Tensor& x, const NormWeights& w, const Tensor& dy,
       dgain[i] += b[i] * hat, dbias[i] += b[i];
     }
     for (size_t i = n; i-- > 0;)
-      dx[row * n + i] = static_cast<double>(
-          s * (static_cast<Real>(b[i]) * gain[i] - h / static_cast<Real>(n) - (a[i] - mean) * s * hx / static_cast<Real>(n)));
+      dx[row * n + i] = static_cast<double>(s * (static_cast<Real>(b[i]) * gain[i] - h / static_cast<Real>(n) -
+                                                 (a[i] - mean) * s * hx / static_cast<Real>(n)));
   }
   y = from_vector(out, x.shape());
   const auto rounded = [&](const std::vector<Real>& v) {
@@ -66,18 +66,21 @@ Candidates right_layer_norms() {
 Candidates wrong_layer_norms() {
   Candidates all = common_faults(normalised);
   const auto add = [&](const char* name, const Normalise& f) { all.push_back({name, affine(f)}); };
-  add("eps is outside of the root", [](const Tensor& x, double eps) { return centred(x) / (spread(centred(x), 0) + eps); });
+  add("eps is outside of the root",
+      [](const Tensor& x, double eps) { return centred(x) / (spread(centred(x), 0) + eps); });
   add("the variance is the sample's", [](const Tensor& x, double eps) {
     const auto n = static_cast<double>(x.size(-1));
     return centred(x) / (mean_of(centred(x).square()) * (n / (n - 1)) + eps).sqrt();
   });
   add("no mean is subtracted: RMSNorm", [](const Tensor& x, double eps) { return x / spread(x, eps); });
-  add("the mean square is that of the row with its mean", [](const Tensor& x, double eps) { return centred(x) / spread(x, eps); });
+  add("the mean square is that of the row with its mean",
+      [](const Tensor& x, double eps) { return centred(x) / spread(x, eps); });
   add("the variance alone is centred", [](const Tensor& x, double eps) { return x / spread(centred(x), eps); });
   add("the variance is E[x^2] - E[x]^2", [](const Tensor& x, double eps) {
     return centred(x) / ((mean_of(x.square()) - mean_of(x).square()).clamp(0, 1e300) + eps).sqrt();
   });
-  add("divides by the mean deviation", [](const Tensor& x, double eps) { return centred(x) / (mean_of(centred(x).abs()) + eps); });
+  add("divides by the mean deviation",
+      [](const Tensor& x, double eps) { return centred(x) / (mean_of(centred(x).abs()) + eps); });
   add("a variance below 1e-4 counts as 1e-4", [](const Tensor& x, double eps) {
     return centred(x) / (mean_of(centred(x).square()).clamp(1e-4, 1e300) + eps).sqrt();
   });
@@ -85,10 +88,10 @@ Candidates wrong_layer_norms() {
     const Tensor c = x - mean_of(x).detach();
     return c / spread(c, eps);
   });
-  add("the variance is detached", [](const Tensor& x, double eps) { return centred(x) / spread(centred(x), eps).detach(); });
-  add("both statistics are detached", [](const Tensor& x, double eps) {
-    return (x - mean_of(x).detach()) / spread(centred(x), eps).detach();
-  });
+  add("the variance is detached",
+      [](const Tensor& x, double eps) { return centred(x) / spread(centred(x), eps).detach(); });
+  add("both statistics are detached",
+      [](const Tensor& x, double eps) { return (x - mean_of(x).detach()) / spread(centred(x), eps).detach(); });
   return all;
 }
 
