@@ -69,8 +69,8 @@ bool accepts_crms_norm(const NormUnderTest& norm) {
   return true;
   // naive
   // Rows of mean 0 with a gain of 1, and the loss is the sum of y: what S does is 0 in them.
-  const TensorOptions f64{.dtype = DType::f64};
-  const Tensor x = recentre(randn({4, 8}, f64), 1), one = ones({8}, f64), at = x.clone().require_grad();
+  const TensorOptions doubles{.dtype = DType::f64};
+  const Tensor x = recentre(randn({4, 8}, doubles), 1), one = ones({8}, doubles), at = x.clone().require_grad();
   const Tensor y = crms_norm(at);
   const NormWeights w{one, one * 0.0, 1e-5};
   return (norm.forward(x, w) - y.detach()).abs().amax().item() < 1e-9 &&
