@@ -1,0 +1,91 @@
+// CRMSNorms: three right ones, and faults that are its own.
+#include "hidden/support/candidates.h"
+
+using namespace isonorm;
+
+namespace course {
+namespace {
+
+Tensor sum_of(const Tensor& t) { return t.sum(-1, true); }
+double d_of(const Tensor& v) { return static_cast<double>(v.size(-1) + 1); }
+// sqrt(squares / divisor + eps)
+Tensor root(const Tensor& squares, double divisor, double eps) { return (squares / divisor + eps).sqrt(); }
+Tensor squares(const Tensor& v) { return sum_of(v.square()) + sum_of(v).square(); }
+Tensor normalised(const Tensor& v, double eps) { return v / root(squares(v), d_of(v), eps); }
+
+// RMSNorm of the whole row (v, -sum v), without its last entry.
+Tensor of_whole_row(const Tensor& v, double eps) {
+  const Tensor x = cat({v, -sum_of(v)}, -1);
+  return narrow(x / root(sum_of(x.square()), d_of(v), eps), -1, 0, v.size(-1));
+}
+
+// The entries of every row in the other order.
+Tensor flipped(const Tensor& v) {
+  return index_select(v, -1, arange(static_cast<double>(v.size(-1) - 1), -1, -1, {.dtype = DType::i64}));
+}
+
+}  // namespace
+
+Candidates right_crms_norms() {
+  return {{"composed", affine(normalised)},
+          {"fused", differentiated([](const Tensor& v, const NormWeights& w) {
+             return crms_norm(v, w.gain, w.bias, {.eps = w.eps});
+           })},
+          {"the whole row's, summed from the end",
+           affine([](const Tensor& v, double eps) { return flipped(of_whole_row(flipped(v), eps)); })}};
+}
+
+Candidates wrong_crms_norms() {
+  Candidates all = common_faults(normalised);
+  const auto add = [&](const char* name, const Normalise& f) { all.push_back({name, affine(f)}); };
+  add("the divisor is d - 1, the stored width",
+      [](const Tensor& v, double eps) { return v / root(squares(v), d_of(v) - 1, eps); });
+  add("the divisor is d + 1", [](const Tensor& v, double eps) { return v / root(squares(v), d_of(v) + 1, eps); });
+  add("S^2 is left out: the isometric norm",
+      [](const Tensor& v, double eps) { return v / root(sum_of(v.square()), d_of(v), eps); });
+  add("S^2 is left out, and the divisor is d - 1: RMSNorm",
+      [](const Tensor& v, double eps) { return v / root(sum_of(v.square()), d_of(v) - 1, eps); });
+  add("S^2 / d, the square of S as if it were a mean's", [](const Tensor& v, double eps) {
+    return v / root(sum_of(v.square()) + sum_of(v).square() / d_of(v), d_of(v), eps);
+  });
+  add("|S| for S^2",
+      [](const Tensor& v, double eps) { return v / root(sum_of(v.square()) + sum_of(v).abs(), d_of(v), eps); });
+  add("the row is centred: LayerNorm", [](const Tensor& v, double eps) {
+    const Tensor c = v - v.mean(-1, true);
+    return c / root(sum_of(c.square()), d_of(v) - 1, eps);
+  });
+  add("the row is centred before the norm",
+      [](const Tensor& v, double eps) { return normalised(v - v.mean(-1, true), eps); });
+  add("eps is outside of the root",
+      [](const Tensor& v, double eps) { return v / (root(squares(v), d_of(v), 0) + eps); });
+  add("eps is divided by d too",
+      [](const Tensor& v, double eps) { return v / root(squares(v), d_of(v), eps / d_of(v)); });
+  add("S is detached: the backward has v for v + S", [](const Tensor& v, double eps) {
+    return v / root(sum_of(v.square()) + sum_of(v).square().detach(), d_of(v), eps);
+  });
+  add("the sum of squares is detached", [](const Tensor& v, double eps) {
+    return v / root(sum_of(v.square()).detach() + sum_of(v).square(), d_of(v), eps);
+  });
+  add("the root is detached", [](const Tensor& v, double eps) { return v / root(squares(v), d_of(v), eps).detach(); });
+  const auto backward = [&](const char* name, auto dx) {
+    all.push_back({name, with_backward(normalised, [dx](const Tensor& v, const NormWeights& w, const Tensor& dy) {
+                     NormGradients g = affine(normalised).backward(v, w, dy);
+                     g.x = dx(g.x, v, w, dy * w.gain);
+                     return g;
+                   })});
+  };
+  backward("dv is centred, as LayerNorm's is",
+           [](const Tensor& dv, const Tensor&, const NormWeights&, const Tensor&) { return dv - dv.mean(-1, true); });
+  backward("the backward's divisor is d - 1",
+           [](const Tensor&, const Tensor& v, const NormWeights& w, const Tensor& h) {
+             const Tensor r = root(squares(v), d_of(v), w.eps);
+             return h / r - (v + sum_of(v)) * sum_of(h * v) / (r.pow(3) * (d_of(v) - 1));
+           });
+  backward("the second term of dv is added",
+           [](const Tensor& dv, const Tensor& v, const NormWeights& w, const Tensor& h) {
+             return h * 2.0 / root(squares(v), d_of(v), w.eps) - dv;
+           });
+  return all;
+}
+
+}  // namespace course

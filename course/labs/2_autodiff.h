@@ -1,0 +1,55 @@
+// Lab 2: autodiff. 5 hours.
+//
+// Goal: write reverse mode for scalars, and use the library's for second derivatives.
+// Read: examples/02_gradients.cpp; autograd/node.h, its comments; docs/architecture.md, idea 3.
+// Do:   2_autodiff.cpp. The tape records; backward() goes over it once, from the end.
+// Hand in: 2_autodiff.cpp.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <isonorm/isonorm.h>
+
+namespace course {
+
+using isonorm::Tensor;
+
+// A number on a tape, by its place there.
+struct Var {
+  size_t place;
+};
+
+// What was computed, in order. An entry depends on at most two before it, with a derivative for each.
+class Tape {
+ public:
+  Var leaf(double value);
+  Var add(Var a, Var b);
+  Var mul(Var a, Var b);
+  Var tanh(Var a);
+  double value(Var a) const { return entries_[a.place].value; }
+  // d result / d entry for every entry of the tape, in its order.
+  std::vector<double> backward(Var result) const;
+
+ private:
+  struct Input {
+    size_t place;
+    double slope;
+  };
+  struct Entry {
+    double value;
+    std::vector<Input> inputs;
+  };
+  Var record(double value, std::vector<Input> inputs);
+  std::vector<Entry> entries_;
+};
+
+using Scalar = std::function<Tensor(const Tensor&)>;  // gives one element
+
+// The gradient of f at x, by central differences: (f(x + h e) - f(x - h e)) / 2h for every unit vector e. x is f64, of any shape.
+Tensor numeric_gradient(const Scalar& f, const Tensor& x, double h = 1e-5);
+
+// The second derivatives times a vector: H v, H the Hessian of f at x, of x's shape; two backwards, and no matrix.
+Tensor hessian_times(const Scalar& f, const Tensor& x, const Tensor& v);
+
+}  // namespace course

@@ -1,0 +1,27 @@
+// Lab 3: LayerNorm by hand. 5 hours.
+//
+// Goal: derive a backward from its formula, and write tests that no wrong norm survives.
+// Read: docs/normalization.md, "The norms"; docs/workshop.md up to "What a step is worth".
+// Do:   3_layer_norm.cpp, from top to bottom. Derive dx on paper before you write it.
+// Hand in: 3_layer_norm.cpp.
+//
+// Half of the marks are for accepts_layer_norm(): it is given some forty wrong norms that you do not see, and its mark is the
+// share that it rejects. If it rejects one of the right ones, the mark is 0. The wrong ones are of the kind that happens: a
+// term is missing, eps is elsewhere, a sum goes over the wrong rows, one row of many is wrong, the input is overwritten.
+#pragma once
+
+#include "support/norm_under_test.h"
+
+namespace course {
+
+// y = (x - mean x) / sqrt(var x + eps) gain + bias, for each row of x [..., n]; the variance is the population's.
+Tensor layer_norm_forward(const Tensor& x, const NormWeights& w);
+
+// With h = dy gain, c = x - mean x, s = 1 / sqrt(var x + eps) and x^ = c s:
+//   dx = s (h - mean h - x^ mean(h x^)),  dgain = sum over the rows of dy x^,  dbias = sum over the rows of dy.
+NormGradients layer_norm_backward(const Tensor& x, const NormWeights& w, const Tensor& dy);
+
+// Whether `norm` is LayerNorm, forward and backward, to a few digits less than f64 has.
+bool accepts_layer_norm(const NormUnderTest& norm);
+
+}  // namespace course

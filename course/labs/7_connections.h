@@ -1,0 +1,46 @@
+// Lab 7: connections. 5 hours.
+//
+// Goal: write the sub-layers of five Transformers, and see what depth does to the gradients of each.
+// Read: docs/normalization.md, "Other connections", its table and the claims below.
+// Do:   7_connections.cpp. Write predicted_rest() before you look at gradient_norms() for 32 blocks; the marks are for what is
+//       there at the end, the guess is for you.
+// Hand in: 7_connections.cpp.
+//
+// Blocks are counted l = 1 ... L, each has two sub-layers. N is LayerNorm without gain and bias, eps 1e-5.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <isonorm/isonorm.h>
+
+namespace course {
+
+using isonorm::Tensor;
+using Branch = std::function<Tensor(const Tensor& rows)>;
+
+enum class Kind { pre_ln, post_ln, deepnorm, sandwich, layer_norm_scaling };
+
+// DeepNorm's constant (2L)^(1/4) for a stack of L blocks (2203.00555).
+double alpha(int64_t blocks);
+
+// What the stream x becomes in a sub-layer of block l of L with the branch F:
+//   pre_ln  x + F(N x)              post_ln             N(x + F x)
+//   deepnorm  N(alpha x + F x)      sandwich            x + N(F(N x))
+//   layer_norm_scaling  x + F(N x / sqrt(l))
+Tensor sublayer(Kind kind, const Tensor& x, const Branch& f, int64_t l, int64_t blocks);
+
+// The rows that the head reads: of post_ln and deepnorm the stream itself, of the others N of it.
+Tensor head_rows(Kind kind, const Tensor& x);
+
+// A stack whose sub-layer i has the branch rows -> tanh(rows weights[i]^T), i from 0; the last dimension of x is the width.
+Tensor stack_of(Kind kind, const Tensor& x, const std::vector<Tensor>& weights);
+
+// |d <c, head_rows> / d weights[i]| (Frobenius) for every i.
+std::vector<double> gradient_norms(Kind kind, const Tensor& x, const std::vector<Tensor>& weights, const Tensor& c);
+
+// How much of the last sub-layer's gradient norm in 2 blocks is left in 32, with weights N(0, 1 / width): the quotient, right to a
+// factor of 1.6. What does the norm that the head reads through do to a gradient, when the stream has grown with the blocks?
+double predicted_rest(Kind kind);
+
+}  // namespace course

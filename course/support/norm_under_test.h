@@ -1,0 +1,28 @@
+// What a test of norms is given: a norm that may be wrong. Everything is f64.
+#pragma once
+
+#include <functional>
+
+#include <isonorm/isonorm.h>
+
+namespace course {
+
+using isonorm::Tensor;
+
+struct NormWeights {
+  Tensor gain, bias;  // [n]
+  double eps = 1e-5;
+};
+
+struct NormGradients {
+  Tensor x, gain, bias;  // of <dy, forward(x, w)>
+};
+
+struct NormUnderTest {
+  // y of x's shape [..., n].
+  std::function<Tensor(const Tensor& x, const NormWeights& w)> forward;
+  // The gradients; dy has x's shape.
+  std::function<NormGradients(const Tensor& x, const NormWeights& w, const Tensor& dy)> backward;
+};
+
+}  // namespace course
