@@ -1,11 +1,13 @@
 #include "python/outside.h"
 
-#include <nanobind/stl/optional.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "autograd/ops/create.h"
 #include "equivalence/compare/found.h"
+#include "equivalence/explain/hypotheses.h"
 #include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::python {
@@ -109,6 +111,23 @@ Comparison train_together(const nb::list& sides, const nb::list& wrong_sides, co
   return found(of_run, controls, wrong_runs, all, dtype);
 }
 
+// The known mistake that explains why the tensor `name` differs, by what else was recorded; empty where none does.
+std::string cause(const std::string& name, double tolerance, const std::string& dtype,
+                  const std::map<std::string, std::pair<Tensor, Tensor>>& tensors) {
+  std::map<Recorded, Pair> pairs;
+  for (const auto& [of, ab] : tensors)
+    if (ab.first.shape() == ab.second.shape()) pairs[recorded(of)] = {of, ab.second, ab.first, largest_entry(ab.first)};
+  const auto find = [&](const Recorded& r) -> std::optional<Pair> {
+    const auto at = pairs.find(r);
+    return at == pairs.end() ? std::nullopt : std::optional(at->second);
+  };
+  const std::optional<Pair> pair = find(recorded(name));
+  if (!pair) return "";
+  Evidence e{.pair = *pair, .what = recorded(name), .tolerance = tolerance, .eps = epsilon(dtype_named(dtype))};
+  e.find = find;
+  return explain(e).sentence;
+}
+
 nb::object first_of(const Comparison& c) {
   if (!c.first) return nb::none();
   nb::dict d;
@@ -187,6 +206,9 @@ void bind_comparison(nb::module_& m) {
       nb::arg("x"), nb::arg("reference"),
       "max |x - reference| / max |reference|; 0 where they are equal, NaN where one has NaN. Raises ValueError on two "
       "shapes.");
+  m.def("cause", &cause, nb::arg("name"), nb::arg("tolerance"), nb::arg("dtype"), nb::arg("tensors"),
+        "The known mistake that explains the difference of the tensor of that name; empty where none does.\n\n"
+        "tensors: {name: (a, b)}, by the names of equivalence/explain/recorded.h, of f64 or f32.");
   m.def("train_together", &train_together, nb::arg("sides"), nb::arg("wrong_sides"), nb::arg("wrong"), nb::arg("names"),
         nb::arg("dtype"), nb::arg("plain"), nb::arg("steps"),
         "As compare_trajectories(), of models that Python trains.");
