@@ -1,5 +1,5 @@
-// Internal: errors of the library as exceptions of Python with the same line: ValueError for bad input, OSError where the system
-// refused, MemoryError.
+// Internal: errors of the library as exceptions of Python with the same line: ValueError for bad input and options, OSError
+// where the system refused, MemoryError, ArithmeticError where numbers are no longer finite.
 #pragma once
 
 namespace isonorm::python {

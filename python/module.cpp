@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "python/errors.h"
+#include "python/files.h"
 #include "python/outside.h"
 #include "python/tensor.h"
 
@@ -10,4 +11,5 @@ NB_MODULE(_isonorm, m) {
   isonorm::python::translate_errors();
   isonorm::python::bind_tensor(m);
   isonorm::python::bind_comparison(m);
+  isonorm::python::bind_files(m);
 }

@@ -134,7 +134,7 @@ std::vector<Source> sources() {
   };
   for (const char* folder : {"core",       "autograd", "nn",          "streams",  "optim",    "io",          "data",
                              "tokenizers", "reports",  "distributed", "parallel", "training", "equivalence", "gpu",
-                             "tools",      "examples", "benchmarks",  "tests",    "scripts",  "cmake"})
+                             "tools",      "examples", "benchmarks",  "tests",    "scripts",  "cmake",       "python"})
     if (fs::exists(folder))
       for (const auto& entry : fs::recursive_directory_iterator(folder))
         if (entry.is_regular_file()) add(entry.path());
