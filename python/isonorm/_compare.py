@@ -26,7 +26,7 @@ def compare(
     Copies of both run in `dtype` ("f64" or "f32"); a and b stay as they are. Outputs, loss, gradients of parameters (in a's
     coordinates) and of floating inputs are compared at `points` points: a's parameters as they stand, then drawn anew. The bound
     of each tensor is what one ulp in a's parameters does to it (`controls` times tried): 30 times that, and 64 eps. To show
-    that it can see, the comparison then multiplies single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
+    that it can see, the comparison then multiplies every other entry of single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
 
     batches:   a list of batches, or a function of the number of a point or step, from 0. A batch is what the modules take (a
                tensor, a tuple of arguments, a dict of named ones); with a loss a pair (that, targets).
@@ -94,7 +94,7 @@ def compare(
     verdict, reason, trained = VERDICTS[found.verdict], found.reason, None
     power = Power(at.probes().probes, found.resolution)
     if verdict == "equivalent" and power.probes and not power.seen:
-        verdict, reason = "undecided", f"no parameter that was changed by a factor of {1 + power.probes[0].size} was seen"
+        verdict, reason = "undecided", f"it would have seen none of {len(power.probes)} parameters that were changed"
     if optimizer is not None and verdict == "equivalent":
         trained = _training.train_together(at, optimizer, steps)
         verdict, reason = VERDICTS[trained.verdict], f"{reason}; in training {trained.reason}"

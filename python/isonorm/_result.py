@@ -25,7 +25,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Probe:
-    """A parameter of a, multiplied by 1 + size: how far that is beyond the bound (above 1 it is seen)."""
+    """A parameter of a, every other entry times 1 + size: how much of the bound that takes (above 1 it is seen)."""
 
     parameter: str
     size: float
@@ -51,7 +51,7 @@ class Power:
         if not self.probes:
             return "nothing was perturbed"
         size, seen = self.probes[0].size, self.seen
-        text = f"{len(seen)} of {len(self.probes)} parameters, each times 1 + {size:.0e} alone, were seen"
+        text = f"{len(seen)} of {len(self.probes)} parameters, each alone with every other entry times 1 + {size:.0e}, were seen"
         if seen:
             least = min(seen, key=lambda p: p.share)
             text += f", the weakest ({least.parameter}) at {least.share:.1e} times the bound"

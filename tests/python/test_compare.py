@@ -165,6 +165,20 @@ class Same(unittest.TestCase):
         r = isonorm.compare(a, b, **common)
         self.assertEqual((r.verdict, r.first.a), ("different", "block.norm2"), r)
 
+    def test_buffers_that_a_forward_changes(self):
+        class Counting(nn.Linear):
+            def __init__(self):
+                super().__init__(8, 5)
+                self.register_buffer("count", torch.zeros(()))
+
+            def forward(self, x):
+                self.count += 1
+                return super().forward(x) * self.count
+
+        torch.manual_seed(0)
+        a = Counting()
+        self.assertTrue(isonorm.compare(a, copy.deepcopy(a), batches=[x for x, _ in images()]))
+
     def test_functions_without_parameters(self):
         x = [torch.randn(3, 8)]
         self.assertTrue(isonorm.compare(nn.SiLU(), Swish(), batches=x))
@@ -205,6 +219,54 @@ class Different(unittest.TestCase):
         r = self.compare(net(norm=nn.LayerNorm(16, bias=False)), net(norm=nn.RMSNorm(16)))
         self.assertEqual(r.first.a, "1")
         self.assertIn("RMSNorm", r.cause)
+
+    def test_rounding_before_it_is_no_difference(self):
+        class Norm(nn.LayerNorm):
+            def forward(self, x):
+                x = x - x.mean(-1, keepdim=True)
+                return x * (x.square().mean(-1, keepdim=True) + self.eps).rsqrt() * self.weight + self.bias
+
+        r = self.compare(net(), net(norm=Norm(16), act=nn.GELU(approximate="tanh")))
+        self.assertEqual(r.first.a, "2")
+
+    def test_a_known_mistake(self):
+        class Linear(nn.Linear):
+            _factor = 1  # no option that says what it does
+
+            def forward(self, x):
+                return super().forward(x) * self._factor
+
+        torch.manual_seed(0)
+        a = nn.Sequential(Linear(8, 5))
+        b = copy.deepcopy(a)
+        b[0]._factor = 3
+        r = self.compare(a, b)
+        self.assertEqual((r.first.a, r.first.what), ("0", "output"))
+        self.assertIn("3", r.cause)
+
+    def test_what_shows_at_drawn_points_alone(self):
+        class Gain(nn.Module):
+            def __init__(self, bent):
+                super().__init__()
+                self.gain, self.bent = nn.Parameter(torch.ones(5)), bent
+
+            def forward(self, x):
+                return x[:, :5] * (self.gain + (self.gain - 1) ** 2 if self.bent else self.gain)
+
+        r = self.compare(Gain(False), Gain(True))
+        self.assertEqual(r.points, 2)
+
+    def test_an_output_that_the_loss_does_not_see(self):
+        class Two(nn.Linear):
+            def forward(self, x):
+                return super().forward(x), x * self.extra
+
+        torch.manual_seed(0)
+        a = Two(8, 5)
+        a.extra = torch.tensor(1.0)
+        b = copy.deepcopy(a)
+        b.extra = torch.tensor(1.000001)
+        self.compare(a, b, loss=lambda y, t: F.cross_entropy(y[0], t))
 
     def test_dropout(self):
         r = self.compare(net(), net(p=0.2))
@@ -269,6 +331,8 @@ class Different(unittest.TestCase):
         r = isonorm.compare(net(), ByHand(), batches=images(), loss=F.cross_entropy)
         self.assertEqual(r.verdict, "different")
         self.assertIn("a has no parameter gain", str(r))
+        more = nn.Sequential(*net(), nn.Linear(5, 5))
+        self.assertIn("follows from 5.weight of a", str(isonorm.compare(more, net(), batches=images(), carry=True)))
         less = {k: v for k, v in NAMES.items() if k != "gain"}
         self.assertIn("gain", str(isonorm.compare(net(), ByHand(), batches=images(), loss=F.cross_entropy, map=less)))
 
@@ -303,6 +367,20 @@ class Otherwise(unittest.TestCase):
         r = isonorm.compare(a, copy.deepcopy(a), batches=[x for x, _ in images()])
         self.assertTrue(r, r)
         self.assertEqual([p.parameter for p in r.power.probes if not p.seen], ["idle"])
+
+    def test_undecided_where_no_probe_is_seen(self):
+        class Idle(nn.Module):
+            def __init__(self):
+                super().__init__()
+                # Of nine eight are probed: all but the one that does something.
+                self.all = nn.ParameterList([*(torch.ones(3) for _ in range(8)), torch.randn(5, 8)])
+
+            def forward(self, x):
+                return x @ self.all[8].T
+
+        a = Idle()
+        r = isonorm.compare(a, copy.deepcopy(a), batches=[x for x, _ in images()])
+        self.assertEqual(r.verdict, "undecided", r)
 
     def test_refuses(self):
         a = net()
