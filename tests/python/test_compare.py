@@ -229,6 +229,22 @@ class Different(unittest.TestCase):
         r = self.compare(net(), net(norm=Norm(16), act=nn.GELU(approximate="tanh")))
         self.assertEqual(r.first.a, "2")
 
+    def test_amplified_rounding_is_no_difference_either(self):
+        class Backwards(nn.Linear):
+            def forward(self, x):
+                return x.flip(-1) @ self.weight.flip(-1).T + self.bias
+
+        class Sine(nn.Module):
+            def forward(self, x):
+                return torch.sin(1e6 * x)
+
+        def made(first, act):
+            torch.manual_seed(0)
+            return nn.Sequential(first(8, 64), Sine(), act, nn.Linear(64, 5))
+
+        r = self.compare(made(nn.Linear, nn.GELU()), made(Backwards, nn.GELU(approximate="tanh")))
+        self.assertEqual(r.first.a, "2")
+
     def test_a_known_mistake(self):
         class Linear(nn.Linear):
             _factor = 1  # no option that says what it does
@@ -355,6 +371,19 @@ class Otherwise(unittest.TestCase):
 
         r = isonorm.compare(Nothing(8, 5), Nothing(8, 5), batches=[x for x, _ in images()], carry=True)
         self.assertEqual((r.verdict, bool(r)), ("undecided", False), r)
+
+    def test_power_where_no_factor_shows(self):
+        class Direction(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.randn(5, 8))
+
+            def forward(self, x):
+                return x @ (self.weight / self.weight.norm()).T
+
+        a = Direction()
+        r = isonorm.compare(a, copy.deepcopy(a), batches=[x for x, _ in images()], map=None)
+        self.assertTrue(r.power.probes[0].seen, r)
 
     def test_power_names_what_was_not_seen(self):
         class Idle(nn.Linear):
