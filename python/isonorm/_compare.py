@@ -20,7 +20,7 @@ def compare(
     seed=1,
     dtype="f64",
     carry=False,
-):
+) -> Result:
     """Whether two torch.nn.Modules are one function and train alike, as far as rounding lets it be seen.
 
     Copies of both run in `dtype` ("f64" or "f32"); a and b stay as they are. Outputs, loss, gradients of parameters (in a's
@@ -120,7 +120,7 @@ def compare(
     )
 
 
-def assert_equivalent(a, b, **options):
+def assert_equivalent(a, b, **options) -> Result:
     """Raises AssertionError with the text of compare(a, b, **options) unless the two are equivalent; gives the Result."""
     __tracebackhide__ = True
     found = compare(a, b, **options)
