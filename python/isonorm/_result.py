@@ -79,9 +79,10 @@ class Result:
         return self.verdict == "equivalent"
 
     def __str__(self):
-        where = f"{self.dtype}, {self.points} point{'' if self.points == 1 else 's'}"
         lines = [f"{self.verdict}: {self.reason}"]
-        lines.append(f"  compared    in {where}" + (f", {self.steps} steps of training" if self.steps else ""))
+        if self.points:
+            where = f"{self.dtype}, {self.points} point{'' if self.points == 1 else 's'}"
+            lines.append(f"  compared    in {where}" + (f", {self.steps} steps of training" if self.steps else ""))
         if self.first:
             lines.append(f"  first       {self.first}")
         if self.cause:
