@@ -132,9 +132,10 @@ std::vector<Source> sources() {
     }
     all.push_back(std::move(s));
   };
-  for (const char* folder : {"core",       "autograd", "nn",          "streams",  "optim",    "io",          "data",
-                             "tokenizers", "reports",  "distributed", "parallel", "training", "equivalence", "gpu",
-                             "tools",      "examples", "benchmarks",  "tests",    "scripts",  "cmake",       "course"})
+  for (const char* folder :
+       {"core",       "autograd",    "nn",       "streams",  "optim",       "io",    "data",  "tokenizers",
+        "reports",    "distributed", "parallel", "training", "equivalence", "gpu",   "tools", "examples",
+        "benchmarks", "tests",       "scripts",  "cmake",    "course",      "python"})
     if (fs::exists(folder))
       for (const auto& entry : fs::recursive_directory_iterator(folder))
         if (entry.is_regular_file()) add(entry.path());

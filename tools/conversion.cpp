@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 
 #include "autograd/ops/create.h"
@@ -15,11 +14,10 @@
 #include "hub/llama.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
-#include "tools/interrupt.h"
 #include "tools/model_data.h"
-#include "tools/output.h"
+#include "tools/ending.h"
+#include "tools/rotation.h"
 #include "tools/terminal.h"
-#include "tools/verb.h"
 
 namespace isonorm::tools {
 namespace {
@@ -63,17 +61,17 @@ class Run {
     folder_ || !o_.spec.empty() ? by_spec() : by_model();
     if (!o_.reference.empty() && !held_to_reference()) return kNotEquivalent;
     for (Stream& s : streams_) {
-      if (!s.conversion.check([] { return !interrupted(); })) return stop();
+      if (!s.conversion.check([this] { return !o_.stop(); })) return kInterrupted;
       if (plan_) s.conversion.complete(plan_->outline, made_in());
       judge(s);
-      if (interrupted()) return stop();
+      if (o_.stop()) return kInterrupted;
       if (!o_.quiet) print_changes(s.conversion);
     }
-    for (const std::string& line : figures_) std::printf("%s\n", printable(line).c_str());
+    for (const std::string& line : figures_) o_.print(printable(line));
     if (!same_) {
-      std::printf(
-          "Not verified: %s was not written.%s\n", o_.out.c_str(),
-          exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : "");
+      o_.print(text(
+          "Not verified: ", o_.out, " was not written.",
+          exact_ ? " The result in f64 is the same; rounding to the stored dtype loses too much: see --dtype." : ""));
       return kNotEquivalent;
     }
     write(o_.unit_gains || !o_.as.empty() ? with_unit_gains(result()) : result());
@@ -106,12 +104,6 @@ class Run {
   Form to() const { return streams::form_named(form_); }
   NumberFormat made_in() const { return format_.value_or(coarsest(file_.state.outline, file_.state.half)); }
 
-  int stop() const {
-    std::fprintf(stderr, "isonorm %s: interrupted; %s was not written\n", rotates() ? "rotate" : "convert",
-                 o_.out.c_str());
-    return kInterrupted;
-  }
-
   void write(const LazyState& result) const {
     const io::FileContent content = io::content_of(result, file_.foreign);
     if (folder_) {
@@ -129,11 +121,11 @@ class Run {
       save_safetensors(o_.out, content.entries, metadata, content.read);
     }
     for (const std::string& norm : identity_)
-      std::printf("'%s' is in the rows of its table now: the program that runs the result must leave it out.\n",
-                  printable(norm).c_str());
+      o_.print(text("'", printable(norm),
+                    "' is in the rows of its table now: the program that runs the result must leave it out."));
     for (const std::string& module : recentred_)
-      std::printf("recentred once at '%s': the program that runs the result must take %s of the rows that enter it.\n",
-                  printable(module).c_str(), entry_of(to()));
+      o_.print(text("recentred once at '", printable(module), "': the program that runs the result must take ",
+                    entry_of(to()), " of the rows that enter it."));
     const bool own_code = folder_ && folder_->config.own_code();
     const bool described = !o_.spec.empty(), known = !described && !own_code;
     const std::string verdict =
@@ -143,8 +135,7 @@ class Run {
         : rotates() ? "rotated as the description says; the description itself is unchecked."
         : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
                     : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
-    std::printf("%s: %s, %zu tensors, %s\n", o_.out.c_str(), form_.c_str(), content.entries.size(),
-                printable(verdict).c_str());
+    o_.print(text(o_.out, ": ", form_, ", ", content.entries.size(), " tensors, ", printable(verdict)));
   }
 
   // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
@@ -201,9 +192,9 @@ class Run {
     for (size_t i = 0; i < biases.size() && i < 3; ++i) names += text(i == 0 ? "" : ", ", biases[i]);
     if (biases.size() > 3) names += text(" and ", biases.size() - 3, " more");
     if (!biases.empty())
-      std::printf("new: %s. A class of transformers that has no place for them passes over them.\n",
-                  printable(names).c_str());
-    std::printf("%s/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks.\n", printable(o_.out).c_str());
+      o_.print(
+          text("new: ", printable(names), ". A class of transformers that has no place for them passes over them."));
+    o_.print(text(printable(o_.out), "/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks."));
   }
 
   // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
@@ -224,15 +215,15 @@ class Run {
     const LazyState result = io::in_format(file_.state, format_);
     const Tensor inputs = options.inputs(kRandomRows, 1);
     const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
-    std::printf("%s holds raw weights: those of the Pre-LN model, which its %s form maps as it runs.\n%s\n",
-                o_.in.c_str(), name_of(training::ModelOptions(file_.description).stream().form),
-                agreement_text("as stored, logits of random inputs", logits).c_str());
-    if (interrupted()) return stop();
+    o_.print(text(o_.in, " holds raw weights: those of the Pre-LN model, which its ",
+                  name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
+    o_.print(agreement_text("as stored, logits of random inputs", logits));
+    if (o_.stop()) return kInterrupted;
     if (logits.same()) {
       write(result);
       return kOk;
     }
-    std::printf("Not verified: %s was not written.\n", o_.out.c_str());
+    o_.print(text("Not verified: ", o_.out, " was not written."));
     return kNotEquivalent;
   }
 
@@ -316,8 +307,7 @@ class Run {
       why = text("the output of '", f.unseen, "' would agree ", f.reading, ", too (", printed("%.2g", f.power),
                  " of the bound): these rows do not show what is right");
     if (!why.empty()) {
-      std::printf("%s\n",
-                  printable(text("Not verified: ", o_.out, " was not written: in the reference ", why)).c_str());
+      o_.print(printable(text("Not verified: ", o_.out, " was not written: in the reference ", why)));
       return false;
     }
     say(text(s.of, "reference: ", f.readers_held, " of ", f.readers, " readers, ", f.writers_held, " of ", f.writers,
@@ -341,7 +331,7 @@ class Run {
   void judge(const Stream& s) {
     const FileConversion& c = s.conversion;
     judge(c, s.of + "in f64, ", c.exact(), c.result_in_f64(), true);
-    if (c.stored() && !interrupted()) judge(c, s.of + "as stored, ", *c.stored(), c.result(), false);
+    if (c.stored() && !o_.stop()) judge(c, s.of + "as stored, ", *c.stored(), c.result(), false);
   }
 
   void judge(const FileConversion& c, const std::string& when, const ConversionFindings& found, const LazyState& result,
@@ -357,7 +347,7 @@ class Run {
       output(what, compare_models(file_.description, c.before(), metadata_, result, inputs));
     };
     logits("logits of random inputs", training::ModelOptions(file_.description).inputs(kRandomRows, 1));
-    if (!o_.data.empty() && !interrupted()) logits("logits of data", data_inputs(file_.description, o_.data));
+    if (!o_.data.empty() && !o_.stop()) logits("logits of data", data_inputs(file_.description, o_.data));
   }
 
   const ConvertOptions& o_;

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
-#include "core/tensor_map.h"
-#include "streams/placement.h"
-#include "tools/verb.h"
+#include "tools/interrupt.h"
+#include "tools/terminal.h"
+
+namespace CLI {
+class App;
+}
 
 namespace isonorm::tools {
 
@@ -16,6 +20,8 @@ struct ConvertOptions {
   double eps = 0;     // 0: not asked for
   int64_t shard = 5'000'000'000;
   bool inference = false, quiet = false, unit_gains = false;
+  std::function<void(const std::string&)> print = print_line;  // gets what was found, line by line
+  std::function<bool()> stop = interrupted;                    // asked between two pieces of the work
 };
 
 // Converts or rotates, checks and writes, and prints what it found; gives the exit code. Throws as what it calls, and UsageError.
@@ -23,15 +29,8 @@ int run_conversion(const ConvertOptions& options);
 // The same, where the options fit each other and the files; else throws UsageError.
 int run_convert(const ConvertOptions& options);
 
-// What both verbs ask of the result, and their exit codes.
+// What both verbs ask of the result, and their exit codes; and what they do then.
 void add_result_options(CLI::App& command, ConvertOptions& options);
-
-// The file that --basis names; empty where it names a kind.
-std::string basis_file(const std::string& basis);
-// What a rotation makes of a form: rows that were zero-mean have a mean then.
-streams::Form rotated_form(streams::Form form);
-// Gives the layout that form, and the rotation of a basis "hadamard:SEED", "haar:SEED" or a file (streams/rotation.h). Throws as
-// check_rotatable() and check_layout(), and UsageError where the seed is none.
-void rotate(streams::Placement& layout, const TensorMap& outline, const std::string& basis);
+int run_verb(const char* verb, const ConvertOptions& options);
 
 }  // namespace isonorm::tools

@@ -1,13 +1,11 @@
 // isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
-#include <filesystem>
+#include <cstdio>
 
 #include "io/number_format.h"
 #include "streams/stream.h"
 #include "tools/conversion.h"
 #include "tools/interrupt.h"
-#include "tools/model_data.h"
 #include "tools/options.h"
-#include "tools/output.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {
@@ -27,25 +25,6 @@ std::string in_bytes(std::string& size) {
 
 }  // namespace
 
-int run_convert(const ConvertOptions& o) {
-  const bool folder = std::filesystem::is_directory(o.in), described = folder || !o.spec.empty();
-  if (!described && !o.reference.empty()) throw UsageError("--reference needs --spec, which it is to check");
-  if (!described && o.fold != "all") throw UsageError("--fold needs --spec: a described model has no place for gains");
-  const bool gains = o.unit_gains || !o.as.empty();
-  if (gains && !folder) throw UsageError("--unit-gains and --as need IN to be a folder");
-  if (gains && (o.to != "rms_norm" || o.fold != "all"))
-    throw UsageError("--unit-gains and --as need --to rms_norm and --fold all: a narrower stream has no stock class");
-  if (o.shard < 1) throw UsageError("--max-shard-size: expected at least one byte");
-  if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  check_outputs({{"OUT", folder ? "" : o.out}}, {{"IN", o.in},
-                                                 {"--spec", o.spec},
-                                                 {"--reference", o.reference},
-                                                 data_input(o.data),
-                                                 {"--basis", basis_file(o.basis)}});
-  catch_interrupt();
-  return run_conversion(o);
-}
-
 void add_result_options(CLI::App& command, ConvertOptions& o) {
   command.add_option("--dtype", o.dtype, "of the tensors of OUT (default: as in IN)")
       ->check(CLI::IsMember(kFormatNames));
@@ -58,6 +37,13 @@ void add_result_options(CLI::App& command, ConvertOptions& o) {
   command.footer(
       "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
       "70 no memory or threads, 130 interrupted.");
+}
+
+int run_verb(const char* verb, const ConvertOptions& o) {
+  catch_interrupt();
+  const int code = run_convert(o);
+  if (code == kInterrupted) std::fprintf(stderr, "isonorm %s: interrupted; %s was not written\n", verb, o.out.c_str());
+  return code;
 }
 
 Verb add_convert(CLI::App& app) {
@@ -94,7 +80,7 @@ Verb add_convert(CLI::App& app) {
                       "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
   command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);
   add_result_options(*command, *o);
-  return {command, [o] { return run_convert(*o); }};
+  return {command, [o] { return run_verb("convert", *o); }};
 }
 
 }  // namespace isonorm::tools

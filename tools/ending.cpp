@@ -12,7 +12,6 @@
 
 #include "core/error.h"
 #include "tools/terminal.h"
-#include "tools/verb.h"
 
 namespace isonorm::tools {
 namespace {

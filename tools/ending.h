@@ -1,4 +1,4 @@
-// How the program ends: every failure is one line on stderr and an exit code of its own (verb.h), also where memory is
+// How the program ends: every failure is one line on stderr and an exit code of its own, also where memory is
 // out, a library gives up or an exception has nowhere to go.
 #pragma once
 
@@ -6,6 +6,20 @@
 #include <string>
 
 namespace isonorm::tools {
+
+// kUndecided: there was too little to see for either verdict (equivalence/lockstep/result.h).
+enum ExitCode {
+  kOk = 0,
+  kNotEquivalent = 1,
+  kUsage = 2,
+  kInvalid = 3,
+  kIo = 4,
+  kUndecided = 5,
+  kDiverged = 6,      // a training's numbers are no longer finite
+  kNoResources = 70,  // no memory or no threads
+  kInternal = 71,
+  kInterrupted = 130
+};
 
 // What is wrong with a command line beyond what the parser sees.
 struct UsageError : std::runtime_error {

@@ -1,5 +1,5 @@
 // The program `isonorm`. Every failure is one line on stderr, "isonorm prove: what went wrong", and an exit code of its
-// own (verb.h, ending.h).
+// own (ending.h).
 #include <algorithm>
 #include <cstdio>
 #include <iostream>

@@ -2,21 +2,19 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "streams/stream.h"
+#include "tools/given.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/training_options.h"
 
 namespace isonorm::tools {
 
-// The words that the command line gave for options, by their names in files: "mlp_width".
-using Given = std::map<std::string, std::string>;
 using Wanted = std::function<bool(std::string_view name)>;
 
 // Adds an option for every one of these that has a help and is `wanted`, under this heading of the help. Their values are the
@@ -27,15 +25,6 @@ void add_options(CLI::App& command, const std::vector<training::Option>& options
 void add_training_options(CLI::App& command, const training::TrainingOptions& defaults, Given& given,
                           const Wanted& wanted = {});
 
-// Sets those of `options` that were given, and takes them from `given`. Throws UsageError naming what was expected.
-void set_given(const std::vector<training::Option>& options, Given& given);
-// The same of a training's; throws where the model has no option of that name, and where options contradict each other,
-// too. What is in `given` of other structs must have been set before.
-void set_training_options(training::TrainingOptions& o, Given given);
-
-// Throws UsageError where a model of characters has no text.
-void check_data(const training::TrainingOptions& o);
-
 // What a verb writes beside its result, and whether it says where it is. Empty names are no files.
 struct OutputOptions {
   std::string report, json, log;
@@ -45,19 +34,13 @@ struct OutputOptions {
 // Adds --report --json --log --quiet; `what` is written ("the proof"), `rest` is what --quiet leaves.
 void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest);
 
-// Adds --threads, and throws UsageError where it was given and is not in [1, kMostThreads].
+// Adds --threads.
 void add_threads(CLI::App& command, int& threads);
-void check_threads(int threads);
 
-// Adds --device: "cpu", "cuda", "cuda:1". check_device() throws where there is no such device, and says why.
+// Adds --device: "cpu", "cuda", "cuda:1".
 void add_device(CLI::App& command, Device& device);
-void check_device(Device device, const char* option = "--device");
 // Adds an option whose value is a device, "cpu", "cuda" or "cuda:1", which `take` gets.
 void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take);
-
-// Throws UsageError where one of the names that were given for `option` is not in the list `known`, "sgd, adam", or is
-// there twice.
-void check_names(const char* option, const std::vector<std::string>& given, const std::string& known);
 
 // For CLI::Option::check: the name of one of these forms.
 std::function<std::string(const std::string&)> one_of(std::span<const streams::Form> forms);

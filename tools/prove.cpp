@@ -12,7 +12,6 @@
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/terminal.h"
-#include "training/fields.h"
 #include "training/records/training_log.h"
 #include "training/options/rows.h"
 
@@ -20,11 +19,6 @@ namespace isonorm::tools {
 namespace {
 
 using namespace equivalence;
-
-// The forms of a proof are those of --forms, in one dtype throughout.
-bool is_of_proofs(std::string_view name) {
-  return !training::is_of_streams(name) && name != "precision" && name != "stream_precision";
-}
 
 struct ProveOptions {
   ProofOptions proof;
@@ -55,13 +49,6 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
   check_names("--architectures", o.architectures, training::names_of(architectures()));
   for (const std::string& name : o.architectures) c.architectures.push_back(architecture(name));
   return c;
-}
-
-void check_forms(const std::vector<std::string>& forms) {
-  if (forms.empty()) throw UsageError("--forms: the list is empty");
-  if (std::ranges::count(forms, name_of(streams::Form::layer_norm)) > 0)
-    throw UsageError("--forms: layer_norm is the reference, which is not held against itself");
-  check_names("--forms", forms, streams::listed(streams::kCentredForms));
 }
 
 // "training 37/200  loss 1.234  deviation 2.1e-15 (controls 1.0e-15)  1:23 left  1.90 steps/s": the largest deviation
@@ -176,21 +163,11 @@ Verb add_prove(CLI::App& app) {
       "input/output, 5 undecided (rounding alone moves the runs as far as a wrong training would), 70 no memory or "
       "threads, 130 interrupted.");
   return {command, [o, command] {
-            if (o->proof.controls < 1)
-              throw UsageError(text("--controls: ", o->proof.controls, " is not a whole number from 1 on"));
+            check_controls(o->proof.controls);
             set_training_options(o->proof.training, o->given);
             if (o->certificate) return run(certificate_options(*command, *o), o->output);
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");
-            check_data(o->proof.training);
-            if (const int at = o->proof.training.resume_at; at >= o->proof.training.step_count())
-              throw UsageError(
-                  text("--resume-at: ", at, " is not a step from 1 to below ", o->proof.training.step_count()));
-            check_forms(o->proof.forms);
-            if (const std::optional<Device> other = o->proof.against) {
-              if (*other == o->proof.training.device)
-                throw UsageError(text("--against: ", *other, " is where the reference is trained"));
-              check_device(*other, "--against");
-            }
+            check_proof(o->proof);
             return run(*o);
           }};
 }

@@ -49,6 +49,8 @@ size_t line_width(std::FILE* file) {
   return error == std::errc() && last == end ? width : 0;
 }
 
+void print_line(const std::string& line) { std::printf("%s\n", line.c_str()); }
+
 std::string duration_text(double seconds) {
   const long s = std::lround(std::max(0.0, seconds));
   if (s >= 3600) return printed("%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);

@@ -18,6 +18,9 @@ bool wants_color(std::FILE* file);
 // on; else 0, no limit. So a table in a file or pipe is as wide as it is.
 size_t line_width(std::FILE* file);
 
+// Prints it on standard output, with a newline.
+void print_line(const std::string& line);
+
 // "1:23", "2:03:04".
 std::string duration_text(double seconds);
 

@@ -9,20 +9,6 @@
 
 namespace isonorm::tools {
 
-// kUndecided: there was too little to see for either verdict (result.h).
-enum ExitCode {
-  kOk = 0,
-  kNotEquivalent = 1,
-  kUsage = 2,
-  kInvalid = 3,
-  kIo = 4,
-  kUndecided = 5,
-  kDiverged = 6,      // a training's numbers are no longer finite
-  kNoResources = 70,  // no memory or no threads
-  kInternal = 71,
-  kInterrupted = 130
-};
-
 // kOk where it is the same, kNotEquivalent where different, kUndecided.
 constexpr int exit_code(equivalence::Verdict v) {
   using equivalence::Verdict;

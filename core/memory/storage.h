@@ -16,6 +16,8 @@ class Allocator;
 class Storage {
  public:
   Storage(int64_t bytes, Device device);  // uninitialised; throws where memory is out
+  // Over memory of another owner, which has to outlive it.
+  Storage(void* borrowed, int64_t bytes, Device device) : data_(borrowed), bytes_(bytes), device_(device) {}
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;

@@ -1,6 +1,7 @@
 #include "autograd/engine.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/compare/compare.h"
+#include "equivalence/compare/found.h"
 #include "equivalence/compare/own_training.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/lockstep/criterion.h"
@@ -78,17 +79,7 @@ class Trajectories {
     add(all, std::make_unique<OwnTraining>(*b_, found_, loss_, o_.seed), run, false);
     for (int step = 0; step < o_.steps; ++step) all.step(batches_(step), 0);
 
-    run.control = running_maximum(controls);
-    run.reach = reach(wrong);
-    judge(run, dtype);
-    result_.deviation = all.deviation();
-    result_.control = all.control_deviation();
-    result_.first = run.first_difference;
-    result_.horizon = run.horizon;
-    result_.reason = run.reason;
-    result_.verdict = run.observed == Verdict::same && !run.as_expected ? Verdict::undecided : run.observed;
-    if (result_.same()) result_.reason += text("; ", would_have_shown(run.horizon));
-    return result_;
+    return found(run, controls, wrong, all, dtype);
   }
 
  private:

@@ -85,18 +85,21 @@ Tensor Training::moved_by_noise(size_t i) const {
   return noise_so_far_.empty() ? noise_[i] : both(noise_so_far_[i], noise_[i]);
 }
 
+std::string Training::weight_name(const Training& reference, size_t i) const {
+  const size_t count = reference.parameters_.size();
+  return text(i < count ? "" : "average of ", reference.parameters_[i % count].name);
+}
+
 std::vector<Pair> Training::weight_pairs(const Training& reference) const {
   NoGrad no_grad;
   std::vector<Pair> pairs;
-  const size_t count = reference.parameters_.size();
   for (size_t i = 0; i < weights_.size(); ++i) {
     Tensor theirs = reference_weight(reference, i), mine = to(weights_[i], theirs.device());
     if (i < reference.noise_.size() && entry_by_entry(i)) {
       const Tensor noise = reference.moved_by_noise(i), zero = zeros({}, theirs.options());
       theirs = where(noise, zero, theirs), mine = where(noise, zero, mine);
     }
-    const std::string name = text(i < count ? "" : "average of ", reference.parameters_[i % count].name);
-    pairs.push_back({name, mine, theirs, largest_entry(theirs)});
+    pairs.push_back({weight_name(reference, i), mine, theirs, largest_entry(theirs)});
   }
   return pairs;
 }

@@ -59,6 +59,8 @@ class Training {
  protected:
   // What `reference` has for parameter i, as these weights are stored.
   virtual Tensor reference_weight(const Training& reference, size_t i) const { return reference.weights_[i]; }
+  // What weights i are called.
+  virtual std::string weight_name(const Training& reference, size_t i) const;
   // Whether entry by entry the weights of parameter i are those of the reference.
   virtual bool entry_by_entry(size_t) const { return true; }
   // Forgets gradients and what controls said of them, but for the entries that were no noise.

@@ -1,0 +1,129 @@
+#include "equivalence/compare/found.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/printed.h"
+#include "equivalence/lockstep/criterion.h"
+
+namespace isonorm::equivalence {
+
+namespace {
+
+Pair loss_pair(const Training& run, const Training& reference) {
+  return {"", from_vector(std::vector{run.loss()}, {}), from_vector(std::vector{reference.loss()}, {}),
+          std::abs(reference.loss())};
+}
+
+}  // namespace
+
+Offset Seen::limit(DType dtype) const { return {bound(control.entry, dtype), bound(control.factor, dtype)}; }
+
+double Seen::share(DType dtype) const {
+  const double most = larger(off.entry / limit(dtype).entry, off.factor / limit(dtype).factor);
+  return std::isnan(most) ? INFINITY : most;
+}
+
+Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls) {
+  const Pair pair = loss_pair(run, reference);
+  Seen seen{"loss", pair, offset(pair)};
+  for (const Training* control : controls) seen.control = larger(seen.control, offset(loss_pair(*control, reference)));
+  return seen;
+}
+
+std::vector<Seen> see_gradients(const Training& run, const Training& reference,
+                                std::span<const Training* const> controls, const char* quantity) {
+  std::vector<Seen> seen;
+  for (const Pair& p : run.gradient_pairs(reference)) seen.push_back({quantity, p, offset(p)});
+  for (const Training* control : controls) {
+    const std::vector<Pair> pairs = control->gradient_pairs(reference);
+    for (size_t k = 0; k < seen.size(); ++k) seen[k].control = larger(seen[k].control, offset(pairs[k]));
+  }
+  return seen;
+}
+
+const Seen& Points::worst(std::span<const Seen> seen) const {
+  return *std::max_element(seen.begin(), seen.end(),
+                           [this](const Seen& x, const Seen& y) { return x.share(dtype_) < y.share(dtype_); });
+}
+
+Comparison Points::found() {
+  if (!differs()) conclude();
+  return result_;
+}
+
+void Points::note(int point, const std::vector<Seen>& seen) {
+  known_.resize(seen.size());
+  for (size_t k = 0; k < seen.size(); ++k) {
+    const auto& [quantity, pair, off, control] = seen[k];
+    result_.deviation = larger(result_.deviation, off.entry);
+    result_.control = larger(result_.control, control.entry);
+    moved_ = moved_ || (k > 0 && control.entry > 0);
+    known_[k].name = k > 0 ? pair.name : "the loss";
+    const Offset limit = seen[k].limit(dtype_);
+    if (has_factor(pair))
+      known_[k].factor =
+          std::min({known_[k].factor, seen_from(off.entry, limit.entry), seen_from(off.factor, limit.factor)});
+  }
+  const Seen& most = worst(seen);
+  share_ = std::max(share_, most.share(dtype_));
+  if (share_ <= 1) return;
+  result_.first = {point, most.quantity, *furthest_off({most.pair})};
+  result_.reason = text(most.quantity, " at point ", point, ": ", off_by(most));
+  if (&most != &seen.front() || seen.size() == 1) return;
+  const Seen& gradient = worst(std::span(seen).subspan(1));  // it says where to look, which the loss does not
+  if (gradient.share(dtype_) > 1) result_.reason += text("; the ", gradient.quantity, " there: ", off_by(gradient));
+}
+
+std::string Points::off_by(const Seen& s) const {
+  const Offset limit = s.limit(dtype_);
+  const bool as_a_whole = s.off.entry <= limit.entry;
+  const EntryPlace place = *furthest_off({s.pair});
+  return text(scientific(as_a_whole ? s.off.factor : s.off.entry), as_a_whole ? " of its size" : "", ", the bound is ",
+              scientific(as_a_whole ? limit.factor : limit.entry), "; ", place.tensor.empty() ? "it" : "",
+              describe(place));
+}
+
+void Points::conclude() {
+  result_.verdict = Verdict::undecided;
+  const auto has_none = [](const Known& k) { return std::isinf(k.factor); };
+  const auto unseen = std::count_if(known_.begin() + 1, known_.end(), has_none);
+  Known least{"", 0};
+  for (const Known& k : known_)
+    if (!has_none(k) && k.factor > least.factor) least = k;
+  result_.resolution = least.factor;
+  if (!moved_)
+    result_.reason = "the controls, moved by one ulp, have the same gradients: nothing was measured";
+  else if (unseen + 1 == std::ssize(known_))
+    result_.reason = "all gradients are 0 or rounding noise: nothing was measured";
+  else if (least.factor > largest_bound(dtype_))
+    result_.reason = text("the controls, moved by one ulp, deviate by ", scientific(result_.control),
+                          ", which would hide a real difference: ", would_have_shown(least.factor, least.name),
+                          ", a verdict needs 1 + ", scientific(largest_bound(dtype_)));
+  else if (result_.deviation == 0 && !may_be_identical_)
+    result_.reason = "equal to the last bit at every point: something was compared with itself";
+  else {
+    result_.verdict = Verdict::same;
+    result_.reason = text("at ", points_, " points at most ", std::ceil(100 * share_), " % of the bound; ",
+                          would_have_shown(least.factor),
+                          unseen > 0 ? text(", but for ", unseen, " that are 0 or rounding noise") : "");
+  }
+}
+
+Comparison found(RunResult run, std::span<const RunResult> controls, std::span<const RunResult> wrong,
+                 const Lockstep& all, DType dtype) {
+  run.control = running_maximum(controls);
+  run.reach = reach(wrong);
+  judge(run, dtype);
+  Comparison result;
+  result.deviation = all.deviation();
+  result.control = all.control_deviation();
+  result.first = run.first_difference;
+  result.horizon = run.horizon;
+  result.reason = run.reason;
+  result.verdict = run.observed == Verdict::same && !run.as_expected ? Verdict::undecided : run.observed;
+  if (result.same()) result.reason += text("; ", would_have_shown(run.horizon));
+  return result;
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,65 @@
+// Internal: what a comparison makes of what it measured, whoever trained or ran the models: points to a verdict, and trajectories.
+#pragma once
+
+#include <cmath>
+#include <span>
+
+#include "equivalence/compare/compare.h"
+#include "equivalence/compare/power.h"
+#include "equivalence/lockstep/lockstep.h"
+
+namespace isonorm::equivalence {
+
+// Something that is compared at a point: how far B is off, and how far the controls are at most.
+struct Seen {
+  const char* quantity;  // "loss", "gradient"
+  Pair pair;
+  Offset off, control = {};
+
+  Offset limit(DType dtype) const;
+  // The part of its limit that it uses; infinite for NaN.
+  double share(DType dtype) const;
+};
+
+// The loss of `run` beside that of `reference`, or its gradients; `controls` are those of the reference, which has noted them.
+Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls);
+std::vector<Seen> see_gradients(const Training& run, const Training& reference,
+                                std::span<const Training* const> controls, const char* quantity = "gradient");
+
+// Points until the first at which something differs.
+class Points {
+ public:
+  Points(DType dtype, int points, bool may_be_identical)
+      : dtype_(dtype), points_(points), may_be_identical_(may_be_identical) {}
+
+  // What was seen at a point, counted from 1: the loss first, then as many others as at every point.
+  void note(int point, const std::vector<Seen>& seen);
+  bool differs() const { return result_.first.has_value(); }
+  const Seen& worst(std::span<const Seen> seen) const;
+  // After the first point that differs, or the last one.
+  Comparison found();
+
+ private:
+  // Of a quantity, after all points so far: a factor of 1 + `factor` of it would have shown.
+  struct Known {
+    std::string name;
+    double factor = INFINITY;
+  };
+
+  std::string off_by(const Seen& s) const;
+  void conclude();
+
+  DType dtype_;
+  int points_;
+  bool may_be_identical_;
+  Comparison result_;
+  std::vector<Known> known_;  // the loss, then the others
+  double share_ = 0;
+  bool moved_ = false;  // some control's gradient is not the first model's
+};
+
+// The verdict on a run that was trained in `all` beside these controls; `wrong` are the wrong trainings.
+Comparison found(RunResult run, std::span<const RunResult> controls, std::span<const RunResult> wrong,
+                 const Lockstep& all, DType dtype);
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,95 @@
+#include "python/files.h"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "equivalence/lockstep/prove.h"
+#include "equivalence/text/proof_text.h"
+#include "python/work.h"
+#include "streams/stream.h"
+#include "tools/conversion.h"
+#include "tools/ending.h"
+#include "tools/given.h"
+#include "tools/verification.h"
+
+namespace isonorm::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace tools;
+
+// (whether it is verified and written, lines)
+nb::tuple convert(const std::string& in, const std::string& out, const std::string& to, const std::string& from,
+                  const std::string& spec, const std::string& reference, const std::string& dtype,
+                  const std::string& data, const std::string& fold, double eps, bool inference) {
+  streams::form_named(to);
+  if (!from.empty()) streams::form_named(from);
+  Work work;
+  std::vector<std::string> lines;
+  ConvertOptions o;
+  o.in = in, o.out = out, o.from = from, o.to = to, o.spec = spec, o.reference = reference;
+  o.dtype = dtype, o.data = data, o.fold = fold, o.eps = eps, o.inference = inference, o.quiet = true;
+  o.print = [&](const std::string& line) { lines.push_back(line); };
+  o.stop = [&] { return work.stopped(); };
+  const int code = work.run([&] { return run_convert(o); });
+  return nb::make_tuple(code == kOk, lines);
+}
+
+// (whether they are the same, lines, [{"stream", "sentence", "outputs": {what: (deviation, bound)}}])
+nb::tuple verify(const std::string& a, const std::string& b, const std::string& spec, const std::string& data,
+                 const std::string& up_to) {
+  if (!up_to.empty() && up_to != "rotation")
+    throw UsageError(text("up_to: \"", up_to, "\" is not \"rotation\", the one symmetry that is known"));
+  const Verified found =
+      Work().run([&] { return verify_files({.a = a, .b = b, .spec = spec, .data = data, .up_to = up_to}); });
+  nb::list streams;
+  for (const auto& [name, v] : found.streams) {
+    nb::dict outputs, stream;
+    for (const auto& [what, agreement] : v.outputs)
+      outputs[what.c_str()] = nb::make_tuple(agreement.deviation, agreement.bound());
+    stream["stream"] = name, stream["same"] = v.same(), stream["sentence"] = v.sentence(), stream["outputs"] = outputs;
+    streams.append(stream);
+  }
+  return nb::make_tuple(found.same(), found.lines(false), streams);
+}
+
+nb::dict said(const equivalence::StepInfo& info) {
+  nb::dict d;
+  d["phase"] = name_of(info.phase), d["step"] = info.step, d["steps"] = info.steps, d["loss"] = info.loss;
+  d["deviation"] = info.deviation, d["control_deviation"] = info.control_deviation, d["done"] = info.done;
+  return d;
+}
+
+// (verdict, its document as text, as JSON)
+nb::tuple prove(const std::vector<std::string>& forms, int controls, const Given& given, nb::object progress) {
+  equivalence::ProofOptions o;
+  if (!forms.empty()) o.forms = forms;
+  o.controls = controls;
+  for (const auto& [name, word] : given)
+    if (!is_of_proofs(name)) throw UsageError(text(name, " is no option of a proof"));
+  set_training_options(o.training, given);
+  check_proof(o);
+  Work work;
+  const auto go_on = [&](const equivalence::StepInfo& info) {
+    return !work.stopped([&] {
+      if (!progress.is_none()) progress(said(info));
+    });
+  };
+  const equivalence::ProofResult proof = work.run([&] { return equivalence::prove(o, go_on); });
+  const reports::Document document = equivalence::document_of(proof);
+  return nb::make_tuple(name_of(proof.verdict), to_text(document, false), to_json(document));
+}
+
+}  // namespace
+
+void bind_files(nb::module_& m) {
+  m.def("convert", &convert, nb::arg("path_in"), nb::arg("path_out"), nb::arg("form"), nb::kw_only(), nb::arg("source"),
+        nb::arg("spec"), nb::arg("reference"), nb::arg("dtype"), nb::arg("data"), nb::arg("fold"), nb::arg("eps"),
+        nb::arg("inference"));
+  m.def("verify", &verify, nb::arg("path_a"), nb::arg("path_b"), nb::kw_only(), nb::arg("spec"), nb::arg("data"),
+        nb::arg("up_to"));
+  m.def("prove", &prove, nb::arg("forms"), nb::arg("controls"), nb::arg("options"), nb::arg("progress").none());
+}
+
+}  // namespace isonorm::python

@@ -1,0 +1,129 @@
+"""compare(): are two modules of torch one function, and do they train alike?"""
+
+from . import _isonorm
+from ._result import Difference, Power, Result, Unmatched
+
+VERDICTS = {"same": "equivalent", "different": "different", "undecided": "undecided"}
+
+
+def compare(
+    a,
+    b,
+    *,
+    batches,
+    loss=None,
+    map="names",
+    optimizer=None,
+    steps=20,
+    points=5,
+    controls=4,
+    seed=1,
+    dtype="f64",
+    carry=False,
+) -> Result:
+    """Whether two torch.nn.Modules are one function and train alike, as far as rounding lets it be seen.
+
+    Copies of both run in `dtype` ("f64" or "f32"); a and b stay as they are. Outputs, loss, gradients of parameters (in a's
+    coordinates) and of floating inputs are compared at `points` points: a's parameters as they stand, then drawn anew. The bound
+    of each tensor is what one ulp in a's parameters does to it (`controls` times tried): 30 times that, and 64 eps. To show
+    that it can see, the comparison then multiplies every other entry of single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
+
+    batches:   a list of batches, or a function of the number of a point or step, from 0. A batch is what the modules take (a
+               tensor, a tuple of arguments, a dict of named ones); with a loss a pair (that, targets).
+    loss:      a function of output and targets to a number; None: half the mean squared distance
+               of all outputs from random numbers.
+    map:       how b's parameters follow from a's. "names": they are called the same. A dict {name in b: name in a, or a
+               function of the dict of a's parameters}, where the rest is called the same. A function of the dict of a's
+               parameters to the dict of b's. None: b keeps its own, and only outputs and gradients of inputs are compared.
+    optimizer: a function of a list of parameters to an optimizer of torch: then both train `steps` steps, and loss, gradients
+               and weights are compared at each.
+    carry:     b's own parameters need not be what the map makes of a's.
+
+    Returns a Result; bool(result) is whether the two are equivalent. Raises ValueError where a comparison makes no sense (a is b,
+    no batches, outputs of other shapes, a loss of a that is not finite), and what the modules raise.
+    """
+    from . import _locate, _maps, _models, _points, _training
+
+    if a is b:
+        raise ValueError("compare: a module was given twice, as a and as b")
+    if points < 1 or controls < 1 or steps < 1:
+        raise ValueError(f"compare: {points} points, {controls} controls and {steps} steps, expected at least 1 of each")
+    if optimizer is not None and map is None:
+        raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
+    if dtype not in _models.TORCH_DTYPES:
+        raise ValueError(f"compare: dtype is {dtype!r}, expected 'f64' or 'f32'")
+
+    def result(verdict, reason, **more):
+        return Result(verdict=verdict, reason=reason, dtype=dtype, **more)
+
+    try:
+        mapping = None if map is None else _maps.Map(a, b, map)
+        if mapping is not None and not carry:
+            wrong = _maps.not_carried(a, b, mapping)
+            if wrong is not None:
+                name, deviation, bound = wrong
+                return result(
+                    "different",
+                    f"{name} of b is not what the map makes of a's parameters (carry=True sets it)",
+                    points=0,
+                    first=Difference("parameter", name, name, deviation, bound),
+                    cause="other values of parameters",
+                )
+        at = _points.Points(
+            _models.copied(a, dtype),
+            _models.copied(b, dtype),
+            mapping,
+            _models.Loss(loss),
+            _models.Batches(batches, dtype),
+            controls,
+            seed,
+            dtype,
+        )
+        found, point = at.compare(points)
+    except Unmatched as e:
+        return result("different", str(e), points=0)
+
+    def measured(of):
+        return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
+
+    if point is not None:
+        located = _locate.Located(at, point, found)
+        return result(
+            "different", found.reason, points=point, first=located.first, cause=located.cause(), **measured(found)
+        )
+    verdict, reason, trained = VERDICTS[found.verdict], found.reason, None
+    power = Power(at.probes().probes, found.resolution)
+    if verdict == "equivalent" and power.probes and not power.seen:
+        verdict, reason = "undecided", f"it would have seen none of {len(power.probes)} parameters that were changed"
+    if optimizer is not None and verdict == "equivalent":
+        trained = _training.train_together(at, optimizer, steps)
+        verdict, reason = VERDICTS[trained.verdict], f"{reason}; in training {trained.reason}"
+    last = trained or found
+    first, cause = None, None
+    if trained is not None and verdict == "different":
+        place = trained.first
+        name = place["tensor"] or "the loss"
+        first = Difference(
+            f"{place['quantity']} at step {place['at']}", name, name, place["deviation"], _isonorm.bound(last.control, dtype)
+        )
+        if place["at"] == 1 and place["quantity"] == "weights":
+            cause = "the optimizer: gradients agree and updated weights do not, so its update does not commute with the map"
+    return result(
+        verdict,
+        reason,
+        points=points,
+        steps=steps if trained else 0,
+        first=first,
+        cause=cause,
+        power=power,
+        **measured(last),
+    )
+
+
+def assert_equivalent(a, b, **options) -> Result:
+    """Raises AssertionError with the text of compare(a, b, **options) unless the two are equivalent; gives the Result."""
+    __tracebackhide__ = True
+    found = compare(a, b, **options)
+    if not found:
+        raise AssertionError(str(found))
+    return found

@@ -1,0 +1,125 @@
+"""What the program isonorm does with files and proofs: convert, verify, prove."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Callable, Optional
+
+from . import _isonorm
+
+
+@dataclass(frozen=True)
+class Converted:
+    """bool(result): whether the conversion was verified and written."""
+
+    written: bool
+    lines: list
+
+    def __bool__(self):
+        return self.written
+
+    def __str__(self):
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True)
+class Verified:
+    """bool(result): whether the two files are one function. streams: of each residual stream {"stream", "same", "sentence",
+    "outputs": {what: (deviation, bound)}}."""
+
+    same: bool
+    lines: list
+    streams: list
+
+    def __bool__(self):
+        return self.same
+
+    def __str__(self):
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """bool(result): whether every run came out as expected. document: what `isonorm prove --json` writes, as a dict with "title",
+    "verdict", "sentence", "values", "tables", "curves", "environment", "options" and more."""
+
+    verdict: str  # "same", "different" or "undecided"
+    text: str = field(repr=False)
+    document: dict = field(repr=False)
+
+    def __bool__(self):
+        return self.verdict == "same"
+
+    def __getitem__(self, name):
+        return self.document[name]
+
+    def __str__(self):
+        return self.text
+
+
+def convert(
+    path_in,
+    path_out,
+    form,
+    *,
+    source="",
+    spec="",
+    reference="",
+    dtype="",
+    data="",
+    fold="all",
+    eps=0.0,
+    inference=False,
+) -> Converted:
+    """A checkpoint, safetensors file or folder of the Hugging Face hub in another form of its residual stream ("layer_norm",
+    "rms_norm", "crms_norm", "crms_isometric"), verified before it is written: `isonorm convert`, whose options these are (source:
+    --from). Where the result is not the same function nothing is written, and bool(result) is False.
+
+    Raises ValueError on bad input and options, OSError where a file cannot be read or written, KeyboardInterrupt on Ctrl-C (then
+    nothing is written). Other threads run meanwhile.
+    """
+    return Converted(
+        *_isonorm.convert(
+            os.fspath(path_in),
+            os.fspath(path_out),
+            form,
+            source=source,
+            spec=os.fspath(spec),
+            reference=os.fspath(reference),
+            dtype=dtype,
+            data=os.fspath(data),
+            fold=fold,
+            eps=eps,
+            inference=inference,
+        )
+    )
+
+
+def verify(path_a, path_b, *, spec="", data="", up_to="") -> Verified:
+    """Whether two checkpoints are one function, whatever the forms of their streams: `isonorm verify`, whose options these are.
+
+    Raises ValueError on bad input, OSError where a file cannot be read. Other threads run meanwhile; Ctrl-C is heard at the end.
+    """
+    return Verified(
+        *_isonorm.verify(os.fspath(path_a), os.fspath(path_b), spec=os.fspath(spec), data=os.fspath(data), up_to=up_to)
+    )
+
+
+def prove(
+    *, forms: list = (), controls: int = 4, progress: Optional[Callable[[dict], Any]] = None, **options
+) -> Proof:
+    """Trains Pre-LN, the forms, controls and negative controls side by side, and compares them at every step: `isonorm prove`,
+    whose options these are, with underscores (steps=20, width=32, model="gpt", data=...).
+
+    progress gets a dict after every step: "phase", "step", "steps", "loss", "deviation", "control_deviation", "done" (from 0 to
+    1). What it raises ends the proof. Raises ValueError on bad options and data, OSError on files that cannot be read,
+    KeyboardInterrupt on Ctrl-C. Other threads run meanwhile.
+    """
+
+    def word(value):
+        return str(value).lower() if isinstance(value, bool) else os.fspath(value) if hasattr(value, "__fspath__") else str(value)
+
+    verdict, text, document = _isonorm.prove(
+        list(forms), controls, {name: word(value) for name, value in options.items()}, progress
+    )
+    return Proof(verdict, text, json.loads(document))

@@ -1,0 +1,170 @@
+"""Where two modules first differ, in order of execution, and what shows of the cause."""
+
+import torch
+
+from . import _isonorm
+from ._models import floating, ours
+from ._result import Difference
+
+PLAIN = (bool, int, float, str)
+
+
+class Calls:
+    """While it lasts, what each leaf module of a model is given, gives, and gets back as gradient."""
+
+    def __init__(self, model):
+        self.model, self.calls, self.handles = model, [], []
+
+    def __enter__(self):
+        for name, module in self.model.named_modules():
+            if not list(module.children()):
+                self.handles.append(module.register_forward_hook(self.hook(name)))
+        return self
+
+    def __exit__(self, *_):
+        for handle in self.handles:
+            handle.remove()
+
+    def hook(self, name):
+        def note(module, inputs, output):
+            outputs = floating(output)
+            if not outputs:
+                return
+            call = Call(name, module, [t.detach().clone() for t in floating(inputs)], outputs[0].detach().clone())
+            if outputs[0].requires_grad:
+                outputs[0].register_hook(call.note_gradient)
+            self.calls.append(call)
+
+        return note
+
+
+class Call:
+    def __init__(self, name, module, inputs, output):
+        self.name, self.module, self.inputs, self.output, self.gradient = name, module, inputs, output, None
+
+    def note_gradient(self, g):
+        self.gradient = g.detach().clone()
+
+
+def called(model, run):
+    with Calls(model) as calls:
+        ran = run()
+    return calls.calls, ran
+
+
+def matched(a, b):
+    """Pairs of calls, in a's order: by name where both have the same names, else in order; of outputs of one shape."""
+    if {c.name for c in a} == {c.name for c in b}:
+        left = list(b)
+        pairs = []
+        for call in a:
+            partner = next((c for c in left if c.name == call.name), None)
+            if partner is not None:
+                left.remove(partner)
+                pairs.append((call, partner))
+    else:
+        pairs = list(zip(a, b))
+    return [(x, y) for x, y in pairs if x.output.shape == y.output.shape]
+
+
+def off(x, reference):
+    d = _isonorm.deviation(ours(x), ours(reference))
+    return float("inf") if d != d else d
+
+
+class Located:
+    """Of a point at which the two differ."""
+
+    def __init__(self, points, point, found):
+        self.points, self.found = points, found
+        self.batch, self.parameters = points.batches(point - 1), points.parameters(point)
+        a, ran = called(points.a, lambda: points.of_a(self.parameters, self.batch))
+        b, other = called(points.b, lambda: points.of_b(self.parameters, self.batch))
+        self.gradients = dict(zip(points.names(self.batch), zip(ran[2], other[2])))
+        self.controls = [
+            called(points.a, lambda: points.of_a(*points.moved(self.parameters, self.batch, c)))[0]
+            for c in range(1, points.controls + 1)
+        ]
+        self.index = {id(call): i for i, call in enumerate(a)}
+        self.pairs = matched(a, b)
+        self.pair, self.first = self.locate()
+
+    def limit(self, call, of):
+        """The bound of a call of a, by what its controls do there."""
+        worst = 0.0
+        for calls in self.controls:
+            moved, own = of(calls[self.index[id(call)]]), of(call)
+            worst = max(worst, off(moved, own))
+        return _isonorm.bound(worst, self.points.dtype)
+
+    def locate(self):
+        passes = (
+            ("output", self.pairs, lambda c: c.output),
+            ("gradient of the output", self.pairs[::-1], lambda c: c.gradient),
+        )
+        for what, pairs, of in passes:
+            for x, y in pairs:
+                if of(x) is None or of(y) is None:
+                    continue
+                deviation, limit = off(of(y), of(x)), self.limit(x, of)
+                if deviation > limit:
+                    return (x, y), Difference(what, x.name or "a itself", y.name or "b itself", deviation, limit)
+        first = self.found.first
+        bound = _isonorm.bound(self.found.control, self.points.dtype)
+        name = first["tensor"] or "the loss"
+        return None, Difference(first["quantity"], name, name, first["deviation"], bound)
+
+    def cause(self):
+        return self.other_class() or self.other_options() or self.in_training_alone() or self.known_mistake()
+
+    def other_class(self):
+        if self.pair is None:
+            return None
+        x, y = self.pair
+        if type(x.module) is not type(y.module) or x.module.extra_repr() != y.module.extra_repr():
+            return f"{x.name or 'a'} is {spoken(x.module)}, {y.name or 'b'} of b is {spoken(y.module)}"
+        return None
+
+    def other_options(self):
+        """Modules of one class, in order, that hold different numbers or words."""
+        for (name, x), (other, y) in zip(self.points.a.named_modules(), self.points.b.named_modules()):
+            if type(x) is not type(y):
+                return None
+            for key, value in vars(x).items():
+                if isinstance(value, PLAIN) and not key.startswith("_") and vars(y).get(key, value) != value:
+                    return f"{key} of {name or 'a'} is {value!r}, of {other or 'b'} in b {vars(y)[key]!r}"
+        return None
+
+    def in_training_alone(self):
+        a, b = self.points.a, self.points.b  # copies, which run no more
+        if not any(m.training for model in (a, b) for m in model.modules()):
+            return None
+        a.eval(), b.eval()
+        ran = self.points.of_a(self.parameters, self.batch), self.points.of_b(self.parameters, self.batch)
+        pairs = [*zip(floating(ran[0][0]), floating(ran[1][0])), *zip(ran[0][2], ran[1][2])]
+        agree = all(off(y, x) <= self.first.bound for x, y in pairs)
+        return "dropout, or another thing that acts in training alone: in eval() the two agree" if agree else None
+
+    def known_mistake(self):
+        """By arithmetic on what was recorded (equivalence/explain)."""
+        tensors = {}
+        for name, p in self.parameters.items():
+            tensors[name] = (ours(p), ours(p))
+        for name, (x, y) in self.gradients.items():
+            tensors[f"{name}.grad"] = (ours(x), ours(y))
+        for x, y in self.pairs:
+            if x.inputs and y.inputs and x.inputs[0].shape == y.inputs[0].shape:
+                tensors[f"{x.name}.input"] = (ours(x.inputs[0]), ours(y.inputs[0]))
+            tensors[f"{x.name}.output"] = (ours(x.output), ours(y.output))
+            if x.gradient is not None and y.gradient is not None:
+                tensors[f"{x.name}.output.grad"] = (ours(x.gradient), ours(y.gradient))
+        ends = {"output": ".output", "gradient of the output": ".output.grad", "gradient": ".grad"}
+        if self.first.what not in ends:
+            return None
+        return (
+            _isonorm.cause(self.first.a + ends[self.first.what], self.first.bound, self.points.dtype, tensors) or None
+        )
+
+
+def spoken(module):
+    return f"{type(module).__name__}({module.extra_repr()})"

@@ -1,0 +1,135 @@
+"""Outputs, loss and gradients of two modules at points: a's parameters as they stand, then drawn anew."""
+
+import math
+
+import torch
+from torch.func import functional_call
+
+from . import _isonorm
+from ._models import arguments, draws, flat, floating, ours, rebuilt
+from ._result import Power, Probe
+
+PROBES = 8  # parameters that are perturbed, evenly spaced among all
+
+
+class Seen:
+    """What the library asks a model that ran for (python/outside.h)."""
+
+    def __init__(self, loss, tensors):
+        self.loss, self.tensors = loss, tensors
+
+    def differentiate(self):
+        return self.loss, self.tensors
+
+
+class Points:
+    """a and b on the same batches. `mapping` gives b's parameters; None: b keeps its own, and a's are not drawn."""
+
+    def __init__(self, a, b, mapping, loss, batches, controls, seed, dtype):
+        self.a, self.b, self.mapping, self.loss, self.batches = a, b, mapping, loss, batches
+        self.controls, self.seed, self.dtype = controls, seed, dtype
+        self.own = {n: p.detach() for n, p in a.named_parameters()}
+        self.own_b = {n: p.detach() for n, p in b.named_parameters()}
+
+    def parameters(self, point):
+        """a's at a point, counted from 1: at the first as they stand, then s (1/2 + z) / sqrt(5/4) with z standard normal and s the
+        root mean square of the present ones (0.1 where that is 0)."""
+        if point == 1 or self.mapping is None:
+            return self.own
+        generator = torch.Generator().manual_seed(self.seed * 1000 + point)
+        drawn = {}
+        for name, p in self.own.items():
+            size = p.double().square().mean().sqrt().item() if p.numel() else 0
+            scale = (size if size > 0 and math.isfinite(size) else 0.1) / math.sqrt(1.25)
+            z = torch.randn(p.shape, generator=generator, dtype=torch.float64)
+            drawn[name] = ((z + 0.5) * scale).to(p)
+        return drawn
+
+    def moved(self, parameters, batch, control):
+        """Parameters, and where there are none the inputs, moved by one ulp."""
+
+        def move(t, stream):
+            moved = _isonorm.moved_by_one_ulp(ours(t), seed=control, stream=stream)
+            return moved.torch().to(t.device)
+
+        if parameters:
+            return {n: move(p, k) for k, (n, p) in enumerate(parameters.items())}, batch
+        return {}, rebuilt(batch, lambda t: move(t, 0) if t.is_floating_point() else t)
+
+    def run(self, model, parameters, wrt, batch, seed):
+        """(output, loss, gradients in `wrt` and in floating inputs) of a module with these parameters."""
+        inputs, targets = self.loss.parts(batch)
+        inputs = rebuilt(inputs, lambda t: t.detach().clone().requires_grad_(t.is_floating_point()))
+        buffers = {n: t.clone() for n, t in model.named_buffers()}
+        positional, named = arguments(inputs)
+        with draws(seed), torch.enable_grad():
+            output = functional_call(model, {**parameters, **buffers}, positional, named)
+            loss = self.loss(output, targets, seed)
+            leaves = [*wrt, *floating(inputs)]
+            found = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * len(leaves)
+        return output, loss, [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
+
+    def of_a(self, parameters, batch):
+        leaves = {n: p.detach().clone().requires_grad_() for n, p in parameters.items()}
+        wrt = list(leaves.values()) if self.mapping is not None else []
+        return self.run(self.a, leaves, wrt, batch, self.seed)
+
+    def of_b(self, parameters, batch):
+        if self.mapping is None:
+            return self.run(self.b, {n: p.clone().requires_grad_() for n, p in self.own_b.items()}, [], batch, self.seed)
+        leaves = {n: p.detach().clone().requires_grad_() for n, p in parameters.items()}
+        return self.run(self.b, self.mapping(leaves), list(leaves.values()), batch, self.seed)
+
+    def names(self, batch):
+        """Of what run() differentiates by."""
+        count = len(floating(self.loss.parts(batch)[0]))
+        inputs = [f"input[{i}]" if count > 1 else "input" for i in range(count)]
+        return ([] if self.mapping is None else list(self.own)) + inputs
+
+    @staticmethod
+    def seen(ran):
+        output, loss, gradients = ran
+        number = loss.item()
+        return Seen(number, [ours(t) for t in floating(output)]), Seen(number, [ours(g) for g in gradients])
+
+    def controls_at(self, parameters, batch):
+        return [self.of_a(*self.moved(parameters, batch, c)) for c in range(1, self.controls + 1)]
+
+    def compare(self, points):
+        """The library's Comparison, and the point at which the two differ (None where they do not)."""
+        noted = _isonorm.Points(self.dtype, points)
+        for point in range(1, points + 1):
+            batch, parameters = self.batches(point - 1), self.parameters(point)
+            a, b = self.of_a(parameters, batch), self.of_b(parameters, batch)
+            outputs, others = floating(a[0]), floating(b[0])
+            if [t.shape for t in outputs] != [t.shape for t in others] or len(flat(a[0])) != len(flat(b[0])):
+                raise ValueError(
+                    f"compare: a gives tensors of shapes {[list(t.shape) for t in outputs]}, "
+                    f"b of {[list(t.shape) for t in others]}"
+                )
+            if not math.isfinite(a[1].item()):
+                raise ValueError(f"compare: the loss of a itself is {a[1].item()} at point {point}")
+            sides = [self.seen(ran) for ran in (a, b, *self.controls_at(parameters, batch))]
+            names = [f"output[{i}]" if len(outputs) > 1 else "output" for i in range(len(outputs))]
+            noted.note(point, sides, self.names(batch), names)
+            if noted.differs:
+                return noted.found(), point
+        return noted.found(), None
+
+    def probes(self):
+        """At the first point, of parameters one by one: would the comparison have seen every other entry times 1 + size?"""
+        size = _isonorm.largest_bound(self.dtype)
+        batch, parameters = self.batches(0), self.parameters(1)
+        reference = self.seen(self.of_a(parameters, batch))
+        controls = [self.seen(ran) for ran in self.controls_at(parameters, batch)]
+        outputs = [str(i) for i in range(len(reference[0].tensors))]
+        names = [n for n, p in parameters.items() if p.numel() and p.abs().max() > 0]
+        chosen = [names[i * len(names) // min(PROBES, len(names))] for i in range(min(PROBES, len(names)))]
+        probes = []
+        for name in chosen:
+            changed = parameters[name].clone()
+            changed.view(-1)[::2] *= 1 + size  # not all of them, which a norm behind it would take back
+            other = self.seen(self.of_a({**parameters, name: changed}, batch))
+            share = _isonorm.Points(self.dtype, 1).share([reference, other, *controls], self.names(batch), outputs)
+            probes.append(Probe(name, size, share))
+        return Power(probes)

@@ -1,0 +1,97 @@
+"""What a comparison found. Knows no torch."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+
+class Unmatched(ValueError):
+    """The modules cannot be compared parameter by parameter."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first place, in order of execution, where the two differ by more than rounding explains."""
+
+    what: str  # "output", "gradient of the output", "parameter"
+    a: str  # name of the module, or parameter, in the first
+    b: str  # in the second
+    deviation: float  # max |b - a| / max |a|
+    bound: float  # what rounding explains
+
+    def __str__(self):
+        names = self.a if self.a == self.b else f"{self.a} (in b: {self.b})"
+        return f"{self.what} of {names}: off by {self.deviation:.1e} of its largest entry, rounding explains {self.bound:.1e}"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A parameter of a, every other entry times 1 + size: how much of the bound that takes (above 1 it is seen)."""
+
+    parameter: str
+    size: float
+    share: float
+
+    @property
+    def seen(self):
+        return self.share > 1
+
+
+@dataclass(frozen=True)
+class Power:
+    """What the comparison would have seen."""
+
+    probes: list
+    factor: Optional[float] = None  # a factor of 1 + so much of any compared tensor would have shown
+
+    @property
+    def seen(self):
+        return [p for p in self.probes if p.seen]
+
+    def __str__(self):
+        if not self.probes:
+            return "nothing was perturbed"
+        size, seen = self.probes[0].size, self.seen
+        text = f"{len(seen)} of {len(self.probes)} parameters, each alone with every other entry times 1 + {size:.0e}, were seen"
+        if seen:
+            least = min(seen, key=lambda p: p.share)
+            text += f", the weakest ({least.parameter}) at {least.share:.1e} times the bound"
+        unseen = [p.parameter for p in self.probes if not p.seen]
+        return text + (f"; not seen: {', '.join(unseen)}" if unseen else "")
+
+
+@dataclass(frozen=True)
+class Result:
+    """bool(result): whether the two are equivalent."""
+
+    verdict: str  # "equivalent", "different" or "undecided"
+    reason: str
+    dtype: str  # "f64" or "f32": of the computation
+    points: int  # at which outputs, loss and gradients were compared
+    steps: int = 0  # of training that were compared; 0: none
+    first: Optional[Difference] = None
+    cause: Optional[str] = None
+    deviation: float = 0.0  # the largest, over everything that was compared
+    control: float = 0.0  # the same of a itself with every parameter moved by one ulp
+    tolerance: float = 0.0  # 30 times the control and 64 eps: the largest that any tensor was allowed
+    power: Power = field(default_factory=lambda: Power([]))
+
+    def __bool__(self):
+        return self.verdict == "equivalent"
+
+    def __str__(self):
+        lines = [f"{self.verdict}: {self.reason}"]
+        if self.points:
+            where = f"{self.dtype}, {self.points} point{'' if self.points == 1 else 's'}"
+            lines.append(f"  compared    in {where}" + (f", {self.steps} steps of training" if self.steps else ""))
+        if self.first:
+            lines.append(f"  first       {self.first}")
+        if self.cause:
+            lines.append(f"  cause       {self.cause}")
+        if self.tolerance:
+            lines.append(
+                f"  tolerance   {self.tolerance:.1e} (30 times {self.control:.1e}, which one ulp does to a, and 64 eps);"
+                f" largest deviation {self.deviation:.1e}"
+            )
+        if self.power.probes:
+            lines.append(f"  power       {self.power}")
+        return "\n".join(lines)

@@ -1,0 +1,161 @@
+"""Two modules trained on the same batches, beside what rounding does to the first and what a wrong training does."""
+
+import copy
+
+import torch
+
+from . import _isonorm
+from ._models import arguments, draws, ours
+
+
+class Trained:
+    """a under training, as the library's lockstep asks for it (python/outside.h)."""
+
+    def __init__(self, model, loss, optimizer, batch, seed, names):
+        self.model, self.loss, self.batch, self.seed, self.names = model, loss, batch, seed, names
+        self.optimizer = optimizer(list(model.parameters()))
+        self.step = 0
+
+    def parameters(self):
+        """In the order of `names`."""
+        all_of_them = dict(self.model.named_parameters())
+        return {n: all_of_them[n].detach() for n in self.names}
+
+    def backward(self):
+        """The loss of this step's batch; gradients lie at the parameters."""
+        self.optimizer.zero_grad(set_to_none=True)
+        inputs, targets = self.loss.parts(self.batch(self.step))
+        positional, named = arguments(inputs)
+        with draws(self.seed + self.step), torch.enable_grad():
+            loss = self.loss(self.model(*positional, **named), targets, self.seed)
+            loss.backward()
+        self.before = {n: p.clone() for n, p in self.parameters().items()}
+        return loss.item()
+
+    def differentiate(self):
+        number = self.backward()
+        own = dict(self.model.named_parameters())
+        return number, [ours(torch.zeros_like(own[n]) if own[n].grad is None else own[n].grad) for n in self.names]
+
+    def update(self):
+        self.optimizer.step()
+        self.step += 1
+        weights = [ours(p.clone()) for p in self.parameters().values()]
+        return weights, self.expected(), self.names
+
+    def expected(self):
+        return [ours(p.clone()) for p in self.reference.parameters().values()]
+
+
+class Other(Trained):
+    """b: its gradients count in a's coordinates, its weights beside what the map makes of a's."""
+
+    def __init__(self, model, loss, optimizer, batch, seed, mapping):
+        plain = list(mapping.plain.values())
+        names = plain + [n for n in mapping.shapes_b if n not in set(plain)]
+        super().__init__(model, loss, optimizer, batch, seed, names)
+        self.mapping = mapping
+
+    def differentiate(self):
+        number = self.backward()
+        gradients = {n: p.grad for n, p in self.model.named_parameters()}
+        back = self.mapping.pulled_back(self.reference.before, gradients)
+        return number, [ours(back[n]) for n in self.reference.names]
+
+    def update(self):
+        super().update()
+        own, made = self.parameters(), self.mapping(self.reference.parameters())
+        return [ours(own[n].clone()) for n in self.names], [ours(made[n].clone()) for n in self.names], self.names
+
+
+class Frozen(Trained):
+    """A wrong training: gains and biases of norms do not train."""
+
+    @staticmethod
+    def applies(model):
+        return any(True for _ in Frozen.gains(model))
+
+    @staticmethod
+    def gains(model):
+        for module in model.modules():
+            if "Norm" in type(module).__name__:
+                yield from module.parameters(recurse=False)
+
+    def differentiate(self):
+        seen = super().differentiate()
+        for p in self.gains(self.model):
+            p.grad = None
+        return seen
+
+
+def misled(batch, steps):
+    """The batches of a wrong training: one is exchanged for the next one, or where all are one turned around."""
+    exchanged = _isonorm.NEGATIVE_STEPS // 2
+
+    def turned(value):
+        return value.flip(0) if isinstance(value, torch.Tensor) and value.dim() else value
+
+    def other(step):
+        own = batch(step % steps)
+        if step != exchanged:
+            return own
+        next_one = batch((exchanged + 1) % steps)
+        if not same(own, next_one):
+            return next_one
+        return (own[0], turned(own[1])) if isinstance(own, (tuple, list)) else turned(own)
+
+    return other
+
+
+def same(x, y):
+    if isinstance(x, torch.Tensor):
+        return torch.equal(x, y)
+    if isinstance(x, dict):
+        return same(list(x.values()), list(y.values()))
+    return len(x) == len(y) and all(same(i, j) for i, j in zip(x, y)) if isinstance(x, (tuple, list)) else x == y
+
+
+def train_together(points, optimizer, steps):
+    """The library's Comparison of two trainings from a's parameters as they stand, and what the map makes of them."""
+    a, loss, batch, seed, mapping = points.a, points.loss, points.batches, points.seed, points.mapping
+    # Those that b has entry by entry come first: i of the one is i of the other.
+    names = [*mapping.plain, *(n for n in mapping.names_a if n not in mapping.plain)]
+
+    def moved(control):
+        model = copy.deepcopy(a)
+        changed, _ = points.moved({n: p.detach() for n, p in model.named_parameters()}, None, control)
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                p.copy_(changed[name])
+        return model
+
+    def group(batches):
+        """The reference and its controls."""
+        reference = Trained(copy.deepcopy(a), loss, optimizer, batches, seed, names)
+        controls = [Trained(moved(c), loss, optimizer, batches, seed, names) for c in range(1, points.controls + 1)]
+        return reference, controls
+
+    wrong_reference, wrong_controls = group(lambda step: batch(step % steps))
+    wrong = [Trained(copy.deepcopy(a), loss, optimizer, misled(batch, steps), seed, names)]
+    if Frozen.applies(a):
+        wrong.append(Frozen(copy.deepcopy(a), loss, optimizer, lambda step: batch(step % steps), seed, names))
+
+    reference, controls = group(batch)
+    b = copy.deepcopy(points.b)
+    with torch.no_grad():
+        for (_, p), made in zip(b.named_parameters(), mapping(points.own).values()):
+            p.copy_(made)
+    run = Other(b, loss, optimizer, batch, seed, mapping)
+    for side in (wrong_reference, *wrong_controls, *wrong):
+        side.reference = wrong_reference
+    for side in (reference, *controls, run):
+        side.reference = reference
+    return _isonorm.train_together(
+        [reference, run, *controls],
+        [wrong_reference, *wrong_controls],
+        wrong,
+        names,
+        points.dtype,
+        len(mapping.plain),
+        steps,
+    )

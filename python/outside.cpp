@@ -1,0 +1,217 @@
+#include "python/outside.h"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "autograd/ops/create.h"
+#include "equivalence/compare/found.h"
+#include "equivalence/explain/hypotheses.h"
+#include "equivalence/lockstep/criterion.h"
+
+namespace isonorm::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace equivalence;
+
+DType dtype_named(const std::string& name) {
+  for (DType d : {DType::f64, DType::f32})
+    if (name == name_of(d)) return d;
+  throw nb::value_error(("compare: dtype is " + name + ", expected f64 or f32").c_str());
+}
+
+std::vector<Tensor> tensors(nb::handle list) {
+  std::vector<Tensor> all;
+  for (nb::handle t : list) all.push_back(nb::cast<Tensor>(t));
+  return all;
+}
+
+// What Points asks for, by objects that differentiate().
+class PythonPoints {
+ public:
+  PythonPoints(const std::string& dtype, int points) : dtype_(dtype_named(dtype)), points_(dtype_, points, true) {}
+
+  void note(int point, const nb::list& sides, const std::vector<std::string>& names,
+            const std::vector<std::string>& outputs) {
+    points_.note(point, look(sides, names, outputs));
+  }
+  double share(const nb::list& sides, const std::vector<std::string>& names, const std::vector<std::string>& outputs) {
+    return points_.worst(look(sides, names, outputs)).share(dtype_);
+  }
+  bool differs() const { return points_.differs(); }
+  Comparison found() { return points_.found(); }
+
+ private:
+  // sides: the reference, the run, then controls; each a pair (what has outputs, what has gradients).
+  std::vector<Seen> look(const nb::list& sides, const std::vector<std::string>& names,
+                         const std::vector<std::string>& outputs) const {
+    std::vector<Seen> seen;
+    for (const char* quantity : {"output", "gradient"}) {
+      const bool of_outputs = seen.empty();
+      const std::vector<std::string>& list = of_outputs ? outputs : names;
+      std::vector<std::unique_ptr<Outside>> all;
+      std::vector<const Training*> controls;
+      for (nb::handle side : sides) {
+        all.push_back(std::make_unique<Outside>(nb::borrow(side[of_outputs ? 0 : 1]), list, dtype_, 0));
+        all.back()->differentiate({});
+        if (all.size() <= 2) continue;
+        all.front()->note_control(*all.back());
+        controls.push_back(all.back().get());
+      }
+      if (of_outputs) seen.push_back(see_loss(*all[1], *all[0], controls));
+      for (Seen& s : see_gradients(*all[1], *all[0], controls, quantity)) seen.push_back(std::move(s));
+    }
+    return seen;
+  }
+
+  DType dtype_;
+  Points points_;
+};
+
+using Names = std::vector<std::string>;
+
+// One training by Python as a member of a lockstep.
+void add(Lockstep& all, nb::handle side, const Names& names, DType dtype, size_t plain, RunResult& record,
+         bool control = false) {
+  all.add(std::make_unique<Outside>(nb::borrow(side), names, dtype, plain), record, control);
+}
+
+// The reference and controls of a lockstep, and others; each is run for so many steps.
+void run(Lockstep& all, int steps) {
+  for (int step = 0; step < steps; ++step) {
+    all.step({}, 0);
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+// Trains [reference, run, controls...] for `steps` steps, [reference, controls...] and `wrong` for those of a negative
+// control, and judges as compare_trajectories() does.
+Comparison train_together(const nb::list& sides, const nb::list& wrong_sides, const nb::list& wrong, const Names& names,
+                          const std::string& dtype_name, size_t plain, int steps) {
+  const DType dtype = dtype_named(dtype_name);
+  std::vector<RunResult> controls(nb::len(sides) - 2), wrong_controls(nb::len(wrong_sides) - 1),
+      wrong_runs(nb::len(wrong));
+  RunResult reference, wrong_reference, of_run;
+  of_run.may_be_identical = true;
+  {
+    Lockstep all;
+    add(all, wrong_sides[0], names, dtype, names.size(), wrong_reference);
+    for (size_t c = 0; c < wrong_controls.size(); ++c)
+      add(all, wrong_sides[c + 1], names, dtype, names.size(), wrong_controls[c], true);
+    for (size_t w = 0; w < wrong_runs.size(); ++w) add(all, wrong[w], names, dtype, names.size(), wrong_runs[w]);
+    run(all, kNegativeSteps);
+  }
+  Lockstep all;
+  add(all, sides[0], names, dtype, names.size(), reference);
+  for (size_t c = 0; c < controls.size(); ++c) add(all, sides[c + 2], names, dtype, names.size(), controls[c], true);
+  add(all, sides[1], names, dtype, plain, of_run);
+  run(all, steps);
+  return found(of_run, controls, wrong_runs, all, dtype);
+}
+
+// The known mistake that explains why the tensor `name` differs, by what else was recorded; empty where none does.
+std::string cause(const std::string& name, double tolerance, const std::string& dtype,
+                  const std::map<std::string, std::pair<Tensor, Tensor>>& tensors) {
+  std::map<Recorded, Pair> pairs;
+  for (const auto& [of, ab] : tensors)
+    if (ab.first.shape() == ab.second.shape()) pairs[recorded(of)] = {of, ab.second, ab.first, largest_entry(ab.first)};
+  const auto find = [&](const Recorded& r) -> std::optional<Pair> {
+    const auto at = pairs.find(r);
+    return at == pairs.end() ? std::nullopt : std::optional(at->second);
+  };
+  const std::optional<Pair> pair = find(recorded(name));
+  if (!pair) return "";
+  Evidence e{.pair = *pair, .what = recorded(name), .tolerance = tolerance, .eps = epsilon(dtype_named(dtype))};
+  e.find = find;
+  return explain(e).sentence;
+}
+
+nb::object first_of(const Comparison& c) {
+  if (!c.first) return nb::none();
+  nb::dict d;
+  nb::list index;
+  for (int64_t i : c.first->place.index) index.append(i);
+  d["at"] = c.first->step, d["quantity"] = c.first->quantity, d["tensor"] = c.first->place.tensor;
+  d["index"] = nb::tuple(index), d["a"] = c.first->place.reference, d["b"] = c.first->place.value;
+  d["deviation"] = c.first->place.deviation;
+  return d;
+}
+
+}  // namespace
+
+Outside::Empty::Empty(DType dtype) { add_parameter("none", zeros({0}, {dtype})); }
+
+Outside::Outside(nb::object side, const std::vector<std::string>& names, DType dtype, size_t plain)
+    : side_(std::move(side)), model_(dtype), plain_(plain) {
+  for (const std::string& name : names) {
+    streams::NamedParameter p;
+    p.name = name;
+    parameters_.push_back(p);
+  }
+  noise_share_ = 1000 * epsilon(dtype);
+}
+
+void Outside::differentiate(const training::Examples&) {
+  const nb::object given = side_.attr("differentiate")();
+  begin_step();
+  loss_ = nb::cast<double>(given[0]);
+  gradients_ = tensors(given[1]);
+  check(gradients_.size() == parameters_.size(), "compare: ", gradients_.size(), " tensors for ", parameters_.size(),
+        " names");
+}
+
+void Outside::update(double) {
+  const nb::object given = side_.attr("update")();
+  weights_ = tensors(given[0]), expected_ = tensors(given[1]);
+  weight_names_ = nb::cast<std::vector<std::string>>(given[2]);
+}
+
+void bind_comparison(nb::module_& m) {
+  nb::class_<Comparison>(m, "Comparison", "What the library's measures make of a comparison.")
+      .def_prop_ro(
+          "verdict", [](const Comparison& c) { return name_of(c.verdict); }, "'same', 'different' or 'undecided'.")
+      .def_ro("reason", &Comparison::reason)
+      .def_ro("deviation", &Comparison::deviation, "The largest, over all that was compared, of the second model.")
+      .def_ro("control", &Comparison::control, "The same of the first model moved by one ulp.")
+      .def_ro("resolution", &Comparison::resolution, "A factor of 1 + so much of any tensor would have shown.")
+      .def_prop_ro(
+          "horizon", [](const Comparison& c) { return c.horizon.steps; }, "Steps up to which trajectories are judged.")
+      .def_prop_ro("first", &first_of, "The first point or step that differs, and the entry furthest off; or None.");
+  nb::class_<PythonPoints>(m, "Points", "Points until the first that differs (equivalence/compare/found.h).")
+      .def(nb::init<const std::string&, int>(), nb::arg("dtype"), nb::arg("points"))
+      .def("note", &PythonPoints::note, nb::arg("point"), nb::arg("sides"), nb::arg("names"), nb::arg("outputs"))
+      .def("share", &PythonPoints::share, nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),
+           "The part of its bound that the second side uses.")
+      .def_prop_ro("differs", &PythonPoints::differs)
+      .def("found", &PythonPoints::found);
+  m.attr("NEGATIVE_STEPS") = kNegativeSteps;
+  m.def(
+      "bound", [](double control, const std::string& dtype) { return bound(control, dtype_named(dtype)); },
+      nb::arg("control"), nb::arg("dtype"), "30 control + 64 eps: the largest deviation that rounding explains.");
+  m.def(
+      "largest_bound", [](const std::string& dtype) { return largest_bound(dtype_named(dtype)); }, nb::arg("dtype"),
+      "The largest bound that has power: 1e-5 in f64, 1e-2 in f32.");
+  m.def(
+      "moved_by_one_ulp",
+      [](const Tensor& x, uint64_t seed, uint64_t stream) { return moved_by_ulps(x, seed, stream); }, nb::arg("x"),
+      nb::arg("seed"), nb::arg("stream"),
+      "A copy with every entry but zeros moved by one unit in the last place, up or down at random. f64, f32, bf16.");
+  m.def(
+      "deviation",
+      [](const Tensor& x, const Tensor& reference) {
+        return deviation({{"", x, reference, largest_entry(reference)}});
+      },
+      nb::arg("x"), nb::arg("reference"),
+      "max |x - reference| / max |reference|; 0 where they are equal, NaN where one has NaN. Raises ValueError on two "
+      "shapes.");
+  m.def("cause", &cause, nb::arg("name"), nb::arg("tolerance"), nb::arg("dtype"), nb::arg("tensors"),
+        "The known mistake that explains the difference of the tensor of that name; empty where none does.\n\n"
+        "tensors: {name: (a, b)}, by the names of equivalence/explain/recorded.h, of f64 or f32.");
+  m.def("train_together", &train_together, nb::arg("sides"), nb::arg("wrong_sides"), nb::arg("wrong"), nb::arg("names"),
+        nb::arg("dtype"), nb::arg("plain"), nb::arg("steps"),
+        "As compare_trajectories(), of models that Python trains.");
+}
+
+}  // namespace isonorm::python

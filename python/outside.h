@@ -1,0 +1,44 @@
+// Internal: a model that another program runs, as the library's comparisons see one: its losses, gradients and weights.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "equivalence/lockstep/training.h"
+
+namespace isonorm::python {
+
+// Its numbers come from an object of Python:
+//   differentiate() -> (loss, [Tensor])          one tensor a name, in the reference's coordinates
+//   update() -> ([Tensor], [Tensor], [name])     weights, what the reference's would be here, and their names
+// Neither is asked for what the object does not have to say: a point needs no update().
+class Outside : public equivalence::Training {
+ public:
+  // `plain`: of how many weights, from the first on, entry i of the one is entry i of the other. Throws ValueError where
+  // `dtype` is neither f64 nor f32.
+  Outside(nanobind::object side, const std::vector<std::string>& names, DType dtype, size_t plain);
+
+  void differentiate(const training::Examples&) override;
+  void update(double) override;
+  nn::Module& model() override { return model_; }
+
+ protected:
+  Tensor reference_weight(const equivalence::Training&, size_t i) const override { return expected_[i]; }
+  std::string weight_name(const equivalence::Training&, size_t i) const override { return weight_names_[i]; }
+  bool entry_by_entry(size_t i) const override { return i < plain_; }
+
+ private:
+  struct Empty : nn::Module {  // says the dtype
+    explicit Empty(DType dtype);
+  };
+
+  nanobind::object side_;
+  Empty model_;
+  size_t plain_;
+  std::vector<Tensor> expected_;
+  std::vector<std::string> weight_names_;
+};
+
+// Adds Comparison, Points and train_together().
+void bind_comparison(nanobind::module_& m);
+
+}  // namespace isonorm::python

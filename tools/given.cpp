@@ -1,0 +1,136 @@
+#include "tools/given.h"
+
+#include <algorithm>
+
+#include "core/system/parallel.h"
+#include "gpu/device.h"
+#include "tools/ending.h"
+#include "training/fields.h"
+#include "training/options/rows.h"
+
+namespace isonorm::tools {
+namespace {
+
+using training::ModelRow;
+using training::Option;
+using training::TrainingOptions;
+
+const ModelRow& model_named(const std::string& name) {
+  const auto at = training::row_at(training::kModels, name);
+  if (at == std::end(training::kModels))
+    throw UsageError(text("--model: \"", name, "\" is not one of ", training::names_of(training::kModels, "|")));
+  return **at;
+}
+
+// What one option alone cannot say.
+void check_together(const TrainingOptions& o, const Given& given) {
+  using training::Input, training::models_with;
+  const Input input = o.model.row().input;
+  if (given.contains("task") && (input != Input::pairs || !o.data.empty()))
+    throw UsageError(text("--task belongs to --model ", models_with(Input::pairs, " or "), " without --data"));
+  if (o.token_vocab > 0 && (input != Input::characters || o.data.empty()))
+    throw UsageError(text("--token-vocab belongs to --model ", models_with(Input::characters, " or "), " with --data"));
+  if (given.contains("letters") && (input == Input::images || !o.data.empty()))
+    throw UsageError("--letters belongs to models of characters and of pairs without --data");
+  for (const char* rotary : {"rotary_base", "rotary_share"})
+    if (given.contains(rotary) && !nn::rotates(o.model.transformer().positions))
+      throw UsageError(text(training::word_of(rotary), " belongs to --positions rotary or rotary_halves"));
+  if (o.model.transformer().positions == nn::Positions::alibi && !o.model.row().causal)
+    throw UsageError(text("--positions alibi: a ", o.model.row().noun, " is not causal"));
+  if (given.contains("norm_bias") && !o.model.transformer().affine)
+    throw UsageError("--no-norm-bias belongs to --affine");
+  if (given.contains("shared_norm") && !o.model.transformer().parallel)
+    throw UsageError("--shared-norm belongs to --parallel");
+  if (given.contains("qkv_bias") && o.model.transformer().bias) throw UsageError("--qkv-bias belongs to --no-bias");
+  if (o.batch % o.accumulate != 0)
+    throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));
+  if (given.contains("threads")) check_threads(o.threads);
+  try {
+    o.model.complete();
+  } catch (const Error& e) {
+    throw UsageError(e.what());
+  }
+  check_device(o.device);
+}
+
+void check_forms(const std::vector<std::string>& forms) {
+  if (forms.empty()) throw UsageError("--forms: the list is empty");
+  if (std::ranges::count(forms, name_of(streams::Form::layer_norm)) > 0)
+    throw UsageError("--forms: layer_norm is the reference, which is not held against itself");
+  check_names("--forms", forms, streams::listed(streams::kCentredForms));
+}
+
+}  // namespace
+
+void set_given(const std::vector<Option>& options, Given& given) {
+  for (const Option& option : options) {
+    const auto at = given.find(option.name);
+    if (at == given.end()) continue;
+    if (at->second.empty() || !option.set(at->second))
+      throw UsageError(text(training::word_of(option.name), ": \"", at->second, "\" is not ", option.expected));
+    given.erase(at);
+  }
+}
+
+void set_training_options(TrainingOptions& o, Given given) {
+  const Given all = given;
+  if (const auto model = given.find("model"); model != given.end()) {
+    if (const ModelRow& row = model_named(model->second); &row != &o.model.row()) {
+      training::ModelOptions other(row);
+      other.transformer() = o.model.transformer(), other.stream() = o.model.stream();
+      o.model = other;
+    }
+    given.erase(model);
+  }
+  set_given(options_of(o), given);
+  for (const auto& [name, word] : given)
+    throw UsageError(text(training::word_of(name), " belongs to --model ", training::models_with(name, " or ")));
+  check_together(o, all);
+}
+
+void check_names(const char* option, const std::vector<std::string>& given, const std::string& known) {
+  for (const std::string& name : given) {
+    if (text(", ", known, ",").find(text(", ", name, ",")) == std::string::npos)
+      throw UsageError(text(option, ": \"", name, "\" is not one of ", known));
+    if (std::ranges::count(given, name) > 1) throw UsageError(text(option, ": ", name, " is named twice"));
+  }
+}
+
+void check_device(Device device, const char* option) {
+  if (device == kCpu) return;
+  const std::string why = gpu::why_none();
+  check(why.empty(), option, " ", device, ": ", why);
+  check(device.index < gpu::device_count(), option, " ", device, ": there are ", gpu::device_count(), " GPUs");
+}
+
+void check_threads(int threads) {
+  if (threads < 1 || threads > kMostThreads)
+    throw UsageError(text("--threads: ", threads, " is not a whole number from 1 to ", kMostThreads));
+}
+
+void check_data(const TrainingOptions& o) {
+  if (o.model.row().input == training::Input::characters && o.data.empty())
+    throw UsageError(text("--model ", o.model.row().name, " needs a text file: --data FILE"));
+}
+
+void check_controls(int controls) {
+  if (controls < 1) throw UsageError(text("--controls: ", controls, " is not a whole number from 1 on"));
+}
+
+bool is_of_proofs(std::string_view name) {
+  return !training::is_of_streams(name) && name != "precision" && name != "stream_precision";
+}
+
+void check_proof(const equivalence::ProofOptions& o) {
+  check_controls(o.controls);
+  check_data(o.training);
+  if (const int at = o.training.resume_at; at >= o.training.step_count())
+    throw UsageError(text("--resume-at: ", at, " is not a step from 1 to below ", o.training.step_count()));
+  check_forms(o.forms);
+  if (!o.against) return;
+  if (*o.against == o.training.device)
+    throw UsageError(text("--against: ", *o.against, " is where the reference is trained"));
+  check_device(*o.against, "--against");
+}
+
+}  // namespace isonorm::tools

@@ -1,0 +1,42 @@
+// The words that were given for options, and what is wrong with them: what the command line and the Python package share.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "equivalence/lockstep/result.h"
+#include "training/options/option.h"
+#include "training/training_options.h"
+
+namespace isonorm::tools {
+
+// By their names in files: "mlp_width".
+using Given = std::map<std::string, std::string>;
+
+// Sets those of `options` that were given, and takes them from `given`. Throws UsageError naming what was expected.
+void set_given(const std::vector<training::Option>& options, Given& given);
+// The same of a training's; throws where the model has no option of that name, and where options contradict each other,
+// too. What is in `given` of other structs must have been set before.
+void set_training_options(training::TrainingOptions& o, Given given);
+
+// Throws UsageError where a model of characters has no text.
+void check_data(const training::TrainingOptions& o);
+
+// Throw UsageError where the number is none of threads, or of controls.
+void check_threads(int threads);
+void check_controls(int controls);
+// Throws where there is no such device, and says why.
+void check_device(Device device, const char* option = "--device");
+
+// Throws UsageError where one of the names that were given for `option` is not in the list `known`, "sgd, adam", or is
+// there twice.
+void check_names(const char* option, const std::vector<std::string>& given, const std::string& known);
+
+// Whether the option of a training is one of proofs: the forms of a proof are those of --forms, in one dtype throughout.
+bool is_of_proofs(std::string_view name);
+// Throws UsageError where the options of a proof contradict each other.
+void check_proof(const equivalence::ProofOptions& o);
+
+}  // namespace isonorm::tools

@@ -1,0 +1,31 @@
+// Whether two files are one function: what isonorm verify finds, and what it says of that.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/device.h"
+#include "equivalence/verify/verify.h"
+
+namespace isonorm::tools {
+
+struct VerifyOptions {
+  std::string a, b, spec, data, up_to;
+  Device device = kCpu;
+  bool quiet = false;
+};
+
+struct Verified {
+  // Of each stream, by name; of a file of one stream, that of an empty name.
+  std::vector<std::pair<std::string, equivalence::Verification>> streams;
+  std::string remark = {};  // of files that are the same: by what that is so
+
+  bool same() const;
+  std::vector<std::string> lines(bool quiet) const;
+};
+
+// Throws UsageError where the options do not fit the files, and as what it calls.
+Verified verify_files(const VerifyOptions& options);
+
+}  // namespace isonorm::tools
