@@ -8,7 +8,7 @@
 #include "io/json.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
+#include "core/system/terminal.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
 

@@ -18,7 +18,7 @@
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
+#include "core/system/terminal.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {

@@ -7,7 +7,7 @@
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
+#include "core/system/terminal.h"
 #include "tools/verb.h"
 #include "training/options/rows.h"
 

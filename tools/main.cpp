@@ -1,15 +1,14 @@
 // The program `isonorm`. Every failure is one line on stderr, "isonorm prove: what went wrong", and an exit code of its
 // own (verb.h, ending.h).
-#include <algorithm>
 #include <cstdio>
 #include <iostream>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/kernels/kernel.h"
 #include "distributed/world.h"
 #include "tools/limits.h"
+#include "tools/suggestion.h"
 #include "tools/verb.h"
 
 using namespace isonorm;
@@ -39,36 +38,13 @@ std::vector<std::string> names_of(const std::vector<Verb>& verbs) {
   return names;
 }
 
-// Letters to put in, take out or change (Levenshtein 1966).
-size_t distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t before = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j)
-      before = std::exchange(row[j + 1], std::min({before + (a[i] != b[j]), row[j] + 1, row[j + 1] + 1}));
-  }
-  return row.back();
-}
-
-// " (is --width meant?)", where one of the names is that near.
-std::string meant(const std::string& word, const std::vector<std::string>& names) {
-  std::string nearest;
-  const size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
-  size_t least = letters >= 5 ? 3 : letters >= 3 ? 2 : 0;
-  for (const std::string& name : names)
-    if (const size_t d = distance(word, name); d < least) nearest = name, least = d;
-  return nearest.empty() ? "" : text(" (is ", nearest, " meant?)");
-}
-
 // What the parser could make nothing of, in the order of the command line (CLI11's own message has it backwards).
 std::string not_expected(const CLI::App& app) {
   std::string words;
   for (const std::string& word : app.remaining(true)) words += text(" ", word);
   std::vector<std::string> options;
   for (const CLI::App* verb : app.get_subcommands())
-    for (const CLI::Option* option : verb->get_options())
-      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    for (const std::string& word : words_of(*verb)) options.push_back(word);
   for (const std::string& word : app.remaining(true))
     if (const std::string hint = meant(word.substr(0, word.find('=')), options); !hint.empty()) words += hint;
   return text("not expected:", words);

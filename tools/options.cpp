@@ -74,6 +74,9 @@ void check_together(const TrainingOptions& o, const Given& given) {
   if (given.contains("qkv_bias") && o.model.transformer().bias) throw UsageError("--qkv-bias belongs to --no-bias");
   if (o.batch % o.accumulate != 0)
     throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));
+  if (given.contains("min_lr") && o.schedule == optim::Decay::constant)
+    throw UsageError("--min-lr: --schedule constant has no other rate than --lr");
+  if (o.min_lr > o.lr) throw UsageError(text("--min-lr: ", o.min_lr, " is above --lr ", o.lr));
   if (given.contains("threads")) check_threads(o.threads);
   try {
     o.model.complete();

@@ -11,7 +11,7 @@
 #include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
+#include "core/system/terminal.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {
