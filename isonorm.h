@@ -113,5 +113,8 @@
 #include "streams/map.h"
 #include "streams/transformer.h"
 #include "tokenizers/tokenizer.h"
+#include "training/records/run_logs.h"
+#include "training/steps/callbacks.h"
 #include "training/steps/loop.h"
+#include "training/steps/lr_range.h"
 #include "training/model_file.h"

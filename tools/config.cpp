@@ -18,8 +18,9 @@ CLI::Option* option_named(CLI::App& command, const std::string& name) {
   std::string word = text("--", name);
   std::ranges::replace(word, '_', '-');
   CLI::Option* option = command.get_option_no_throw(word);
-  const bool one = option && word != "--config" && word != "--help" && word != "--version";
-  if (!one) throw UsageError(text("there is no option ", printable(name, 60), meant(word, words_of(command))));
+  if (word == "--config" || word == "--help" || word == "--version")
+    throw UsageError(text(word, " is for the command line alone"));
+  if (!option) throw UsageError(text("there is no option ", printable(name, 60), meant(word, words_of(command))));
   return option;
 }
 
@@ -60,9 +61,9 @@ void take_config(CLI::App& command, const std::string& file) {
       if (!item.parents.empty() && item.parents != std::vector{verb})
         throw UsageError(text("there is no section ", printable(item.parents.front(), 60), ", expected ", verb));
       CLI::Option* option = option_named(command, item.name);
-      if (option->count() > 0 && !taken.contains(option)) continue;
-      if (!taken.insert(option).second) throw UsageError(text(printable(item.name, 60), " is there twice"));
       const std::string value = value_of(item);
+      if (option->count() > 0 && !taken.contains(option)) continue;  // the command line wins
+      if (!taken.insert(option).second) throw UsageError(text(printable(item.name, 60), " is there twice"));
       bool excluded = false;
       for (const CLI::Option* other : option->get_excludes()) {
         if (taken.contains(other)) throw UsageError(text(option->get_name(), " excludes ", other->get_name()));

@@ -76,18 +76,18 @@ int run(const Verb& verb, const std::string& who) {
 
 int program(int argc, char** argv) {
   CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them, and see.", "isonorm");
-  app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
+  app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 6 a "
       "training's numbers are no longer finite, 70 no memory or threads, 130 interrupted.");
-  const std::vector<Verb> verbs = {add_prove(app),      add_train(app),   add_explain(app), add_table(app),
-                                   add_experiment(app), add_convert(app), add_verify(app),  add_hooks(app),
-                                   add_spec(app),       add_compare(app), add_perturb(app), add_audit(app),
-                                   add_rotate(app),     add_import(app),  add_export(app),  add_tokenize(app),
-                                   add_sample(app),     add_info(app),    add_plot(app),    add_evaluate(app)};
+  const std::vector<Verb> verbs = {
+      add_prove(app),  add_train(app),    add_explain(app), add_table(app),      add_experiment(app), add_convert(app),
+      add_verify(app), add_hooks(app),    add_spec(app),    add_compare(app),    add_perturb(app),    add_audit(app),
+      add_rotate(app), add_import(app),   add_export(app),  add_tokenize(app),   add_sample(app),     add_info(app),
+      add_plot(app),   add_evaluate(app), add_lr_find(app), add_completion(app), add_man(app)};
   for (const Verb& verb : verbs) {
-    verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
+    verb.command->set_version_flag("--version", kVersion);
     for (CLI::Option* option : verb.command->get_options())
       if (const std::string type = option->get_type_name(); type.starts_with("INT") || type.starts_with("UINT"))
         option->transform(CLI::Validator(decimal, ""));

@@ -87,6 +87,7 @@ void check_streams(const NamedFile& file) {
 }  // namespace
 
 bool one_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return false;
   std::error_code none;
   if (fs::exists(a, none) && fs::exists(b, none)) return fs::is_regular_file(a, none) && fs::equivalent(a, b, none);
   const auto whole = [&](const std::string& name) {  // empty where the system takes no such name

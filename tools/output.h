@@ -22,7 +22,7 @@ struct NamedFile {
 // What is read of a verb's --data: its files, whichever model reads them.
 NamedFile data_input(const std::string& path);
 
-// Whether two names are of one regular file, whether it is there yet or not.
+// Whether two names are of one regular file, whether it is there yet or not. An empty name is of none.
 bool one_file(const std::string& a, const std::string& b);
 
 // To be asked by every verb, before any work, with all that it writes and reads. ISONORM_PROFILE's file is one more

@@ -88,8 +88,9 @@ std::string config_beside(const TrainOptions& o) { return o.checkpoint + ".toml"
 
 void check_outputs(const TrainOptions& o, const std::string& config) {
   NamedFile checkpoint{"--checkpoint", o.checkpoint}, best{"--best", o.best};
-  if (!o.checkpoint.empty())
-    checkpoint.beside = {previous_checkpoint(o.checkpoint), io::NameLock::file(o.checkpoint), config_beside(o)};
+  if (!o.checkpoint.empty()) checkpoint.beside = {previous_checkpoint(o.checkpoint), io::NameLock::file(o.checkpoint)};
+  if (const std::string written = config_beside(o); !o.checkpoint.empty() && !one_file(written, config))
+    checkpoint.beside.push_back(written);
   if (!o.best.empty()) best.beside = {io::NameLock::file(o.best)};
   check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}, {"--config", config}},
                        {checkpoint, best, {"--ema-file", o.average}});
@@ -139,7 +140,8 @@ int run(TrainVerb& verb) {
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   gpu::set_deterministic(!o.any_order);
   Training training(o, std::move(newest));
-  if (first && !o.checkpoint.empty() && !training.result().manifest.command.empty())
+  const bool repeats = !training.result().manifest.command.empty();
+  if (first && !o.checkpoint.empty() && repeats && !one_file(config_beside(o), verb.config))
     write_file(config_beside(o), config_of("train", given_of(o)));
   if (!training.run()) {
     if (!first) return kInterrupted;

@@ -1,4 +1,6 @@
 // What one expects of a trainer: epochs, the best checkpoint, patience, times, tables of numbers, a file of options.
+#include <map>
+
 #include "io/checkpoint.h"
 #include "tests/tools/small_run.h"
 
@@ -7,7 +9,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string kTrain = "train +small --dtype f64 --lr 0.05 --schedule constant --warmup 0 ";
+const std::string kTrain = "train +small --dtype f64 --lr 0.2 --schedule constant --warmup 0 ";
 
 // The cells of a CSV file, row by row.
 std::vector<Words> rows(const std::string& path) {
@@ -38,14 +40,14 @@ TEST_CASE("train --epochs: as many steps as show as many tokens as there are; no
   CHECK(integer_at(load_checkpoint(f / "c").values, "step") == 33);
   f.succeeds(kTrain + "--epochs 1.5 -q --checkpoint @c");
   f.refuses(kTrain + "--epochs 2 -q --checkpoint @c", 3, "was trained with --steps 33, asked for is 44; --extend");
-  f.refuses(kTrain + "--epochs 2 --steps 3", 2, "--epochs excludes --steps");
+  f.refuses(kTrain + "--epochs 2 --steps 3", 2, "--steps excludes --epochs");
   f.refuses(kTrain + "--epochs 0", 2, "--epochs");
   f.refuses(kTrain + "--epochs 1e30", 3, "--epochs");
 }
 
 TEST_CASE("train --best: the checkpoint of the least test loss, wherever the training was interrupted") {
   const Folder f;
-  const std::string train = kTrain + "--steps 240 --evaluate-every 7 --lr 0.2 ";  // which goes up and down
+  const std::string train = kTrain + "--steps 240 --evaluate-every 7 ";  // whose losses go up and down
   f.succeeds(train + "-q --log @log --best @best --checkpoint @c --json @json");
   const auto losses = tests_of(f, "log");
   const auto least = std::ranges::min_element(losses, {}, [](const auto& l) { return l.second; });
@@ -68,7 +70,7 @@ TEST_CASE("train --best: the checkpoint of the least test loss, wherever the tra
 
 TEST_CASE("train --patience: ends with 0 after so many test passes without a lesser loss, and says so") {
   const Folder f;
-  const std::string train = kTrain + "--steps 2000 --evaluate-every 5 --lr 0.2 ";
+  const std::string train = kTrain + "--steps 2000 --evaluate-every 5 ";
   const ChildResult r = f.succeeds(train + "--patience 3 -q --log @log --checkpoint @c --json @json");
   const auto losses = tests_of(f, "log");
   double best = 1e9;
@@ -92,7 +94,7 @@ TEST_CASE("train --patience: ends with 0 after so many test passes without a les
   f.succeeds(train + "--patience 3 -q --checkpoint @part");
   CHECK(read(f / "part") == before);
   // More patience goes on.
-  f.succeeds(train + "--steps 2000 --patience 1000 -q --checkpoint @c");
+  f.succeeds(train + "--patience 1000 -q --checkpoint @c");
   CHECK(integer_at(load_checkpoint(f / "c").values, "step") > end);
   f.refuses(kTrain + "--patience 3", 2, "--patience needs --evaluate-every");
   f.refuses(kTrain + "--best @b", 2, "--best needs --evaluate-every");
@@ -104,7 +106,7 @@ TEST_CASE("train --save-every: a time") {
   CHECK(std::filesystem::exists(f / "c.previous"));  // so there were two before the end
   f.succeeds(kTrain + "--steps 10 --save-every 1h -q --checkpoint @d");
   CHECK_FALSE(std::filesystem::exists(f / "d.previous"));
-  for (const char* wrong : {"10d", "-1", "m", "1e3s", "0s", "0x10"})
+  for (const char* wrong : {"10d", "-1", "m", "1e3s", "0s"})
     f.refuses(kTrain + "--save-every=" + wrong, 2, "is no number of steps, nor a time as 30s, 10m or 2h");
 }
 
@@ -148,7 +150,7 @@ TEST_CASE("train --log FILE.csv: a row a step and a test pass; one training, cut
 
 TEST_CASE("train --config: options from a file, the command line's first; the file beside a checkpoint repeats it") {
   const Folder f;
-  const std::string train = kTrain + "--steps 12 --affine --no-bias --no-decay **.gain,head.* -q ";
+  const std::string train = kTrain + "--steps 12 --affine --no-bias --no-decay **.norm1.*,head.* -q ";
   f.succeeds(train + "--checkpoint @c --json @json");
   const std::string again = "train -q --config @c.toml ";
   f.succeeds(again + "--json @again");
@@ -166,7 +168,7 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   f.succeeds(again + "--lr 0.5 --epochs 1 --json @other");
   CHECK(f.json("other")["options"]["lr"] == 0.5);
   CHECK(f.json("other")["options"]["steps"] == 22);
-  f.refuses(again + "--lr 0.5 --checkpoint @c", 3, "was trained with --lr 0.05, asked for is 0.5");
+  f.refuses(again + "--lr 0.5 --checkpoint @c", 3, "was trained with --lr 0.2, asked for is 0.5");
 
   const auto refused = [&](const std::string& lines, const std::string& says, int code = 2) {
     write_text(f / "x.toml", lines);
@@ -174,7 +176,7 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   };
   refused("lrr = 0.5\n", "x.toml: there is no option lrr (is --lr meant?)");
   refused("wiidth = 8\n", "x.toml: there is no option wiidth (is --width meant?)");
-  refused("config = \"x\"\n", "there is no option config");
+  refused("config = \"x\"\n", "--config is for the command line alone");
   refused("lr = \"fast\"\n", "--lr: \"fast\" is not a number above 0");
   refused("lr = 0.5\nlr = 0.6\n", "");
   refused("affine = maybe\n", "affine");
@@ -182,7 +184,8 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   refused("[prove]\nlr = 0.5\n", "there is no section prove, expected train");
   refused("data = \"a#b\"\n", "data: a text has no second quote, or a # in it");
   f.refuses("train -q --config @none", 4, "none: cannot be read");
-  write_text(f / "y.toml", "# a comment\n[train]\nlr = 0.5  # fast\nno_bias = true\nno-decay = [\"head.*\", \"**.weight\"]\n");
+  write_text(f / "y.toml",
+             "# a comment\n[train]\nlr = 0.5  # fast\nno_bias = true\nno-decay = [\"head.*\", \"**.weight\"]\n");
   f.succeeds("train +small -q --config @y.toml --steps 1 --json @y");
   CHECK(f.json("y")["options"]["lr"] == 0.5);
   CHECK(f.json("y")["options"]["bias"] == false);

@@ -23,7 +23,8 @@ struct TrainingStep {
 // How often something is to happen: after so many steps, or after so much time.
 struct Interval {
   Interval(int steps) : steps(steps) {}  // 0: never
-  Interval(std::chrono::duration<double> time) : seconds(time.count()) {}
+  template <class Number, class Unit>
+  Interval(std::chrono::duration<Number, Unit> time) : seconds(std::chrono::duration<double>(time).count()) {}
   // Of "500", "30s", "10m" or "1.5h"; none where it is no such word.
   static std::optional<Interval> read(const std::string& word);
 
