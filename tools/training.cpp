@@ -215,7 +215,7 @@ bool Training::run() {
   // A test pass that an interruption took away is made up for.
   const auto& tested = result_.earlier.evaluations;
   const bool due = step_ > 0 && step_ < steps() && o_.evaluate_every > 0 && step_ % o_.evaluate_every == 0;
-  const bool logged = logs_.empty() || (!tested.empty() && tested.back().step == step_);
+  const bool logged = o_.output.log.empty() || (!tested.empty() && tested.back().step == step_);
   if (ranks_.any(due && (!logged || (keeps_best() && best_.last_step() < step_)))) evaluate(), waited = best_.over();
   const bool all = !stopped() && (waited || loop.run(steps(), step_) || (waited && !stop_));
   if (!all) status_.clear();

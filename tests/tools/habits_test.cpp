@@ -85,14 +85,16 @@ TEST_CASE("train --patience: ends with 0 after so many test passes without a les
   CHECK(integer_at(load_checkpoint(f / "c").values, "step") == end);
   CHECK(contains(r.out, std::to_string(end) + " of 2000 steps, since 3 test passes had no loss below "));
   CHECK(contains(r.out, "that after step " + std::to_string(at)));
-  // Once more it has ended already; the command that it prints stops there, too; interrupted it ends with the same file.
+  // Once more it has ended already; the command that it prints stops there, too; gone on with it ends with the same file.
   const std::string before = read(f / "c");
   CHECK(f.succeeds(train + "--patience 3 -q --checkpoint @c").out == r.out);
   CHECK(read(f / "c") == before);
   CHECK(f.succeeds(f.json("json")["command"].get<std::string>().substr(8) + " -q").out == r.out);
-  f.gives(130, train + "--patience 3 --checkpoint @part", {.interrupt_after = "step 10/"});
-  f.succeeds(train + "--patience 3 -q --checkpoint @part");
-  CHECK(read(f / "part") == before);
+  f.succeeds(train + "--patience 3 -q --save-every 20 --checkpoint @part");
+  REQUIRE(integer_at(load_checkpoint(f / "part.previous").values, "step") < end);
+  std::filesystem::rename(f / "part.previous", f / "earlier");
+  f.succeeds(train + "--patience 3 -q --checkpoint @earlier");
+  CHECK(read(f / "earlier") == before);
   // More patience goes on.
   f.succeeds(train + "--patience 1000 -q --checkpoint @c");
   CHECK(integer_at(load_checkpoint(f / "c").values, "step") > end);
@@ -198,4 +200,71 @@ TEST_CASE("train says at the start what it trains, but where it is quiet") {
   CHECK(contains(r.err, "tensors of f64"));
   CHECK(contains(r.err, "qkv"));
   CHECK(f.succeeds("train +small --steps 1 -q").err.empty());
+}
+
+TEST_CASE("train --tensorboard: an event file for each start; a folder that cannot be made is refused") {
+  const Folder f;
+  f.succeeds(kTrain + "--steps 3 -q --tensorboard @runs --checkpoint @c");
+  f.succeeds(kTrain + "--steps 6 -q --tensorboard @runs --checkpoint @c --extend");
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(f / "runs")) {
+    CHECK(entry.path().filename().string().starts_with("events.out.tfevents."));
+    CHECK(contains(read(entry.path()), "train/loss"));
+    ++files;
+  }
+  CHECK(files == 2);
+  f.refuses(kTrain + "--tensorboard @none/runs", 4, "none/runs: cannot be made a folder");
+}
+
+TEST_CASE("train --beta1, --min-lr, --no-decay: what does not fit is refused") {
+  const Folder f;
+  f.refuses("train +small -q --optimizer sgd --beta2 0.9", 3, "--beta2: the optimizer sgd has none");
+  f.refuses("train +small -q --beta1 1", 2, "--beta1: \"1\" is not a number from 0 to below 1");
+  f.refuses("train +small -q --lr 0.1 --min-lr 0.2", 2, "--min-lr: 0.2 is above --lr 0.1");
+  f.refuses("train +small -q --schedule constant --min-lr 0.0001", 2, "--schedule constant has no other rate");
+  f.refuses("train +small -q --no-decay nothing.*", 3, "no_decay: no parameter is called 'nothing.*'");
+  f.succeeds(
+      "train +small -q --steps 4 --lr 0.1 --min-lr 0.05 --warmup 0 --schedule linear --beta2 0.9 --log @log "
+      "--checkpoint @c");
+  CHECK(f.lines("log")[4]["lr"] == Approx(0.1 - 0.05 * 0.75));
+  CHECK(load_checkpoint(f / "c").values.at("beta2") == "0.9");
+  CHECK(load_checkpoint(f / "c").values.at("beta1") == "0.9");
+  f.refuses("train +small -q --beta1 0.5 --checkpoint @c", 3, "was trained with --beta1 0.9, asked for is 0.5");
+}
+
+TEST_CASE("lr-find: rates, losses and a suggestion; what is trained is a training of the same options") {
+  const Folder f;
+  const std::string find = "lr-find +small --dtype f64 --optimizer sgd --clip 0 --steps 200 --from 0.001 --to 100 ";
+  const ChildResult r = f.succeeds(find + "-q --json @json --report @page");
+  CHECK(r.out.starts_with("--lr "));
+  const double lr = f.json("json")["values"]["suggested rate"];
+  CHECK((lr > 0.001 && lr < 100));
+  const json losses = f.json("json")["curves"]["loss"];
+  const std::string train =
+      "train +small --form layer_norm --dtype f64 --optimizer sgd --clip 0 --warmup 0 --schedule constant --lr 0.001";
+  CHECK(losses.dump().find(json(first_loss(f, train)).dump()) != std::string::npos);  // of the same weights and batch
+  CHECK(f.gives(0, find + "-q").out == r.out);
+  f.refuses("lr-find +small --from 2 --to 1", 2, "expected two rates above 0, the larger last");
+  f.refuses("lr-find +small --lr 1", 2, "not expected: --lr 1");
+}
+
+TEST_CASE("completion and man: scripts and pages name every verb and option") {
+  const Folder f;
+  const std::string bash = f.succeeds("completion bash").out, zsh = f.succeeds("completion zsh").out;
+  for (const char* word : {"train", "prove", "lr-find", "--evaluate-every", "--no-norm-bias"}) {
+    CHECK(contains(bash, word));
+    CHECK(contains(zsh, word));
+  }
+  CHECK(contains(bash, "train,--model) words=\"vit gpt translator\" ;;"));
+  write_text(f / "script", bash +
+                               "COMP_WORDS=(isonorm train --sched); COMP_CWORD=2; _isonorm; echo ${COMPREPLY[0]} > " +
+                               (f / "said") + "\n");
+  REQUIRE(std::system(("bash " + (f / "script")).c_str()) == 0);
+  CHECK(read(f / "said") == "--schedule\n");
+  const std::string page = f.succeeds("man train").out;
+  CHECK(page.starts_with(".TH isonorm-train 1\n"));
+  CHECK(contains(page, ".B \\-\\-evaluate\\-every INT\n"));
+  CHECK(contains(f.succeeds("man").out, ".B lr\\-find\n"));
+  f.refuses("man nothing", 2, "there is no verb \"nothing\"");
+  f.refuses("completion fish", 2, "fish");
 }

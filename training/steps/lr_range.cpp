@@ -36,10 +36,11 @@ int LrRange::least() const { return static_cast<int>(std::ranges::min_element(sm
 
 std::optional<int> LrRange::steepest() const {
   std::optional<int> at;
-  double fall = 0;  // between two neighbours, whose rates have one ratio throughout
-  for (int t = 1; t < least(); ++t) {
-    const auto i = static_cast<size_t>(t);
-    if (const double here = smoothed_[i - 1] - smoothed_[i + 1]; here > fall) fall = here, at = t;
+  const int reach = std::max(1, steps_ / 20);  // rates so many steps apart have one ratio throughout
+  double fall = 0;
+  for (int t = steps_ / 10 + reach; t + reach <= least(); ++t) {
+    const double here = smoothed_[static_cast<size_t>(t - reach)] - smoothed_[static_cast<size_t>(t + reach)];
+    if (here > fall) fall = here, at = t;
   }
   return at;
 }

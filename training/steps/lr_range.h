@@ -28,8 +28,9 @@ class LrRange {
   // Their running means a_t / (1 - 0.98^(t + 1)), a_t = 0.98 a_(t-1) + 0.02 loss_t, as of fastai.
   const std::vector<double>& smoothed() const { return smoothed_; }
 
-  std::optional<int> steepest()
-      const;  // the step before the least smoothed loss where that falls fastest per log of the rate; none where it never fell
+  // The step where the smoothed loss falls fastest, of those before the least and behind the first tenth, in which the means are of few:
+  // the fall from a twentieth of all steps before it to as many behind it. None where it never falls.
+  std::optional<int> steepest() const;
   int least() const;  // the step of the least; 0 where there is none
 
  private:
