@@ -41,6 +41,7 @@
 #include "core/tensor.h"
 #include "core/tensor_map.h"
 #include "core/view.h"
+#include "data/augment.h"
 #include "data/cifar10.h"
 #include "data/fashion_mnist.h"
 #include "data/idx.h"

@@ -129,8 +129,9 @@ void fields(streams::StreamOptions& o, Fields& f) {
 
 void fields(TrainingOptions& o, Fields& f) {
   auto& [model, data, token_vocab, alphabet, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
-         weight_decay, clip, clip_gates, clip_value, label_smoothing, loss_l2, decay_matrices_only, no_decay,
-         accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype, device, seed, threads] = o;
+         weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, label_smoothing, loss_l2,
+         decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
+         device, seed, threads] = o;
   f("letters", letters, "without --data: letters of a random text or of made pairs; 0: sentences");
   f("data", data,
     text(models_with(Input::images),
@@ -161,6 +162,11 @@ void fields(TrainingOptions& o, Fields& f) {
   f("clip_gates", clip_gates,
     "largest norm of the gradients of the gates of gpas connections, before --clip; 0: no limit");
   f("clip_value", clip_value, "largest entry of the gradient; 0: no clipping");
+  f("random_crop", random_crop,
+    text(models_with(Input::images),
+         ": training images are shifted by up to so many pixels each way; tests are without"),
+    {.most = 1 << 16});
+  f("random_flip", random_flip, text(models_with(Input::images), ": half of the training images are mirrored"));
   f("label_smoothing", label_smoothing,
     "share of a target's weight in the training loss that all classes have alike; tests are without", kShare);
   f("loss_l2", loss_l2, "L2 as a term of the loss: its gradient is clipped with the rest");

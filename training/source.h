@@ -31,8 +31,12 @@ class Source {
                                                                 : Images(data::FashionMnist::load(o.data)));
       const data::PixelScale scale = data::measured_scale(set->train, o.dtype);
       take_from(std::make_shared<data::Loader>(
-          set->train, data::LoaderOptions{
-                          .rows = o.batch, .seed = o.seed, .scale = scale, .prefetch = ahead(), .device = o.device}));
+          set->train, data::LoaderOptions{.rows = o.batch,
+                                          .seed = o.seed,
+                                          .scale = scale,
+                                          .augment = {.crop = o.random_crop, .flip = o.random_flip},
+                                          .prefetch = ahead(),
+                                          .device = o.device}));
       test_count_ = set->test.labels.numel();
       test_rows_ = [=](int64_t begin, int64_t rows) {
         return examples_of(data::slice_batch(set->test, begin, rows, scale));

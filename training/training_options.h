@@ -37,10 +37,12 @@ struct TrainingOptions {
   double clip = 1;                               // largest global norm of the gradient; 0: no clipping
   double clip_gates = 0;             // largest norm of the gradients of gpas' gates, before `clip`; 0: no limit
   double clip_value = 0;             // largest entry of the gradient; 0: no clipping
+  int random_crop = 0;               // images: largest shift in pixels (data/augment.h)
+  bool random_flip = false;          // images: mirrored, half of them
   double label_smoothing = 0;        // share of a target's weight in the training loss that all classes have alike
   double loss_l2 = 0;                // L2 as a term of the loss: its gradient is clipped with the rest
   bool decay_matrices_only = false;  // vectors (biases, gains, layer scales, a class token) are not decayed
-  std::string no_decay = {};           // nor parameters of these names: patterns (core/system/name_pattern.h), by commas
+  std::string no_decay = {};         // nor parameters of these names: patterns (core/system/name_pattern.h), by commas
   int accumulate = 1;                // parts of equal size that a batch is differentiated in
   double ema = 0;     // decay of an exponential moving average of the weights, compared beside them; 0: none
   int resume_at = 0;  // after so many steps every form's model and optimizer are made anew from their states; 0: never

@@ -222,6 +222,8 @@ TEST_CASE("train --beta1, --min-lr, --no-decay: what does not fit is refused") {
   f.refuses("train +small -q --beta1 1", 2, "--beta1: \"1\" is not a number from 0 to below 1");
   f.refuses("train +small -q --lr 0.1 --min-lr 0.2", 2, "--min-lr: 0.2 is above --lr 0.1");
   f.refuses("train +small -q --schedule constant --min-lr 0.0001", 2, "--schedule constant has no other rate");
+  f.refuses("train +small -q --random-flip", 2, "--random-flip belongs to --model vit");
+  f.refuses("train +small -q --random-crop 2", 2, "--random-crop belongs to --model vit");
   f.refuses("train +small -q --no-decay nothing.*", 3, "no_decay: no parameter is called 'nothing.*'");
   f.succeeds(
       "train +small -q --steps 4 --lr 0.1 --min-lr 0.05 --warmup 0 --schedule linear --beta2 0.9 --log @log "
