@@ -195,15 +195,15 @@ Verb add_train(CLI::App& app) {
       ->add_option("--evaluate-every", o->evaluate_every,
                    "steps between two test passes, each a line; 0: only at the end")
       ->capture_default_str();
-  command->add_option("--best", o->best,
-                      "file for the checkpoint of the least loss of --evaluate-every's test passes, and the last");
+  command->add_option("--best", o->best, "file for the checkpoint of the least test loss (--evaluate-every)");
   command
       ->add_option("--patience", o->patience,
                    "end after so many test passes in turn without a lesser loss; 0: after --steps")
       ->capture_default_str();
   command
-      ->add_option("--epochs", o->epochs,
-                   "in place of --steps: times that as many examples, or tokens of a text, as there are are shown")
+      ->add_option(
+          "--epochs", o->epochs,
+          "in place of --steps: how often as many examples, or tokens of a text, as there are to train on are shown")
       ->check(CLI::PositiveNumber)
       ->excludes("--steps");
   command->add_option("--tensorboard", o->tensorboard, "folder for event files of TensorBoard");

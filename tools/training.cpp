@@ -77,7 +77,7 @@ Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
     o.training.steps = static_cast<int>(count);
     source_.set_steps(o.training.step_count());
   }
-  check(keeps_best() ? source_.test_count() > 0 : true, o.training.data,
+  check(!keeps_best() || source_.test_count() > 0, o.training.data,
         ": there is nothing to test on, as --best and --patience ask for");
   const training::TrainingOptions& options = source_.options();
   const streams::StreamOptions& stream = options.model.stream();
