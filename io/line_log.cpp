@@ -23,7 +23,8 @@ LineLog::LineLog(const std::string& path, std::string_view begin) : path_(path) 
     std::string there(begin.size(), '\0');
     const ssize_t read = pread(fileno(file_), there.data(), there.size(), 0);
     there.resize(static_cast<size_t>(std::max<ssize_t>(0, read)));
-    check(begin.starts_with(there), path, ": this is no log, which would begin with ", begin, ": choose another file");
+    check(begin.starts_with(there), path,
+          ": this is no log of ours, whose first words are others: choose another file");
   } catch (...) {
     std::fclose(file_);
     throw;
