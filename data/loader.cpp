@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/view.h"
 #include "core/memory/upload.h"
+#include "core/view.h"
 
 namespace isonorm::data {
 
@@ -64,6 +64,17 @@ Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const 
   return gather_batch(set, indices, scale);
 }
 
+namespace {
+
+Batch batch_of(const LabelledImages& set, std::span<const int64_t> indices, const LoaderOptions& o, int64_t step) {
+  const Batch b = gather_batch(set, indices, o.scale);
+  if (o.augment.any())
+    augment(b.images, o.augment, -o.scale.mean / o.scale.std, o.seed, step);  // beside a pixel it is 0
+  return b;
+}
+
+}  // namespace
+
 Loader::Loader(const LabelledImages& set, LoaderOptions options)
     : set_(set),
       options_(options),
@@ -71,13 +82,13 @@ Loader::Loader(const LabelledImages& set, LoaderOptions options)
       // The thread owns a sampler of its own, so that it shares nothing with batch().
       ahead_(
           [set, options, sampler = sampler_](int64_t step) mutable {
-            const Batch b = gather_batch(set, sampler.batch(step), options.scale);
+            const Batch b = batch_of(set, sampler.batch(step), options, step);
             return Ahead::Pair(b.images, b.labels);
           },
           options.prefetch, options.device) {}
 
 Batch Loader::batch(int64_t step) {
-  const Batch b = gather_batch(set_, sampler_.batch(step), options_.scale);
+  const Batch b = batch_of(set_, sampler_.batch(step), options_, step);
   return {upload(b.images, options_.device)->take(), upload(b.labels, options_.device)->take()};
 }
 Batch Loader::next() {

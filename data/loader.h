@@ -3,6 +3,7 @@
 
 #include "core/tensor.h"
 #include "data/ahead.h"
+#include "data/augment.h"
 #include "data/epoch.h"
 #include "data/fashion_mnist.h"
 #include "data/sampler.h"
@@ -35,6 +36,7 @@ struct LoaderOptions {
   int64_t rows = 64;
   uint64_t seed = 0;
   PixelScale scale = {};
+  Augmentation augment = {};  // of batches, by seed and step
   bool shuffle = true;   // false: in the order of the set, with a last batch of what is left, as a test pass reads it
   int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
   Device device = kCpu;  // where batches arrive; those of next() travel while the device computes

@@ -240,6 +240,13 @@ void Group::broadcast(std::span<const Tensor> tensors, int root) {
   if (rank_ != root) unpack(tensors, flat);
 }
 
+bool Group::any(bool here) {
+  if (size_ == 1) return here;
+  const Tensor ranks = from_vector(std::vector{int64_t{here}}, {1});
+  all_reduce(ranks);
+  return ranks.data<int64_t>()[0] > 0;
+}
+
 void Group::barrier() {
   if (size_ > 1) match(Call::barrier, -1, -1);
 }

@@ -61,6 +61,8 @@ class Group {
   // Each becomes what it is on `root`, in place.
   void broadcast(std::span<const Tensor> tensors, int root = 0);
   void broadcast(const Tensor& x, int root = 0) { broadcast({&x, 1}, root); }
+  // Whether it is so on any rank.
+  bool any(bool here);
   // Returns when every rank has called it.
   void barrier();
 

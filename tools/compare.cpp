@@ -4,11 +4,11 @@
 
 #include "core/printed.h"
 #include "core/system/file.h"
+#include "core/system/terminal.h"
 #include "equivalence/compare/compare_tensors.h"
 #include "io/json.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
 

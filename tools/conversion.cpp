@@ -6,6 +6,7 @@
 
 #include "autograd/ops/create.h"
 #include "core/printed.h"
+#include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/reference/reference.h"
 #include "equivalence/reference/stream_sum.h"
@@ -14,10 +15,9 @@
 #include "hub/llama.h"
 #include "io/json_text.h"
 #include "streams/stream.h"
-#include "tools/model_data.h"
 #include "tools/ending.h"
+#include "tools/model_data.h"
 #include "tools/rotation.h"
-#include "tools/terminal.h"
 
 namespace isonorm::tools {
 namespace {

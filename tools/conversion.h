@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "core/system/terminal.h"
 #include "tools/interrupt.h"
-#include "tools/terminal.h"
 
 namespace CLI {
 class App;

@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "tools/terminal.h"
+#include "core/system/terminal.h"
 
 namespace isonorm::tools {
 namespace {

@@ -3,11 +3,11 @@
 
 #include "core/error.h"
 #include "core/system/stopwatch.h"
+#include "core/system/terminal.h"
 #include "papers/experiment.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
 #include "tools/verb.h"
 #include "training/options/rows.h"
 

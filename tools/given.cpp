@@ -32,6 +32,9 @@ void check_together(const TrainingOptions& o, const Given& given) {
     throw UsageError(text("--token-vocab belongs to --model ", models_with(Input::characters, " or "), " with --data"));
   if (given.contains("letters") && (input == Input::images || !o.data.empty()))
     throw UsageError("--letters belongs to models of characters and of pairs without --data");
+  if ((o.random_crop > 0 || o.random_flip) && input != Input::images)
+    throw UsageError(text(o.random_flip ? "--random-flip" : "--random-crop", " belongs to --model ",
+                          models_with(Input::images, " or ")));
   for (const char* rotary : {"rotary_base", "rotary_share"})
     if (given.contains(rotary) && !nn::rotates(o.model.transformer().positions))
       throw UsageError(text(training::word_of(rotary), " belongs to --positions rotary or rotary_halves"));
@@ -44,6 +47,9 @@ void check_together(const TrainingOptions& o, const Given& given) {
   if (given.contains("qkv_bias") && o.model.transformer().bias) throw UsageError("--qkv-bias belongs to --no-bias");
   if (o.batch % o.accumulate != 0)
     throw UsageError(text("--accumulate: ", o.accumulate, " does not divide the batch of ", o.batch));
+  if (given.contains("min_lr") && o.schedule == optim::Decay::constant)
+    throw UsageError("--min-lr: --schedule constant has no other rate than --lr");
+  if (o.min_lr > o.lr) throw UsageError(text("--min-lr: ", o.min_lr, " is above --lr ", o.lr));
   if (given.contains("threads")) check_threads(o.threads);
   try {
     o.model.complete();

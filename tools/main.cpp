@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/kernels/kernel.h"
 #include "distributed/world.h"
 #include "tools/limits.h"
+#include "tools/suggestion.h"
 #include "tools/verb.h"
 
 using namespace isonorm;
@@ -39,36 +39,13 @@ std::vector<std::string> names_of(const std::vector<Verb>& verbs) {
   return names;
 }
 
-// Letters to put in, take out or change (Levenshtein 1966).
-size_t distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t before = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j)
-      before = std::exchange(row[j + 1], std::min({before + (a[i] != b[j]), row[j] + 1, row[j + 1] + 1}));
-  }
-  return row.back();
-}
-
-// " (is --width meant?)", where one of the names is that near.
-std::string meant(const std::string& word, const std::vector<std::string>& names) {
-  std::string nearest;
-  const size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
-  size_t least = letters >= 5 ? 3 : letters >= 3 ? 2 : 0;
-  for (const std::string& name : names)
-    if (const size_t d = distance(word, name); d < least) nearest = name, least = d;
-  return nearest.empty() ? "" : text(" (is ", nearest, " meant?)");
-}
-
 // What the parser could make nothing of, in the order of the command line (CLI11's own message has it backwards).
 std::string not_expected(const CLI::App& app) {
   std::string words;
   for (const std::string& word : app.remaining(true)) words += text(" ", word);
   std::vector<std::string> options;
   for (const CLI::App* verb : app.get_subcommands())
-    for (const CLI::Option* option : verb->get_options())
-      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    for (const std::string& word : words_of(*verb)) options.push_back(word);
   for (const std::string& word : app.remaining(true))
     if (const std::string hint = meant(word.substr(0, word.find('=')), options); !hint.empty()) words += hint;
   return text("not expected:", words);
@@ -100,18 +77,18 @@ int run(const Verb& verb, const std::string& who) {
 
 int program(int argc, char** argv) {
   CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them, and see.", "isonorm");
-  app.set_version_flag("--version", "isonorm " ISONORM_VERSION);
+  app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 6 a "
       "training's numbers are no longer finite, 70 no memory or threads, 130 interrupted.");
-  const std::vector<Verb> verbs = {add_prove(app),      add_train(app),   add_explain(app), add_table(app),
-                                   add_experiment(app), add_convert(app), add_verify(app),  add_hooks(app),
-                                   add_spec(app),       add_compare(app), add_perturb(app), add_audit(app),
-                                   add_rotate(app),     add_import(app),  add_export(app),  add_tokenize(app),
-                                   add_sample(app),     add_info(app),    add_plot(app),    add_evaluate(app)};
+  const std::vector<Verb> verbs = {
+      add_prove(app),  add_train(app),    add_explain(app), add_table(app),      add_experiment(app), add_convert(app),
+      add_verify(app), add_hooks(app),    add_spec(app),    add_compare(app),    add_perturb(app),    add_audit(app),
+      add_rotate(app), add_import(app),   add_export(app),  add_tokenize(app),   add_sample(app),     add_info(app),
+      add_plot(app),   add_evaluate(app), add_lr_find(app), add_completion(app), add_man(app)};
   for (const Verb& verb : verbs) {
-    verb.command->set_version_flag("--version", "isonorm " ISONORM_VERSION);
+    verb.command->set_version_flag("--version", kVersion);
     for (CLI::Option* option : verb.command->get_options())
       if (const std::string type = option->get_type_name(); type.starts_with("INT") || type.starts_with("UINT"))
         option->transform(CLI::Validator(decimal, ""));

@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "gpu/device.h"
 #include "training/fields.h"
-#include "training/records/manifest.h"
 #include "training/options/rows.h"
+#include "training/records/manifest.h"
 
 namespace isonorm::tools {
 namespace {

@@ -1,7 +1,6 @@
 #include "tools/output.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
@@ -11,10 +10,10 @@
 #include "core/error.h"
 #include "core/system/name_pattern.h"
 #include "core/system/profile.h"
+#include "core/system/terminal.h"
 #include "data/data_files.h"
 #include "io/replacement.h"
 #include "tools/ending.h"
-#include "tools/terminal.h"
 
 namespace isonorm::tools {
 namespace {
@@ -88,6 +87,7 @@ void check_streams(const NamedFile& file) {
 }  // namespace
 
 bool one_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return false;
   std::error_code none;
   if (fs::exists(a, none) && fs::exists(b, none)) return fs::is_regular_file(a, none) && fs::equivalent(a, b, none);
   const auto whole = [&](const std::string& name) {  // empty where the system takes no such name
@@ -149,42 +149,6 @@ void show(const reports::Document& document, bool quiet, const std::string& repo
   const size_t width = line_width(stdout);
   std::fputs((quiet ? closing(document, color, width) + "\n" : to_text(document, color, width)).c_str(), stdout);
   write(document, report, json);
-}
-
-LineLog::LineLog(const std::string& path) : path_(path) {
-  if (path.empty()) return;
-  file_ = std::fopen(path.c_str(), fs::is_regular_file(path) ? "a+e" : "ae");
-  check_io(file_ != nullptr, path, ": cannot be written: ", std::strerror(errno));
-  if (!fs::is_regular_file(path)) return;
-  try {
-    check_io(flock(fileno(file_), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK, path,
-             ": another process is writing this log");
-    constexpr std::string_view begin = "{\"manifest\":";
-    char bytes[begin.size()];
-    const ssize_t read = pread(fileno(file_), bytes, begin.size(), 0);
-    check(begin.starts_with({bytes, static_cast<size_t>(std::max<ssize_t>(0, read))}), path,
-          ": this is no log, which would begin with a manifest: choose another file");
-  } catch (...) {
-    std::fclose(file_);
-    throw;
-  }
-}
-
-void LineLog::keep(int64_t bytes) {
-  if (!file_) return;
-  check_io(ftruncate(fileno(file_), bytes) == 0 || errno == EINVAL, path_,  // EINVAL: a device or pipe
-           ": cannot be written: ", std::strerror(errno));
-  char last = '\n';
-  if (bytes > 0 && pread(fileno(file_), &last, 1, bytes - 1) == 1 && last != '\n') write("\n");
-}
-
-LineLog::~LineLog() {
-  if (file_) std::fclose(file_);
-}
-
-void LineLog::write(const std::string& line) {
-  const bool ok = std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0;
-  check_io(ok, path_, ": writing failed: ", std::strerror(errno));
 }
 
 }  // namespace isonorm::tools

@@ -1,7 +1,6 @@
 // Files that a verb writes. Trouble with them shows before minutes of work, not after.
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -23,7 +22,7 @@ struct NamedFile {
 // What is read of a verb's --data: its files, whichever model reads them.
 NamedFile data_input(const std::string& path);
 
-// Whether two names are of one regular file, whether it is there yet or not.
+// Whether two names are of one regular file, whether it is there yet or not. An empty name is of none.
 bool one_file(const std::string& a, const std::string& b);
 
 // To be asked by every verb, before any work, with all that it writes and reads. ISONORM_PROFILE's file is one more
@@ -43,26 +42,5 @@ void write_file(const std::string& path, const std::string& content);
 void write(const reports::Document& document, const std::string& report, const std::string& json);
 // Prints it, its closing sentence alone where `quiet`, and then writes it.
 void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json);
-
-// A file that grows by whole lines, each on the disk's side of the program before the next step.
-class LineLog {
- public:
-  // Opens the file, for itself alone, and changes nothing yet; an empty name is no file. Throws Error (io) where that
-  // fails or another process is writing the log, and where what is there is no log.
-  explicit LineLog(const std::string& path);
-  ~LineLog();
-  LineLog(const LineLog&) = delete;
-  LineLog& operator=(const LineLog&) = delete;
-
-  bool open() const { return file_ != nullptr; }
-  // Leaves the first `bytes` of what is there, with the end of the last line; to be called once, before the first
-  // write. Devices and pipes are written as they are.
-  void keep(int64_t bytes);
-  void write(const std::string& line);  // with its newline; throws Error (io)
-
- private:
-  std::string path_;
-  std::FILE* file_ = nullptr;
-};
 
 }  // namespace isonorm::tools

@@ -4,16 +4,18 @@
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/terminal.h"
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_text.h"
+#include "io/line_log.h"
 #include "streams/stream.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
-#include "training/records/training_log.h"
+#include "training/fields.h"
 #include "training/options/rows.h"
+#include "training/records/training_log.h"
 
 namespace isonorm::tools {
 namespace {
@@ -66,7 +68,9 @@ std::string progress_text(const StepInfo& info, double rate) {
 // Shows and logs every step.
 class Watcher {
  public:
-  explicit Watcher(const ProveOptions& o) : status_(stderr, o.output.quiet), log_(o.output.log) { log_.keep(0); }
+  explicit Watcher(const ProveOptions& o) : status_(stderr, o.output.quiet), log_(o.output.log, training::kLogBegin) {
+    log_.keep(0);
+  }
 
   bool operator()(const StepInfo& info) {
     if (log_.open()) {
@@ -95,7 +99,7 @@ class Watcher {
 
  private:
   StatusLine status_;
-  LineLog log_;
+  io::LineLog log_;
   bool started_ = false;
   Phase phase_ = Phase::training;
   int first_step_ = 0;

@@ -3,13 +3,13 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/system/terminal.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/text/grid_text.h"
 #include "nn/residual/all.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
 #include "training/options/rows.h"
 
 namespace isonorm::tools {

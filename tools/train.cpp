@@ -9,6 +9,7 @@
 #include "gpu/device.h"
 #include "io/name_lock.h"
 #include "streams/stream.h"
+#include "tools/config.h"
 #include "tools/training.h"
 #include "tools/training_start.h"
 #include "tools/verb.h"
@@ -82,11 +83,17 @@ void set_options(TrainOptions& o, Given given, const std::string& preset, const 
   set_training_options(o.training, std::move(given));
 }
 
-void check_outputs(const TrainOptions& o) {
-  NamedFile checkpoint{"--checkpoint", o.checkpoint};
+// The options of the run, for --config.
+std::string config_beside(const TrainOptions& o) { return o.checkpoint + ".toml"; }
+
+void check_outputs(const TrainOptions& o, const std::string& config) {
+  NamedFile checkpoint{"--checkpoint", o.checkpoint}, best{"--best", o.best};
   if (!o.checkpoint.empty()) checkpoint.beside = {previous_checkpoint(o.checkpoint), io::NameLock::file(o.checkpoint)};
-  check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}},
-                       {checkpoint, {"--ema-file", o.average}});
+  if (const std::string written = config_beside(o); !o.checkpoint.empty() && !one_file(written, config))
+    checkpoint.beside.push_back(written);
+  if (!o.best.empty()) best.beside = {io::NameLock::file(o.best)};
+  check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}, {"--config", config}},
+                       {checkpoint, best, {"--ema-file", o.average}});
 }
 
 void check_options(const TrainOptions& o) {
@@ -99,24 +106,32 @@ void check_options(const TrainOptions& o) {
       throw UsageError(text(option, " ", name_of(asked), " does not go with --dtype ", o.training.dtype));
   for (const auto& [option, asked] : {std::pair{"--captured", o.captured}, {"--any-order", o.any_order}})
     if (asked && o.training.device == kCpu) throw UsageError(text(option, " needs --device cuda"));
-  for (const auto& [option, every] : {std::pair{"--save-every", o.save_every}, {"--evaluate-every", o.evaluate_every}})
-    if (every < 0) throw UsageError(text(option, ": ", every, " is not a whole number from 0 on"));
+  if (!training::Interval::read(o.save_every))
+    throw UsageError(text("--save-every: \"", o.save_every, "\" is no number of steps, nor a time as 30s, 10m or 2h"));
+  for (const auto& [option, n] : {std::pair{"--patience", o.patience}, {"--evaluate-every", o.evaluate_every}})
+    if (n < 0) throw UsageError(text(option, ": ", n, " is not a whole number from 0 on"));
+  if (!o.best.empty() && o.evaluate_every == 0) throw UsageError("--best needs --evaluate-every");
+  if (o.patience > 0 && o.evaluate_every == 0) throw UsageError("--patience needs --evaluate-every");
 }
 
 struct TrainVerb {
+  CLI::App* command;
+  std::string config;
   TrainOptions options;
   Given given;
   std::string preset;
 };
 
 int run(TrainVerb& verb) {
+  take_config(*verb.command, verb.config);
   TrainOptions& o = verb.options;
   distributed::Group& ranks = distributed::world();
   const bool first = ranks.rank() == 0;
   if (const auto data = verb.given.find("data"); data != verb.given.end()) o.training.data = data->second;
-  if (!first) o.output = {}, o.output.quiet = true;  // one rank prints and writes
-  if (first) check_outputs(o);
-  const io::NameLock lock(first ? o.checkpoint : "");  // before it is read
+  if (!first) o.output = {}, o.output.quiet = true, o.tensorboard = "";  // one rank prints and writes
+  if (first) check_outputs(o, verb.config);
+  make_folder(o.tensorboard);
+  const io::NameLock lock(first ? o.checkpoint : ""), best_lock(first ? o.best : "");  // before they are read
   ranks.barrier();
   std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(o.checkpoint);
   set_options(o, verb.given, verb.preset, newest ? &*newest : nullptr);
@@ -125,6 +140,9 @@ int run(TrainVerb& verb) {
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   gpu::set_deterministic(!o.any_order);
   Training training(o, std::move(newest));
+  const bool repeats = !training.result().manifest.command.empty();
+  if (first && !o.checkpoint.empty() && repeats && !one_file(config_beside(o), verb.config))
+    write_file(config_beside(o), config_of("train", given_of(o)));
   if (!training.run()) {
     if (!first) return kInterrupted;
     std::fprintf(stderr, "isonorm train: interrupted after step %d of %d%s\n", training.step_count(),
@@ -141,7 +159,12 @@ int run(TrainVerb& verb) {
 Verb add_train(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "Train one form, save and resume a checkpoint, evaluate");
   auto verb = std::make_shared<TrainVerb>();
+  verb->command = command;
   TrainOptions* o = &verb->options;
+  command
+      ->add_option("--config", verb->config,
+                   "TOML file of options, width = 64; the command line's win. --checkpoint FILE writes FILE.toml")
+      ->type_name("FILE");
   command
       ->add_option("--preset", verb->preset,
                    text(sized_model().name,
@@ -158,18 +181,34 @@ Verb add_train(CLI::App& app) {
       "file to go on from where it exists, and to save to; options that are not given are then the file's");
   command->add_flag(
       "--extend", o->extend,
-      "go on from --checkpoint with another --steps, --lr, --warmup, --schedule, --weight-decay or --clip");
+      "go on from --checkpoint with another --steps, --lr, --warmup, --schedule, --min-lr, --weight-decay or --clip");
   command->add_option(
       "--init", o->init,
       "file whose weights to begin with: a checkpoint, a safetensors file, a converted one of any form, what isonorm "
       "import wrote; the model's options that are not given are the file's");
-  command->add_option("--save-every", o->save_every, "steps between two savings; 0: only at the end")
+  command
+      ->add_option("--save-every", o->save_every,
+                   "steps between two savings, or a time as 30s, 10m or 2h; 0: only at the end")
+      ->type_name("INTERVAL")
       ->capture_default_str();
   command
       ->add_option("--evaluate-every", o->evaluate_every,
                    "steps between two test passes, each a line; 0: only at the end")
       ->capture_default_str();
+  command->add_option("--best", o->best, "file for the checkpoint of the least test loss (--evaluate-every)");
+  command
+      ->add_option("--patience", o->patience,
+                   "end after so many test passes in turn without a lesser loss; 0: after --steps")
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--epochs", o->epochs,
+          "in place of --steps: how often as many examples, or tokens of a text, as there are to train on are shown")
+      ->check(CLI::PositiveNumber)
+      ->excludes("--steps");
+  command->add_option("--tensorboard", o->tensorboard, "folder for event files of TensorBoard");
   add_output_options(*command, o->output, "the training", "result");
+  command->get_option("--log")->description("write a JSON line per step, or a row where the file ends in .csv");
   command->footer(
       "Ctrl-C saves the checkpoint and exits with 130; the same command goes on, bit-equal. The checkpoint before the "
       "last is kept as FILE.previous; a log is added to, after the steps that the checkpoint has.\n"

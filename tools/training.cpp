@@ -1,13 +1,13 @@
 #include "tools/training.h"
 
+#include <climits>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 
 #include "core/memory/bytes.h"
 #include "core/printed.h"
 #include "core/random.h"
+#include "core/system/foreign_text.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/replacement.h"
 #include "nn/residual/gpas.h"
@@ -15,13 +15,13 @@
 #include "tools/ending.h"
 #include "tools/interrupt.h"
 #include "tools/training_start.h"
+#include "tools/tree.h"
 #include "training/fields.h"
-#include "training/steps/loop.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"
 #include "training/records/held_out.h"
-#include "training/records/training_log.h"
 #include "training/records/training_text.h"
+#include "training/steps/loop.h"
 
 namespace isonorm::tools {
 
@@ -69,8 +69,16 @@ void fields(TrainOptions& o, training::Fields& f) {
     "with --device cuda: sums may be taken in any order where that is faster; two runs differ by rounding");
 }
 
-Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest)
-    : o_(o), source_(o.training), status_(stderr, o.output.quiet) {
+Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
+    : o_(o), source_(o.training), status_(stderr, o.output.quiet), best_(o.patience) {
+  if (o.epochs > 0) {
+    const double count = std::ceil(o.epochs * static_cast<double>(source_.steps_per_epoch()));
+    check(count <= INT_MAX, "--epochs ", o.epochs, ": these are ", count, " steps, expected at most ", INT_MAX);
+    o.training.steps = static_cast<int>(count);
+    source_.set_steps(o.training.step_count());
+  }
+  check(!keeps_best() || source_.test_count() > 0, o.training.data,
+        ": there is nothing to test on, as --best and --patience ask for");
   const training::TrainingOptions& options = source_.options();
   const streams::StreamOptions& stream = options.model.stream();
   result_.form = name_of(stream.form);
@@ -88,6 +96,7 @@ Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest
     throw UsageError(text("--clip-gates: connections ", options.model.transformer().connection.name, " have no gates"));
   result_.parameters = model_->parameter_count();
   if (!newest) begin();
+  summary_ = tree_of(model_->state_dict());
   share();
   optimizer_ = build_optimizer(options, model_->named_parameters());
   catch_interrupt();  // a long construction ends at once
@@ -104,25 +113,9 @@ Training::Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest
   result_.first_step = step_ + 1;
   if (const auto init = identity_.find("init"); init != identity_.end()) result_.manifest.init_sha256 = init->second;
   if (!result_.manifest.init_sha256.empty() && o.init.empty()) result_.manifest.command.clear();  // which file it was
-  log_ = std::make_unique<LineLog>(o.output.log);
-  int64_t kept = 0;
-  if (std::filesystem::is_regular_file(o.output.log)) {  // no pipe, whose open would wait
-    const Scope scope(o.output.log);
-    std::ifstream log(o.output.log, std::ios::binary);
-    log.exceptions(std::ios::badbit);  // else a lack of memory while it reads is no error but the end of the file
-    try {
-      result_.earlier = logged_course(log, result_.manifest, step_);
-      log.clear(), log.seekg(0);
-      kept = logged_bytes(log, result_.manifest, step_);
-    } catch (const std::ios_base::failure&) {
-      check_io(false, "cannot be read");
-    }
-    check_io(log.eof(), "cannot be read");  // the end was not where reading stopped
-  }
-  log_->keep(kept);
-  if (log_->open()) log_->write(log_manifest(result_.manifest));
-  std::string words = text("step ", step_, " save ", o_.save_every, " evaluate ", o_.evaluate_every, " checkpoint ",
-                           !o_.checkpoint.empty());
+  open_logs();
+  std::string words = text("step ", step_, " save ", o_.save_every, " evaluate ", o_.evaluate_every, " patience ",
+                           o_.patience, " checkpoint ", !o_.checkpoint.empty(), " best ", !o_.best.empty());
   for (const auto& [name, value] : identity_) words += text(", ", name, ' ', value);
   ranks_.check_same(words, "checkpoint, data or option");
 }
@@ -170,6 +163,10 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
     optimizer_->load_state_dict(shares_state() ? training::own_state(ranks_, optimizer_->parameters(), optimizer)
                                                : optimizer);
   check_weights(text(from, ": "));
+  if (const auto tests = checkpoint.values.find(kTests); keeps_best() && tests != checkpoint.values.end()) {
+    check(best_.read(tests->second) && best_.last_step() <= step_, "its test passes are ", Shown{tests->second});
+    result_.best = {.step = best_.step(), .loss = best_.loss()};
+  }
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_ && is_first())
     std::fprintf(stderr, "%s is damaged: taking the one before it\n", printable(o_.checkpoint).c_str());
@@ -177,21 +174,15 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
     result_.manifest.earlier = earlier->second;
     status_.print(text(printable(earlier->second, 1000), "; from here on with the rates of a training of ", steps(),
-                       " steps", step_ < steps() ? printed(", the next being %.2e", schedule().lr(step_)) : ""));
+                       " steps",
+                       step_ < steps() ? printed(", the next being %.2e", o_.training.rates().lr(step_)) : ""));
   }
   return averages;
 }
 
-// The rate of a step follows from its number and the options alone, whatever the steps before it were trained with.
-optim::Schedule Training::schedule() const {
-  return {.peak = o_.training.lr,
-          .warmup = std::min(o_.training.warmup, steps()),
-          .steps = steps(),
-          .decay = o_.training.schedule};
-}
-
 bool Training::run() {
-  const optim::Schedule rates = schedule();
+  // The rate of a step follows from its number and the options alone, whatever the steps before it were trained with.
+  const optim::Schedule rates = o_.training.rates();
   training::Step step(*model_, *optimizer_, training::smoothed_cross_entropy(o_.training.label_smoothing),
                       {.limits = o_.training.limits(),
                        .accumulate = o_.training.accumulate,
@@ -211,42 +202,53 @@ bool Training::run() {
     s.seconds = watch_.seconds();
     return take(s), true;
   });
-  loop.every(o_.save_every, [&](const training::TrainingStep&) { return save(), true; });
-  loop.every(o_.evaluate_every, [&](const training::TrainingStep& s) { return s.step == steps() || evaluate(); });
+  loop.every(1, training::Progress(status_, steps(), step_));
+  bool waited = best_.over();  // long enough for a better test loss
+  loop.every(o_.evaluate_every, [&](const training::TrainingStep& s) {
+    const bool whole = s.step == steps() || evaluate();
+    waited = s.step < steps() && best_.over();
+    return whole && !waited;
+  });
+  loop.every(*training::Interval::read(o_.save_every), [&](const training::TrainingStep&) { return save(), true; });
   loop.every(1, [&](const training::TrainingStep&) { return !stopped(); });
-  first_step_began_ = watch_.seconds();
+  for (const std::string& line : summary_) status_.print(line);
   // A test pass that an interruption took away is made up for.
   const auto& tested = result_.earlier.evaluations;
   const bool due = step_ > 0 && step_ < steps() && o_.evaluate_every > 0 && step_ % o_.evaluate_every == 0;
-  if (agreed(log_->open() && due && (tested.empty() || tested.back().step < step_))) evaluate();
-  const bool all = !stopped() && loop.run(steps(), step_);
+  const bool logged = o_.output.log.empty() || (!tested.empty() && tested.back().step == step_);
+  if (ranks_.any(due && (!logged || (keeps_best() && best_.last_step() < step_)))) evaluate(), waited = best_.over();
+  const bool all = !stopped() && (waited || loop.run(steps(), step_) || (waited && !stop_));
   if (!all) status_.clear();
   save();
   if (all) save_average();
-  const bool whole = all && evaluate();
+  const auto& passes = result_.evaluations;
+  const bool whole = all && ((!passes.empty() && passes.back().step == step_) || evaluate());
   if (all) status_.clear();
+  if (waited) result_.patience = best_.since();
   result_.seconds = watch_.seconds();
-  if (whole) log(log_end(result_));
+  if (whole) log([&](training::RunLog& l) { l.end(result_); });
   if (log_failure_) std::rethrow_exception(log_failure_);
   return whole;
 }
 
-bool Training::agreed(bool here) {
-  if (ranks_.size() == 1) return here;
-  const Tensor ranks = from_vector(std::vector{int64_t{here}}, {1});
-  ranks_.all_reduce(ranks);
-  return ranks.data<int64_t>()[0] > 0;
+bool Training::stopped() { return stop_ = stop_ || ranks_.any(interrupted() || log_failure_); }
+
+void Training::open_logs() {
+  const std::string& log = o_.output.log;
+  const training::Input input = o_.training.model.row().input;
+  if (log.ends_with(".csv"))
+    logs_.push_back(std::make_unique<training::CsvLog>(log, step_));
+  else if (!log.empty())
+    logs_.push_back(std::make_unique<training::JsonLog>(log, result_.manifest, input, step_));
+  if (!logs_.empty()) result_.earlier = logs_.front()->earlier();
+  if (!o_.tensorboard.empty()) logs_.push_back(std::make_unique<training::EventLog>(o_.tensorboard, step_));
 }
 
-bool Training::stopped() { return stop_ = stop_ || agreed(interrupted() || log_failure_); }
-
-void Training::log(const std::string& line) {
-  if (!log_->open() || log_failure_) return;
-  try {
-    log_->write(line);
-  } catch (const Error&) {
-    log_failure_ = std::current_exception();
-  }
+template <class Entry> void Training::log(const Entry& entry) try {
+  if (!log_failure_)
+    for (const auto& log : logs_) entry(*log);
+} catch (const Error&) {
+  log_failure_ = std::current_exception();
 }
 
 void Training::take(const training::TrainingStep& s) {
@@ -254,16 +256,7 @@ void Training::take(const training::TrainingStep& s) {
   if (!std::isfinite(s.loss))
     throw Diverged(text("the loss of step ", step_, " is not a finite number; the learning rate is ", s.lr));
   result_.steps.push_back(s);
-  log(log_step(s));
-  show(s);
-}
-
-void Training::show(const training::TrainingStep& s) {
-  if (!status_.due(s.step, steps())) return;
-  const double span = watch_.seconds() - first_step_began_;
-  const double rate = (s.step - result_.first_step + 1) / span;
-  status_.update(text("step ", s.step, "/", steps(), printed("  loss %.4f  lr %.2e  ", s.loss, s.lr),
-                      duration_text((steps() - s.step) / rate), " left", printed("  %.1f steps/s", rate)));
+  log([&](training::RunLog& l) { l.step(s); });
 }
 
 // Tests the model, with the averaged weights where there are some. Returns false where Ctrl-C came: then there is no
@@ -280,13 +273,19 @@ bool Training::evaluate() {
   if (pass->predictions == 0) return true;
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text("the held-out loss after step ", step_, " is not a finite number"));
-  const training::Evaluation e{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
-  result_.evaluations.push_back(e);
-  const auto& logged = result_.earlier.evaluations;  // behind the last step that was killed before it was done, one is
-  if (logged.empty() || logged.back().step < step_) log(log_evaluation(e, o_.training.model.row().input));
-  if (step_ < steps())
-    status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, o_.training.model.row().input)));
+  take(training::Evaluation{step_, pass->scores[0].loss, pass->scores[0].right, pass->predictions});
   return true;
+}
+
+void Training::take(const training::Evaluation& e) {
+  result_.evaluations.push_back(e);
+  log([&](training::RunLog& l) { l.evaluation(e); });
+  const training::Input input = o_.training.model.row().input;
+  if (step_ < steps()) status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, input)));
+  if (!keeps_best() || step_ <= best_.last_step()) return;  // after a step that was tested before it was killed
+  if (best_.take(step_, e.loss) && !o_.best.empty())
+    if (const Checkpoint c = checkpoint(); is_first()) save_checkpoint(o_.best, c);
+  result_.best = {.step = best_.step(), .loss = best_.loss()};
 }
 
 void Training::check_weights(const std::string& where) const {
@@ -298,6 +297,15 @@ void Training::check_weights(const std::string& where) const {
 void Training::save() {
   check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
+  if (const Checkpoint c = checkpoint(); is_first()) {
+    if (checkpoint_is_good_) keep_previous_checkpoint(o_.checkpoint);
+    save_checkpoint(o_.checkpoint, c);
+  }
+  checkpoint_is_good_ = true;
+  saved_step_ = step_;
+}
+
+Checkpoint Training::checkpoint() {
   const TensorMap weights = shards_ ? shards_->whole() : model_->state_dict();
   const TensorMap state = shards_          ? shards_->whole_state(*optimizer_)
                           : shares_state() ? training::state_of_ranks(ranks_, optimizer_->state_dict())
@@ -306,17 +314,14 @@ void Training::save() {
   for (const TensorMap& map : {weights, state})
     for (const auto& [_, tensor] : map) all.push_back(tensor);
   ranks_.check_same(all, "weight or optimizer's state");
-  if (!is_first()) return void(saved_step_ = step_);
   Checkpoint c{weights, state, identity_};
   c.values.emplace("step", text(step_));
   if (const data::Alphabet& alphabet = source_.options().alphabet; !alphabet.empty())
     c.values.insert_or_assign(training::kCharacters, alphabet.written());
+  if (best_.step() > 0) c.values.insert_or_assign(kTests, best_.written());
   if (average_)
     for (const auto& [name, tensor] : average_->state_dict()) c.optimizer.add(text(kAverage, name), tensor);
-  if (checkpoint_is_good_) keep_previous_checkpoint(o_.checkpoint);
-  save_checkpoint(o_.checkpoint, c);
-  checkpoint_is_good_ = true;
-  saved_step_ = step_;
+  return c;
 }
 
 void Training::save_average() {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/system/stopwatch.h"
+#include "core/system/terminal.h"
 #include "distributed/world.h"
 #include "io/checkpoint.h"
 #include "optim/ema.h"
@@ -14,9 +15,10 @@
 #include "parallel/sharded_parameters.h"
 #include "tools/options.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
+#include "training/records/run_logs.h"
 #include "training/records/training_result.h"
 #include "training/source.h"
+#include "training/steps/callbacks.h"
 
 namespace isonorm::tools {
 
@@ -30,7 +32,12 @@ struct TrainOptions {
   bool extend = false;                              // the checkpoint may have been trained with other steps and rates
   bool captured = false;                            // steps of a GPU are replayed (training/steps/step.h)
   bool any_order = false;                           // gpu::set_deterministic(false)
-  int save_every = 500, evaluate_every = 0;
+  std::string best;                                 // file for the checkpoint of the least test loss; empty: none
+  std::string tensorboard;                          // folder for event files; empty: none
+  std::string save_every = "500";                   // a training::Interval
+  int evaluate_every = 0;
+  int patience = 0;   // test passes in turn without a lesser loss that end the training; 0: none do
+  double epochs = 0;  // in place of steps; 0: not given
   OutputOptions output;
 };
 
@@ -39,10 +46,10 @@ void fields(TrainOptions& options, training::Fields& f);
 
 class Training {
  public:
-  // Reads the data. Goes on after `newest`, the checkpoint under o.checkpoint, which the caller has locked and read;
+  // Reads the data, and makes steps of o.epochs. Goes on after `newest`, the checkpoint under o.checkpoint, which the caller has locked and read;
   // throws where the options are not those that it was trained with (see continued()), or its parts contradict each other.
   // Without one it begins with the weights of `init`. From when the model is built, Ctrl-C is for run() to see.
-  Training(const TrainOptions& o, std::optional<NewestCheckpoint> newest);
+  Training(TrainOptions& o, std::optional<NewestCheckpoint> newest);
 
   // Trains up to the last step and tests, the averaged weights where there are some. Returns false where Ctrl-C ended it;
   // the checkpoint is written either way. Throws where the log cannot be written, after that; Diverged where loss, weights
@@ -57,24 +64,24 @@ class Training {
   void share();
   void identify(const NewestCheckpoint& newest);
   TensorMap resume(const NewestCheckpoint& newest);  // the state of the average
-  optim::Schedule schedule() const;
+  void open_logs();
   void take(const training::TrainingStep& step);
-  void show(const training::TrainingStep& step);
   bool evaluate();
+  void take(const training::Evaluation& evaluation);
   void check_weights(const std::string& where) const;  // throws Diverged
   void save();
-  void log(const std::string& line);
+  Checkpoint checkpoint();                              // of now; all ranks ask, the first gets it
+  template <class Entry> void log(const Entry& entry);  // calls it with each log
+  bool keeps_best() const { return o_.patience > 0 || !o_.best.empty(); }
   bool is_first() const { return ranks_.rank() == 0; }
   bool shares_state() const { return o_.training.zero == 1 && ranks_.size() > 1; }
-  bool agreed(bool here);  // whether it is so on any rank; all ranks ask
-  bool stopped();          // by Ctrl-C or the log; all ranks ask
+  bool stopped();  // by Ctrl-C or the log; all ranks ask
   void save_average();
   int steps() const { return o_.training.step_count(); }
 
   distributed::Group& ranks_ = distributed::world();
   const TrainOptions& o_;
   const Stopwatch watch_;
-  double first_step_began_ = 0;  // on that
   training::Source source_;
   training::TrainingResult result_;
   Metadata identity_;
@@ -83,8 +90,10 @@ class Training {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::Ema> average_;  // null without --ema
   StatusLine status_;
-  std::unique_ptr<LineLog> log_;
-  std::exception_ptr log_failure_;  // a log that cannot be written ends the training as Ctrl-C does, saved
+  std::vector<std::unique_ptr<training::RunLog>> logs_;
+  training::BestLoss best_;
+  std::vector<std::string> summary_;  // of the model
+  std::exception_ptr log_failure_;    // a log that cannot be written ends the training as Ctrl-C does, saved
   int step_ = 0, saved_step_ = -1;
   bool stop_ = false;
   bool checkpoint_is_good_ = false;  // the file under its name was read or written by this process

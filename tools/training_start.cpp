@@ -84,21 +84,31 @@ void set_as_trained(TrainOptions& o, const Metadata& values) {
             ", expected ", option.expected);
 }
 
-training::Manifest manifest_of(const TrainOptions& o, const training::Source& source) {
-  training::Manifest m = manifest_of(source.options());
-  m.data_sha256 = source.sha256();
-  m.options.emplace_back("init", o.init);
+training::OptionList given_of(const TrainOptions& o) {
   TrainOptions given = o, defaults;
   training::ModelOptions model(o.training.model.row());
   model.stream() = defaults.training.model.stream();
   defaults.training.model = model;
+  given.training.ranks = 1;
+  training::OptionList all = training::given(all_options(given), all_options(defaults));
+  all.insert(all.begin(), {"--model", model.row().name});
+  if (!o.init.empty()) all.emplace_back("--init", o.init);
+  if (o.save_every != defaults.save_every) all.emplace_back("--save-every", o.save_every);
+  if (o.evaluate_every > 0) all.emplace_back("--evaluate-every", text(o.evaluate_every));
+  if (o.patience > 0) all.emplace_back("--patience", text(o.patience));
+  return all;
+}
+
+training::Manifest manifest_of(const TrainOptions& o, const training::Source& source) {
+  training::Manifest m = manifest_of(source.options());
+  m.data_sha256 = source.sha256();
+  m.options.emplace_back("init", o.init);
+  TrainOptions given = o;
   training::Fields own;
   fields(given, own);
   for (const training::Option& option : own.options) m.options.emplace_back(option.name, option.text());
-  const int ranks = std::exchange(given.training.ranks, 1);
-  m.command = text(ranks > 1 ? text("mpirun -np ", ranks, " ") : "", "isonorm train --model ", model.row().name,
-                   training::said(all_options(given), all_options(defaults)),
-                   o.init.empty() ? "" : text(" --init ", training::quoted(o.init)));
+  const int ranks = o.training.ranks;
+  m.command = text(ranks > 1 ? text("mpirun -np ", ranks, " ") : "", "isonorm train", training::said(given_of(o)));
   return m;
 }
 
@@ -151,7 +161,8 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   for (const training::Option& option : model.options()) hold(option.name, text(training::kOptionPrefix, option.name));
   for (const auto& [key, value] : asked) hold(key, key);
   for (const auto& [key, value] : checkpoint.values)
-    check(asked.contains(key) || key == "step" || key == "init" || key == kEarlier || key == training::kCharacters,
+    check(asked.contains(key) || key == "step" || key == "init" || key == kEarlier || key == kTests ||
+              key == training::kCharacters,
           path, ": it was trained with ", Shown{key}, ", which this program does not know");
   for (const char* kept : {"init", kEarlier})
     if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);

@@ -10,6 +10,12 @@
 
 namespace isonorm::tools {
 
+// Of a checkpoint: the least test loss so far (training::BestLoss), where --best or --patience asked.
+inline constexpr const char* kTests = "tests";
+
+// What `isonorm train` has to be given for this training, but for where it writes: {"--model", "gpt"}, ...
+training::OptionList given_of(const TrainOptions& options);
+
 // All options of a training, and its data.
 training::Manifest manifest_of(const TrainOptions& options, const training::Source& source);
 

@@ -40,5 +40,11 @@ Verb add_sample(CLI::App& app);
 Verb add_info(CLI::App& app);
 Verb add_plot(CLI::App& app);
 Verb add_evaluate(CLI::App& app);
+Verb add_lr_find(CLI::App& app);
+Verb add_completion(CLI::App& app);
+Verb add_man(CLI::App& app);
+
+// "isonorm 0.1.0 (cde5b3a9)", with the commit where the build knew it; the build writes it.
+extern const char* const kVersion;
 
 }  // namespace isonorm::tools

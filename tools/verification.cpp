@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
 #include "hub/family.h"
 #include "io/json_text.h"
@@ -11,7 +12,6 @@
 #include "tools/ending.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
-#include "tools/terminal.h"
 
 namespace isonorm::tools {
 namespace {

@@ -1,6 +1,7 @@
 // isonorm verify A B: are two checkpoints one function, whatever the forms of their streams?
+#include "core/system/terminal.h"
 #include "tools/options.h"
-#include "tools/terminal.h"
+#include "tools/output.h"
 #include "tools/verb.h"
 #include "tools/verification.h"
 

@@ -1,5 +1,7 @@
 #include "training/fields.h"
 
+#include <algorithm>
+
 #include "distributed/threads.h"
 #include "gpu/device.h"
 #include "nn/residual/all.h"
@@ -58,6 +60,23 @@ std::string decay_help() {
   return text("decoupled for ", first, rest, "; else L2 (default 0)");
 }
 
+// "decay of the mean of gradients (default: 0.9 for lion, adam, adamw)".
+std::string tuning_help(const char* what, std::optional<double> Tuning::*member) {
+  std::vector<std::pair<double, std::string>> defaults;
+  for (const OptimizerRow& row : optimizers()) {
+    const std::optional<double>& value = row.tuning.*member;
+    if (!row.choice || !value) continue;
+    const auto at = std::ranges::find(defaults, *value, [](const auto& d) { return d.first; });
+    if (at == defaults.end())
+      defaults.emplace_back(*value, row.name);
+    else
+      at->second += text(", ", row.name);
+  }
+  std::string all;
+  for (const auto& [value, names] : defaults) all += text(all.empty() ? "" : "; ", shortest(value), " for ", names);
+  return text(what, " (default: ", all, ")");
+}
+
 }  // namespace
 
 // The bindings name every member: one more does not compile until it has its line. The stream says which norm it is.
@@ -109,9 +128,10 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, token_vocab, alphabet, letters, task, optimizer, lr, warmup, schedule, weight_decay, clip,
-         clip_gates, clip_value, label_smoothing, loss_l2, decay_matrices_only, accumulate, ema, resume_at, ranks,
-         whole_parts, zero, steps, batch, dtype, device, seed, threads] = o;
+  auto& [model, data, token_vocab, alphabet, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
+         weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, label_smoothing, loss_l2,
+         decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
+         device, seed, threads] = o;
   f("letters", letters, "without --data: letters of a random text or of made pairs; 0: sentences");
   f("data", data,
     text(models_with(Input::images),
@@ -131,15 +151,29 @@ void fields(TrainingOptions& o, Fields& f) {
   f("lr", lr, "peak learning rate", above(0));
   f("warmup", warmup, "steps of linear warm-up; --schedule follows");
   f("schedule", schedule, "of the rate behind the warm-up");
+  f("min_lr", min_lr, "rate that --schedule runs towards");
+  auto& [beta1, beta2, momentum, optimizer_eps] = tuning;
+  f("beta1", beta1, tuning_help("decay of the mean of gradients", &Tuning::beta1), kProbability);
+  f("beta2", beta2, tuning_help("decay of the mean of their squares", &Tuning::beta2), kProbability);
+  f("momentum", momentum, tuning_help("decay of what steps add up to", &Tuning::momentum), kProbability);
+  f("optimizer_eps", optimizer_eps, tuning_help("added to what a step is divided by", &Tuning::eps), above(0));
   f("weight_decay", weight_decay, decay_help());
   f("clip", clip, "largest global norm of the gradient; 0: no clipping");
   f("clip_gates", clip_gates,
     "largest norm of the gradients of the gates of gpas connections, before --clip; 0: no limit");
   f("clip_value", clip_value, "largest entry of the gradient; 0: no clipping");
+  f("random_crop", random_crop,
+    text(models_with(Input::images),
+         ": training images are shifted by up to so many pixels each way; tests are without"),
+    {.most = 1 << 16});
+  f("random_flip", random_flip, text(models_with(Input::images), ": half of the training images are mirrored"));
   f("label_smoothing", label_smoothing,
     "share of a target's weight in the training loss that all classes have alike; tests are without", kShare);
   f("loss_l2", loss_l2, "L2 as a term of the loss: its gradient is clipped with the rest");
   f("decay_matrices_only", decay_matrices_only, "no weight decay on norms, biases and other vectors");
+  f("no_decay", no_decay,
+    "no weight decay on parameters of these names, either: patterns, by commas, where * stands for letters but '.', ** "
+    "for any: '**.bias,*.position'");
   f("accumulate", accumulate, "parts in which a batch is differentiated", from(1));
   f("ema", ema, "decay of an exponential moving average of the weights; 0: none", kProbability);
   f("resume_at", resume_at,

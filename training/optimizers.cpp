@@ -1,6 +1,10 @@
 #include "training/optimizers.h"
 
+#include <algorithm>
+#include <sstream>
+
 #include "core/printed.h"
+#include "core/system/name_pattern.h"
 #include "optim/adafactor.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
@@ -12,6 +16,7 @@
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "optim/sign.h"
+#include "training/options/option.h"
 #include "training/options/rows.h"
 #include "training/training_options.h"
 
@@ -24,17 +29,47 @@ using Parameters = std::vector<nn::NamedParameter>;
 constexpr double kMomentum = 0.9;
 constexpr double kAdafactorFloor = 1e-8;  // eps1 in f64
 
-// Rate and decay of `o`; one group, or a second one for what is not decayed.
+// Of these options what can be tuned, with its values.
+template <class Options> constexpr Tuning tuning_of(const Options& o) {
+  Tuning t;
+  if constexpr (requires { o.beta1; }) t.beta1 = o.beta1, t.beta2 = o.beta2;
+  if constexpr (requires { o.momentum; }) t.momentum = o.momentum;
+  if constexpr (requires { o.eps; }) t.eps = o.eps;
+  return t;
+}
+
+template <class Options> void tune(Options& o, const Tuning& t) {
+  if constexpr (requires { o.beta1; }) o.beta1 = t.beta1.value_or(o.beta1), o.beta2 = t.beta2.value_or(o.beta2);
+  if constexpr (requires { o.momentum; }) o.momentum = t.momentum.value_or(o.momentum);
+  if constexpr (requires { o.eps; }) o.eps = t.eps.value_or(o.eps);
+}
+
+std::vector<std::string> patterns(const std::string& listed) {
+  std::vector<std::string> all;
+  std::istringstream in(listed);
+  for (std::string one; std::getline(in, one, ',');) all.push_back(one);
+  return all;
+}
+
+bool matches(const std::string& pattern, const nn::NamedParameter& p) {
+  std::vector<std::string> stars;
+  return names::matches(pattern, p.name, stars);
+}
+
+// Rate, decay and tuning of `o`; one group, or a second one for what is not decayed.
 template <class Options>
 std::vector<optim::ParameterGroup<Options>> groups(const TrainingOptions& o, const Parameters& parameters,
                                                    Options options = {}) {
   options.lr = o.lr, options.weight_decay = o.decay();
+  tune(options, o.tuning);
   Options undecayed = options;
   undecayed.weight_decay = 0;
   std::vector<optim::ParameterGroup<Options>> both = {{{}, options}, {{}, undecayed}};
-  for (const nn::NamedParameter& named : parameters) {
-    const Tensor& p = named.tensor;
-    both[o.decay_matrices_only && p.rank() < 2 ? 1 : 0].parameters.push_back(p);
+  const std::vector<std::string> undecaying = patterns(o.no_decay);
+  for (const nn::NamedParameter& p : parameters) {
+    const bool none = (o.decay_matrices_only && p.tensor.rank() < 2) ||
+                      std::ranges::any_of(undecaying, [&](const std::string& s) { return matches(s, p); });
+    both[none ? 1 : 0].parameters.push_back(p.tensor);
   }
   if (both[1].parameters.empty()) both.pop_back();
   return both;
@@ -72,37 +107,62 @@ bool in_a_block(const std::string& name) {
 // The matrices inside the blocks go to Muon, the rest to AdamW or, `alone`, stays as it is. One rate fits both parts
 // where Muon's is scaled to match AdamW's.
 template <optim::MuonScale scale, bool alone> Made muon(const TrainingOptions& o, const Parameters& parameters) {
-  std::vector<Tensor> matrices;
-  Parameters rest;
+  Parameters matrices, rest;
   for (const nn::NamedParameter& p : parameters)
     if (p.tensor.rank() == 2 && in_a_block(p.name))
-      matrices.push_back(p.tensor);
+      matrices.push_back(p);
     else
       rest.push_back(p);
-  const optim::MuonOptions inside{.lr = o.lr, .weight_decay = o.decay(), .scale = scale};
-  if (alone) return std::make_unique<optim::Muon>(matrices, inside);
-  return std::make_unique<optim::Muon>(std::vector<optim::ParameterGroup<optim::MuonOptions>>{{matrices, inside}},
-                                       groups<optim::AdamWOptions>(o, rest));
+  TrainingOptions inside = o;
+  inside.tuning = {.momentum = o.tuning.momentum};  // eps is AdamW's
+  return std::make_unique<optim::Muon>(
+      groups(inside, matrices, optim::MuonOptions{.scale = scale}),
+      alone ? std::vector<optim::ParameterGroup<optim::AdamWOptions>>() : groups<optim::AdamWOptions>(o, rest));
 }
+constexpr Tuning kOfMuon = {.momentum = optim::MuonOptions{}.momentum};
 
 using enum optim::MuonScale;
 constexpr OptimizerRow kRows[] = {
-    {.name = "sgd", .make = plain<optim::Sgd, optim::SgdOptions>},
-    {.name = "momentum", .make = momentum<false, false>},
-    {.name = "nesterov", .make = momentum<true, false>},
-    {.name = "sgdw", .make = momentum<false, true>, .decoupled = true},
-    {.name = "sign", .make = plain<optim::SignSgd, optim::SignSgdOptions>, .decoupled = true},
-    {.name = "lion", .make = plain<optim::Lion, optim::LionOptions>, .decoupled = true},
-    {.name = "rmsprop", .make = plain<optim::Rmsprop, optim::RmspropOptions>},
-    {.name = "adagrad", .make = plain<optim::Adagrad, optim::AdagradOptions>},
-    {.name = "adam", .make = plain<optim::Adam, optim::AdamOptions>},
-    {.name = "adamw", .make = plain<optim::AdamW, optim::AdamWOptions>, .decoupled = true, .weight_decay = 0.01},
-    {.name = "lamb", .make = plain<optim::Lamb, optim::LambOptions>, .decoupled = true},
-    {.name = "lars", .make = plain<optim::Lars, optim::LarsOptions>},
+    {.name = "sgd", .make = plain<optim::Sgd, optim::SgdOptions>, .tuning = tuning_of(optim::SgdOptions{})},
+    {.name = "momentum", .make = momentum<false, false>, .tuning = {.momentum = kMomentum}},
+    {.name = "nesterov", .make = momentum<true, false>, .tuning = {.momentum = kMomentum}},
+    {.name = "sgdw", .make = momentum<false, true>, .decoupled = true, .tuning = {.momentum = kMomentum}},
+    {.name = "sign",
+     .make = plain<optim::SignSgd, optim::SignSgdOptions>,
+     .decoupled = true,
+     .tuning = tuning_of(optim::SignSgdOptions{})},
+    {.name = "lion",
+     .make = plain<optim::Lion, optim::LionOptions>,
+     .decoupled = true,
+     .tuning = tuning_of(optim::LionOptions{})},
+    {.name = "rmsprop",
+     .make = plain<optim::Rmsprop, optim::RmspropOptions>,
+     .tuning = tuning_of(optim::RmspropOptions{})},
+    {.name = "adagrad",
+     .make = plain<optim::Adagrad, optim::AdagradOptions>,
+     .tuning = tuning_of(optim::AdagradOptions{})},
+    {.name = "adam", .make = plain<optim::Adam, optim::AdamOptions>, .tuning = tuning_of(optim::AdamOptions{})},
+    {.name = "adamw",
+     .make = plain<optim::AdamW, optim::AdamWOptions>,
+     .decoupled = true,
+     .weight_decay = 0.01,
+     .tuning = tuning_of(optim::AdamWOptions{})},
+    {.name = "lamb",
+     .make = plain<optim::Lamb, optim::LambOptions>,
+     .decoupled = true,
+     .tuning = tuning_of(optim::LambOptions{})},
+    {.name = "lars", .make = plain<optim::Lars, optim::LarsOptions>, .tuning = tuning_of(optim::LarsOptions{})},
     {.name = "adafactor", .make = adafactor, .decoupled = true, .note = adafactor_note},
-    {.name = "muon", .make = muon<match_rms_adamw, false>, .decoupled = true},
-    {.name = "muon_alone", .make = muon<match_rms_adamw, true>, .decoupled = true, .choice = false},
-    {.name = "muon_shaped", .make = muon<original, true>, .decoupled = true, .choice = false},  // rate by shape
+    {.name = "muon",
+     .make = muon<match_rms_adamw, false>,
+     .decoupled = true,
+     .tuning = kOfMuon.over(tuning_of(optim::AdamWOptions{}))},
+    {.name = "muon_alone", .make = muon<match_rms_adamw, true>, .decoupled = true, .choice = false, .tuning = kOfMuon},
+    {.name = "muon_shaped",
+     .make = muon<original, true>,
+     .decoupled = true,
+     .choice = false,
+     .tuning = kOfMuon},  // rate by shape
 };
 
 }  // namespace
@@ -113,6 +173,14 @@ const OptimizerRow& optimizer(std::string_view name) { return row_named(kRows, n
 
 std::unique_ptr<optim::Optimizer> build_optimizer(const TrainingOptions& o,
                                                   const std::vector<nn::NamedParameter>& parameters) {
+  for (const std::string& pattern : patterns(o.no_decay))
+    check(std::ranges::any_of(parameters, [&](const nn::NamedParameter& p) { return matches(pattern, p); }),
+          "no_decay: no parameter is called '", pattern, "'");
+  for (const auto& [name, tuned, taken] : {std::tuple{"beta1", &o.tuning.beta1, &o.optimizer->tuning.beta1},
+                                           {"beta2", &o.tuning.beta2, &o.optimizer->tuning.beta2},
+                                           {"momentum", &o.tuning.momentum, &o.optimizer->tuning.momentum},
+                                           {"optimizer_eps", &o.tuning.eps, &o.optimizer->tuning.eps}})
+    check(!*tuned || *taken, word_of(name), ": the optimizer ", o.optimizer->name, " has none");
   std::unique_ptr<optim::Optimizer> made = o.optimizer->make(o, parameters);
   check(made != nullptr, "optimizer: the row ", o.optimizer->name, " made none");
   return made;

@@ -31,8 +31,12 @@ class Source {
                                                                 : Images(data::FashionMnist::load(o.data)));
       const data::PixelScale scale = data::measured_scale(set->train, o.dtype);
       take_from(std::make_shared<data::Loader>(
-          set->train, data::LoaderOptions{
-                          .rows = o.batch, .seed = o.seed, .scale = scale, .prefetch = ahead(), .device = o.device}));
+          set->train, data::LoaderOptions{.rows = o.batch,
+                                          .seed = o.seed,
+                                          .scale = scale,
+                                          .augment = {.crop = o.random_crop, .flip = o.random_flip},
+                                          .prefetch = ahead(),
+                                          .device = o.device}));
       test_count_ = set->test.labels.numel();
       test_rows_ = [=](int64_t begin, int64_t rows) {
         return examples_of(data::slice_batch(set->test, begin, rows, scale));
@@ -67,6 +71,9 @@ class Source {
 
   // Those that it was made with, the model's sizes and the characters being those of the data.
   const TrainingOptions& options() const { return options_; }
+  // How many batches have as many examples, or tokens of a text, as there are to train on.
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  void set_steps(int steps) { options_.steps = steps; }
   // Characters in an example (of a pair: of its target); 0: it is an image.
   int64_t context() const { return shows_images() ? 0 : context_; }
   // On options.device; on a GPU that of the next step is on its way meanwhile.
@@ -111,6 +118,7 @@ class Source {
     return {inputs, targets};
   }
   template <class Loader> void take_from(const std::shared_ptr<Loader>& loader) {
+    steps_per_epoch_ = loader->steps_per_epoch();
     seek_ = [=](int64_t step) { loader->seek(step); };
     next_ = [=] { return examples_of(loader->next()); };
   }
@@ -146,7 +154,7 @@ class Source {
 
   TrainingOptions options_;
   int64_t context_;
-  int64_t test_count_ = 0;
+  int64_t test_count_ = 0, steps_per_epoch_ = 1;
   std::function<Examples(int64_t begin, int64_t rows)> test_rows_;  // keeps the data, longer than what loads of them
   int64_t next_step_ = 0;                                           // whose batch next_() gives
   std::function<void(int64_t)> seek_;

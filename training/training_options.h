@@ -1,6 +1,7 @@
 // What is trained and how, with the defaults. Plain data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,13 +31,18 @@ struct TrainingOptions {
   double lr = 1e-3;
   int warmup = 20;                               // steps of linear warm-up, whose first rate is not 0
   optim::Decay schedule = optim::Decay::cosine;  // of the rate behind the warm-up
+  double min_lr = 0;                             // that the schedule runs towards
+  Tuning tuning = {};                            // of the optimizer; what is not set is its row's
   std::optional<double> weight_decay = {};       // decoupled or L2, and by default so much, as the optimizer's row says
   double clip = 1;                               // largest global norm of the gradient; 0: no clipping
   double clip_gates = 0;             // largest norm of the gradients of gpas' gates, before `clip`; 0: no limit
   double clip_value = 0;             // largest entry of the gradient; 0: no clipping
+  int random_crop = 0;               // images: largest shift in pixels (data/augment.h)
+  bool random_flip = false;          // images: mirrored, half of them
   double label_smoothing = 0;        // share of a target's weight in the training loss that all classes have alike
   double loss_l2 = 0;                // L2 as a term of the loss: its gradient is clipped with the rest
   bool decay_matrices_only = false;  // vectors (biases, gains, layer scales, a class token) are not decayed
+  std::string no_decay = {};         // nor parameters of these names: patterns (core/system/name_pattern.h), by commas
   int accumulate = 1;                // parts of equal size that a batch is differentiated in
   double ema = 0;     // decay of an exponential moving average of the weights, compared beside them; 0: none
   int resume_at = 0;  // after so many steps every form's model and optimizer are made anew from their states; 0: never
@@ -55,6 +61,13 @@ struct TrainingOptions {
   GradientLimits limits() const { return {.l2 = loss_l2, .value = clip_value, .gates = clip_gates, .norm = clip}; }
   int step_count() const { return steps.value_or(dtype == DType::f64 ? 200 : 50); }
   double decay() const { return weight_decay.value_or(optimizer->weight_decay); }
+  optim::Schedule rates() const {
+    return {.peak = lr,
+            .warmup = std::min(warmup, step_count()),
+            .steps = step_count(),
+            .decay = schedule,
+            .floor = min_lr};
+  }
 };
 
 }  // namespace isonorm::training

@@ -56,8 +56,7 @@ class Proof {
       result_.runs.back().may_be_identical = options_.against->kind == options_.training.device.kind;
     }
     result_.reference = reference_record();
-    const optim::Schedule schedule{
-        .peak = o_.lr, .warmup = std::min(o_.warmup, o_.step_count()), .steps = o_.step_count(), .decay = o_.schedule};
+    const optim::Schedule schedule = o_.rates();
     {
       Lockstep all(o_, *initial_, result_.reference, result_.controls, result_.runs);
       if (!train(all, Phase::training, o_.step_count(), [&](int t) { return schedule.lr(t); })) return stop();

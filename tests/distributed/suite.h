@@ -124,6 +124,7 @@ inline void check_group(distributed::Group& g, Device device = kCpu, int64_t mos
   for (int i = 0; i < members; ++i)
     check(ranks.data<int64_t>()[i] == 2 * (members - 1 - i) + g.rank() % 2, "split: member ", i);
   g.barrier();
+  check(!g.any(false) && g.any(true) && g.any(g.rank() == g.size() - 1), "any: it is so on the last rank alone");
 
   const Tensor same = on(device, from_vector(elements<float>(0, 9), {3, 3}));
   g.check_same({&same, 1}, "weight");

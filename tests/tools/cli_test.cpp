@@ -27,7 +27,7 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
   f.refuses("", 2, "isonorm: a verb");
   f.refuses("walk", 2, "isonorm: there is no verb \"walk\"");
   f.refuses("trian", 2, "isonorm: there is no verb \"trian\"");
-  CHECK(contains(f.run("trian").err, "or evaluate (is train meant?); see"));
+  CHECK(contains(f.run("trian").err, "or man (is train meant?); see"));
   f.refuses("train --widht=8", 2, "not expected: --widht=8 (is --width meant?); ");
   f.refuses("train --zzz", 2, "not expected: --zzz; ");
   f.refuses("train a --width 8 b --c=3", 2, "not expected: a b --c=3; ");

@@ -64,10 +64,10 @@ TEST_CASE("a file that may not grow is one line, and what was trained is saved")
   f.refuses("train +small -q --steps 1000000 --checkpoint @c --log @l", 4, "l: writing failed: File too large",
             limited);
   CHECK(integer_at(load_checkpoint(f / "c").values, "step") > 100);
-  CHECK(files_in(f.path) == 4);  // text, two checkpoints, log
+  CHECK(files_in(f.path) == 5);  // text, two checkpoints, their options, log
   // A result of more than that is not begun.
   f.refuses("train +small -q --width 128 --steps 1 --checkpoint @d", 4, "there is no room for", limited);
-  CHECK(files_in(f.path) == 4);
+  CHECK(files_in(f.path) == 5);
 }
 
 TEST_CASE("what files say of themselves does not speak to the terminal, nor fill it") {

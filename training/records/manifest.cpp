@@ -66,6 +66,7 @@ OptionList option_list(const TrainingOptions& given) {
   o.model = o.model.complete();
   o.steps = o.step_count();
   o.weight_decay = o.decay();
+  o.tuning = o.tuning.over(o.optimizer->tuning);
   if (o.threads == 0) o.threads = num_threads();
   OptionList list = {{"model", name_and_origin(o.model.row())}};
   for (const Option& option : options_of(o))
@@ -91,17 +92,23 @@ Manifest manifest_of(const TrainingOptions& options) {
   return m;
 }
 
-std::string said(const std::vector<Option>& options, const std::vector<Option>& defaults) {
-  std::string words;
+OptionList given(const std::vector<Option>& options, const std::vector<Option>& defaults) {
+  OptionList list;
   for (size_t i = 0; i < options.size(); ++i) {
     const Option& option = options[i];
     const std::string value = option.text();
     if (option.help.empty() || value == defaults[i].text()) continue;
     if (option.flag())
-      words += " " + word_of(value == "true" ? option.name : "no_" + option.name);
+      list.emplace_back(word_of(value == "true" ? option.name : "no_" + option.name), "");
     else
-      words += text(" ", word_of(option.name), " ", quoted(value));
+      list.emplace_back(word_of(option.name), value);
   }
+  return list;
+}
+
+std::string said(const OptionList& given) {
+  std::string words;
+  for (const auto& [word, value] : given) words += text(" ", word, value.empty() ? "" : " " + quoted(value));
   return words;
 }
 

@@ -49,9 +49,14 @@ constexpr bool names_a_file(std::string_view option) { return option == "data" |
 // A word as a POSIX shell reads it.
 std::string quoted(const std::string& word);
 
-// " --width 16 --no-bias": of a command, the options of the command line that are not the defaults, which are those of
+// {"--width", "16"}, {"--no-bias", ""}: of a command, the options of the command line that are not the defaults, which are those of
 // the same structs in the same order.
-std::string said(const std::vector<Option>& options, const std::vector<Option>& defaults);
+OptionList given(const std::vector<Option>& options, const std::vector<Option>& defaults);
+// The same as words of a command, " --width 16 --no-bias".
+std::string said(const OptionList& given);
+inline std::string said(const std::vector<Option>& options, const std::vector<Option>& defaults) {
+  return said(given(options, defaults));
+}
 
 // What a document says of it.
 reports::Environment environment_of(const Manifest& manifest, double seconds);

@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 namespace isonorm::training {
 
+inline constexpr std::string_view kLogBegin = "{\"manifest\":";
 // First line of a log, {"manifest": {...}}.
 std::string log_manifest(const Manifest& manifest);
 // The lines of a training: a step, a test pass {"evaluation": {...}}, and the last one.

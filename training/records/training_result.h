@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "training/steps/loop.h"
 #include "training/records/manifest.h"
+#include "training/steps/loop.h"
 #include "training/training_options.h"
 
 namespace isonorm::training {
@@ -27,7 +27,7 @@ struct TrainingCourse {
 };
 
 // Options that may change in the middle of a training: those of the update.
-inline constexpr const char* kExtendable[] = {"steps", "lr", "warmup", "schedule", "weight_decay", "clip"};
+inline constexpr const char* kExtendable[] = {"steps", "lr", "warmup", "schedule", "min_lr", "weight_decay", "clip"};
 
 struct TrainingResult {
   std::string form;
@@ -38,6 +38,8 @@ struct TrainingResult {
   TrainingCourse earlier;               // what its log knows of the steps before first_step
   std::vector<TrainingStep> steps;      // first_step, first_step + 1, ...
   std::vector<Evaluation> evaluations;  // the last is of the trained model; none where there is nothing to test on
+  std::optional<Evaluation> best;       // of the least loss, of all parts; none where nobody asked
+  int patience = 0;  // so many test passes in turn were no better, and ended it; 0: it had all its steps
   double seconds = 0;
 };
 

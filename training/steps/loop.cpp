@@ -1,13 +1,40 @@
 #include "training/steps/loop.h"
 
+#include <charconv>
+#include <climits>
+
 namespace isonorm::training {
+
+std::optional<Interval> Interval::read(const std::string& word) {
+  constexpr std::pair<char, double> kUnits[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
+  const char* end = word.data() + word.size();
+  if (int steps = 0; !word.empty()) {
+    const auto [last, error] = std::from_chars(word.data(), end, steps);
+    if (error == std::errc() && last == end && steps >= 0) return Interval(steps);
+  }
+  for (const auto& [unit, seconds] : kUnits)
+    if (double n = 0; word.ends_with(unit)) {
+      const auto [last, error] = std::from_chars(word.data(), end - 1, n, std::chars_format::fixed);
+      if (error == std::errc() && last == end - 1 && n > 0 && n < INT_MAX)
+        return Interval(std::chrono::duration<double>(n * seconds));
+    }
+  return {};
+}
 
 Loop::Loop(Step& step, Batches batches, Rate rate)
     : step_(step), batches_(std::move(batches)), rate_(std::move(rate)) {}
 
-void Loop::every(int n, Callback callback) {
-  check(n >= 0, "loop: every ", n, " steps, expected 0 or more");
-  callbacks_.emplace_back(n, std::move(callback));
+void Loop::every(Interval interval, Callback callback) {
+  check(interval.steps >= 0, "loop: every ", interval.steps, " steps, expected 0 or more");
+  check(interval.seconds >= 0, "loop: every ", interval.seconds, " seconds, expected 0 or more");
+  calls_.push_back({interval, std::move(callback), watch_.seconds()});
+}
+
+bool Loop::is_due(const Call& call, int step) {
+  const Interval& i = call.interval;
+  if (i.seconds == 0) return i.steps > 0 && step % i.steps == 0;
+  const bool over = watch_.seconds() - call.last >= i.seconds;
+  return step_.group() ? step_.group()->any(over) : over;
 }
 
 bool Loop::run(int steps, int done) {
@@ -17,8 +44,11 @@ bool Loop::run(int steps, int done) {
     const StepResult r = step_(batches_(t), s.lr);
     s.loss = r.loss, s.gradient_norm = r.gradient_norm;
     s.seconds = watch_.seconds();
-    for (const auto& [n, callback] : callbacks_)
-      if (n > 0 && s.step % n == 0) go_on = callback(s) && go_on;
+    for (Call& call : calls_)
+      if (is_due(call, s.step)) {
+        go_on = call.callback(s) && go_on;
+        call.last = watch_.seconds();
+      }
   }
   return go_on;
 }

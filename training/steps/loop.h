@@ -1,6 +1,9 @@
 // A training: one step after the other, and what is to happen between them.
 #pragma once
 
+#include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +20,18 @@ struct TrainingStep {
   double seconds = 0;                        // since the loop was made
 };
 
+// How often something is to happen: after so many steps, or after so much time.
+struct Interval {
+  Interval(int steps) : steps(steps) {}  // 0: never
+  template <class Number, class Unit>
+  Interval(std::chrono::duration<Number, Unit> time) : seconds(std::chrono::duration<double>(time).count()) {}
+  // Of "500", "30s", "10m" or "1.5h"; none where it is no such word.
+  static std::optional<Interval> read(const std::string& word);
+
+  int steps = 0;
+  double seconds = 0;
+};
+
 // Steps on batches at a rate, all three given by the number of the step.
 //
 //   training::Loop loop(step, [&](int64_t t) { return text.batch(t); }, [&](int64_t t) { return schedule.lr(t); });
@@ -31,9 +46,9 @@ class Loop {
   // Keeps a reference to `step`.
   Loop(Step& step, Batches batches, Rate rate);
 
-  // After each n-th step `callback` is called, those that were given first come first; it returns false to stop behind
-  // this step. n = 0: never.
-  void every(int n, Callback callback);
+  // After each n-th step, or the first step behind each span of time, `callback` is called, those that were given first come
+  // first; it returns false to stop behind this step. Ranks (StepOptions::group) call it together: when the time of one is over.
+  void every(Interval interval, Callback callback);
 
   // Takes the steps behind `done` up to `steps`. Returns false where a callback stopped it, behind the last step, too;
   // the step that it stopped behind is done, and known to all callbacks.
@@ -43,7 +58,13 @@ class Loop {
   Step& step_;
   const Batches batches_;
   const Rate rate_;
-  std::vector<std::pair<int, Callback>> callbacks_;
+  struct Call {
+    Interval interval;
+    Callback callback;
+    double last;  // when it was called, on the watch
+  };
+  bool is_due(const Call& call, int step);
+  std::vector<Call> calls_;
   const Stopwatch watch_;
 };
 

@@ -120,6 +120,8 @@ class Step {
   // nothing is clipped.
   std::optional<double> update(std::optional<double> lr = {});
 
+  distributed::Group* group() const { return options_.group; }  // that takes it together; null: this process alone
+
  private:
   bool is_shared() const { return options_.group && options_.group->size() > 1; }
   std::vector<distributed::Group*> groups()

@@ -1,4 +1,4 @@
-#include "tools/terminal.h"
+#include "core/system/terminal.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 #include "core/printed.h"
 
-namespace isonorm::tools {
+namespace isonorm {
 namespace {
 
 constexpr double kRewrite = 0.1;  // seconds between two versions of a live line
@@ -93,4 +93,4 @@ void StatusLine::clear() {
   shown_ = false;
 }
 
-}  // namespace isonorm::tools
+}  // namespace isonorm

@@ -7,7 +7,7 @@
 
 #include "core/system/foreign_text.h"
 
-namespace isonorm::tools {
+namespace isonorm {
 
 // A terminal that understands escapes (TERM is not "dumb").
 bool is_terminal(std::FILE* file);
@@ -28,7 +28,7 @@ std::string duration_text(double seconds);
 // and then.
 class StatusLine {
  public:
-  StatusLine(std::FILE* file, bool quiet);
+  explicit StatusLine(std::FILE* file, bool quiet = false);
   ~StatusLine() { clear(); }
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
@@ -49,4 +49,4 @@ class StatusLine {
   double last_ = -1;  // seconds
 };
 
-}  // namespace isonorm::tools
+}  // namespace isonorm

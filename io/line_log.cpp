@@ -1,0 +1,51 @@
+#include "io/line_log.h"
+
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "core/error.h"
+
+namespace isonorm::io {
+
+LineLog::LineLog(const std::string& path, std::string_view begin) : path_(path) {
+  if (path.empty()) return;
+  file_ = std::fopen(path.c_str(), std::filesystem::is_regular_file(path) ? "a+e" : "ae");
+  check_io(file_ != nullptr, path, ": cannot be written: ", std::strerror(errno));
+  if (!std::filesystem::is_regular_file(path)) return;
+  try {
+    check_io(flock(fileno(file_), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK, path,
+             ": another process is writing this log");
+    std::string there(begin.size(), '\0');
+    const ssize_t read = pread(fileno(file_), there.data(), there.size(), 0);
+    there.resize(static_cast<size_t>(std::max<ssize_t>(0, read)));
+    check(begin.starts_with(there), path,
+          ": this is no log of ours, whose first words are others: choose another file");
+  } catch (...) {
+    std::fclose(file_);
+    throw;
+  }
+}
+
+void LineLog::keep(int64_t bytes) {
+  if (!file_) return;
+  check_io(ftruncate(fileno(file_), bytes) == 0 || errno == EINVAL, path_,  // EINVAL: a device or pipe
+           ": cannot be written: ", std::strerror(errno));
+  char last = '\n';
+  if (bytes > 0 && pread(fileno(file_), &last, 1, bytes - 1) == 1 && last != '\n') write("\n");
+}
+
+LineLog::~LineLog() {
+  if (file_) std::fclose(file_);
+}
+
+void LineLog::write(const std::string& line) {
+  const bool ok = std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0;
+  check_io(ok, path_, ": writing failed: ", std::strerror(errno));
+}
+
+}  // namespace isonorm::io

@@ -1,0 +1,110 @@
+// Ready callbacks of a loop, the range test of rates, and intervals as words.
+#include "training/steps/callbacks.h"
+
+#include <cmath>
+#include <thread>
+
+#include "autograd/ops/create.h"
+#include "autograd/ops/reduce.h"
+#include "core/error.h"
+#include "nn/linear.h"
+#include "optim/sgd.h"
+#include "tests/support/catch.h"
+#include "training/steps/lr_range.h"
+
+using namespace isonorm;
+using namespace isonorm::training;
+using namespace std::chrono_literals;
+
+TEST_CASE("an interval is a number of steps or a time") {
+  CHECK(Interval::read("0")->steps == 0);
+  CHECK(Interval::read("500")->steps == 500);
+  CHECK(Interval::read("30s")->seconds == 30);
+  CHECK(Interval::read("10m")->seconds == 600);
+  CHECK(Interval::read("1.5h")->seconds == 5400);
+  for (const char* wrong : {"", "m", "-1", "-1m", "0s", "1 m", "10d", "1e3s", "nanm", "infh", "99999999999"})
+    CHECK_FALSE(Interval::read(wrong));
+}
+
+TEST_CASE("loop: what is due after a time is called at the first step behind it") {
+  nn::Linear model(1, 1);
+  optim::Sgd sgd(model.parameters());
+  Step step(model, sgd, [](nn::Module& m, const Examples& e) { return sum(m(e.inputs)); });
+  Loop loop(
+      step,
+      [](int64_t) {
+        return Examples{ones({1, 1}), ones({1, 1})};
+      },
+      [](int64_t) { return 0.0; });
+  std::vector<int> calls;
+  loop.every(40ms, [&](const TrainingStep& s) { return calls.push_back(s.step), true; });
+  loop.every(1h, [&](const TrainingStep&) { return false; });
+  loop.every(1, [&](const TrainingStep& s) {
+    if (s.step == 3 || s.step == 7) std::this_thread::sleep_for(60ms);
+    return true;
+  });
+  CHECK(loop.run(7));
+  CHECK(std::ranges::count(calls, 4) == 1);  // behind the wait of step 3
+  CHECK(loop.run(9, 7));
+  CHECK(std::ranges::count(calls, 8) == 1);
+  CHECK_THROWS_AS(loop.every(-1s, {}), Error);
+}
+
+TEST_CASE("the best loss, and how long to wait for a better one") {
+  BestLoss best(2);
+  CHECK_FALSE(best.over());
+  CHECK(best.take(10, 3));
+  CHECK(best.take(20, 2));
+  CHECK_FALSE(best.take(30, 2));  // not less
+  CHECK_FALSE(best.over());
+  CHECK_FALSE(best.take(40, NAN));
+  CHECK(best.over());
+  CHECK((best.step() == 20 && best.loss() == 2 && best.since() == 2 && best.last_step() == 40));
+  BestLoss again(3);
+  REQUIRE(again.read(best.written()));
+  CHECK((again.step() == 20 && again.loss() == 2 && again.since() == 2 && again.last_step() == 40));
+  CHECK_FALSE(again.over());
+  CHECK(again.take(50, 0.1));
+  CHECK(BestLoss(1).read(again.written()));
+  for (const char* wrong : {"", "2 20 2", "2 20 2 40 1", "inf 1 1 2", "2 0 1 2", "2 20 -1 40", "2 20 1 19", "x 1 1 2"})
+    CHECK_FALSE(again.read(wrong));
+  BestLoss patient;  // without end
+  for (int t = 1; t < 100; ++t) patient.take(t, 1);
+  CHECK_FALSE(patient.over());
+}
+
+TEST_CASE("the range test: rates grow by one factor, the suggestion is where the smoothed loss falls fastest") {
+  LrRange range(1e-4, 1, 5);
+  for (int t = 0; t < 5; ++t) CHECK(range.lr(t) == Approx(std::pow(10.0, t - 4)));
+  LrRange flat(1e-3, 1, 50);
+  for (int t = 0; t < 50; ++t) CHECK(flat.take(2 + 0.01 * t));
+  CHECK_FALSE(flat.steepest());
+
+  // A loss that falls fastest between steps 60 and 80 and explodes behind 150.
+  LrRange fall(1e-6, 10, 300);
+  const auto loss = [](int t) { return t < 60 ? 5.0 : t < 80 ? 5 - 0.2 * (t - 60) : t < 150 ? 1.0 : 1e3; };
+  double sum = 0;
+  int taken = 0;
+  for (bool go_on = true; go_on; ++taken) {
+    go_on = fall.take(loss(taken));
+    sum = 0.98 * sum + 0.02 * loss(taken);
+    CHECK(fall.smoothed().back() == Approx(sum / (1 - std::pow(0.98, taken + 1))));
+  }
+  CHECK((taken > 150 && taken < 160));
+  REQUIRE(fall.steepest());
+  const auto& a = fall.smoothed();
+  const auto falls = [&](int t) { return a[static_cast<size_t>(t - 15)] - a[static_cast<size_t>(t + 15)]; };
+  int steepest = 45;
+  for (int t = 46; t < 135; ++t)
+    if (falls(t) > falls(steepest)) steepest = t;
+  CHECK(*fall.steepest() == steepest);
+  CHECK((steepest > 60 && steepest < 90));
+  LrRange noisy(1e-3, 1, 100);  // the first losses are noise: their fall is none
+  for (int t = 0; t < 100; ++t) noisy.take(t == 0 ? 9 : 2 - 0.01 * std::max(0, t - 50));
+  REQUIRE(noisy.steepest());
+  CHECK(*noisy.steepest() >= 15);
+  CHECK_FALSE(LrRange(1e-3, 1, 5).take(NAN));
+  CHECK_THROWS_AS(LrRange(1, 0.1, 5), Error);
+  CHECK_THROWS_AS(LrRange(0, 1, 5), Error);
+  CHECK_THROWS_AS(LrRange(0.1, 1, 1), Error);
+}

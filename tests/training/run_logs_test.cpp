@@ -1,0 +1,171 @@
+// Logs of trainings: event files of TensorBoard, read back by a naive reader, and what a CSV log keeps.
+#include "training/records/run_logs.h"
+
+#include <cstring>
+#include <map>
+
+#include "core/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/read_text.h"
+#include "tests/support/temp_folder.h"
+
+using namespace isonorm;
+using namespace isonorm::training;
+using Catch::Matchers::Contains;
+using isonorm::test::read_text;
+
+namespace {
+
+// Bit by bit, with the polynomial written forwards (RFC 3720, appendix B.4).
+uint32_t plain_crc32c(const std::string& bytes) {
+  const auto mirrored = [](uint32_t x, int bits) {
+    uint32_t y = 0;
+    for (int i = 0; i < bits; ++i) y = y << 1 | (x >> i & 1);
+    return y;
+  };
+  uint32_t c = 0xffffffff;
+  for (const char b : bytes) {
+    c ^= mirrored(static_cast<uint8_t>(b), 8) << 24;
+    for (int bit = 0; bit < 8; ++bit) c = c << 1 ^ (c >> 31 ? 0x1edc6f41 : 0);
+  }
+  return mirrored(c ^ 0xffffffff, 32);
+}
+
+template <class T> T taken(std::string& bytes) {
+  T value;
+  REQUIRE(bytes.size() >= sizeof value);
+  std::memcpy(&value, bytes.data(), sizeof value);
+  bytes.erase(0, sizeof value);
+  return value;
+}
+
+uint64_t taken_varint(std::string& bytes) {
+  uint64_t value = 0;
+  for (int shift = 0;; shift += 7) {
+    const auto b = taken<uint8_t>(bytes);
+    value |= static_cast<uint64_t>(b & 127) << shift;
+    if (b < 128) return value;
+  }
+}
+
+// The fields of a message, as the bytes of their values.
+std::map<uint64_t, std::string> fields_of(std::string bytes) {
+  std::map<uint64_t, std::string> fields;
+  while (!bytes.empty()) {
+    const uint64_t key = taken_varint(bytes), wire = key & 7;
+    if (wire == 0) {
+      fields[key >> 3] = std::to_string(taken_varint(bytes));
+      continue;
+    }
+    const size_t length = wire == 1 ? 8 : wire == 5 ? 4 : taken_varint(bytes);
+    fields[key >> 3] = bytes.substr(0, length);
+    bytes.erase(0, length);
+  }
+  return fields;
+}
+
+struct Scalar {
+  std::string tag;
+  int step;
+  float value;
+  bool operator==(const Scalar&) const = default;
+};
+
+struct Events {
+  std::string version;
+  int start = -1;
+  std::vector<Scalar> scalars;
+};
+
+Events read_events(const std::string& path) {
+  Events events;
+  std::string all = read_text(path);
+  for (bool first = true; !all.empty(); first = false) {
+    const std::string length = all.substr(0, 8);
+    const auto n = taken<uint64_t>(all);
+    for (const std::string& part : {length, all.substr(4, n)}) {
+      const uint32_t c = plain_crc32c(part);
+      const std::string rest = part == length ? all.substr(0, 4) : all.substr(4 + n, 4);
+      uint32_t stored;
+      std::memcpy(&stored, rest.data(), 4);
+      CHECK(stored == ((c >> 15 | c << 17) + 0xa282ead8));
+    }
+    auto event = fields_of(all.substr(4, n));
+    all.erase(0, n + 8);
+    CHECK(taken<double>(event[1]) > 1.7e9);
+    if (first) events.version = event.at(3);
+    if (event.contains(7)) {
+      CHECK(fields_of(event[7])[1] == "1");
+      events.start = std::stoi(event.at(2));
+    }
+    if (!event.contains(5)) continue;
+    auto value = fields_of(fields_of(event[5]).at(1));
+    events.scalars.push_back({value.at(1), std::stoi(event.at(2)), taken<float>(value.at(2))});
+  }
+  return events;
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("crc32c is Castagnoli's") {
+  CHECK(io::crc32c("123456789") == 0xe3069283);  // RFC 3720's check value
+  CHECK(io::crc32c(std::string(32, '\0')) == 0x8a9136aa);
+  for (const std::string s : {"", "a", "isonorm"}) CHECK(io::crc32c(s) == plain_crc32c(s));
+}
+
+TEST_CASE("event files: what a training logged, and from which step on earlier files are void") {
+  const TempFolder f;
+  {
+    EventLog log(f.path);
+    log.step({.step = 1, .lr = 0.5, .loss = 2.25, .gradient_norm = 3});
+    log.step({.step = 300, .lr = 0.25, .loss = -1});
+    log.evaluation({.step = 300, .loss = 1.5, .right = 3, .predictions = 4});
+  }
+  EventLog(f.path, 200).step({.step = 201, .lr = 1, .loss = 2});
+  const std::vector<std::string> files = files_in(f.path);
+  REQUIRE(files.size() == 2);
+  const Events a = read_events(files[0]), b = read_events(files[1]);
+  CHECK(a.version == "brain.Event:2");
+  CHECK(a.start == 1);
+  CHECK(a.scalars == std::vector<Scalar>{{"train/loss", 1, 2.25f},
+                                         {"train/lr", 1, 0.5f},
+                                         {"train/gradient_norm", 1, 3.f},
+                                         {"train/loss", 300, -1.f},
+                                         {"train/lr", 300, 0.25f},
+                                         {"test/loss", 300, 1.5f},
+                                         {"test/accuracy", 300, 0.75f}});
+  CHECK(b.start == 201);
+  CHECK(b.scalars.size() == 2);
+  CHECK_THROWS_AS(EventLog(f / "none"), Error);
+}
+
+TEST_CASE("a CSV log keeps what lies before the step that is gone on behind, and is of one training") {
+  const TempFolder f;
+  const std::string path = f / "l.csv";
+  {
+    CsvLog log(path);
+    for (int t = 1; t <= 5; ++t)
+      log.step({.step = t, .lr = 0.1 * t, .loss = 1.0 / t, .gradient_norm = {}, .seconds = 0});
+    log.evaluation({.step = 5, .loss = 0.5, .right = 1, .predictions = 2});
+  }
+  const std::string whole = read_text(path);
+  CHECK_THROWS_WITH(CsvLog(path), Contains("has rows of a training"));
+  CHECK(read_text(path) == whole);
+  {
+    CsvLog log(path, 5);
+    REQUIRE(log.earlier().steps.size() == 5);
+    CHECK(log.earlier().steps[2].loss == 1.0 / 3);
+    CHECK(log.earlier().evaluations.at(0).right == 1);
+    log.evaluation({.step = 5, .loss = 0.5, .right = 1, .predictions = 2});  // it is there already
+  }
+  CHECK(read_text(path) == whole);
+  CHECK(CsvLog(path, 3).earlier().steps.size() == 3);
+  CHECK(read_text(path) == whole.substr(0, whole.find("4,0.4")));
+}

@@ -1,0 +1,109 @@
+// isonorm lr-find: the learning-rate range test of a training.
+#include <cstdio>
+#include <memory>
+
+#include "core/printed.h"
+#include "core/random.h"
+#include "core/system/parallel.h"
+#include "core/system/terminal.h"
+#include "streams/stream.h"
+#include "tools/interrupt.h"
+#include "tools/training_start.h"
+#include "tools/verb.h"
+#include "training/records/curves.h"
+#include "training/steps/lr_range.h"
+
+namespace isonorm::tools {
+namespace {
+
+constexpr int kSteps = 100, kRows = 20;  // of the test by default; of the table at most
+
+struct LrFindOptions {
+  TrainOptions train;
+  Given given;
+  double from = 1e-6, to = 1;
+};
+
+reports::Document range_document(const training::LrRange& range, const training::TrainingOptions& o) {
+  const int last = static_cast<int>(range.losses().size());
+  const std::optional<int> steepest = range.steepest();
+  reports::Document d{.title = "Learning-rate range test",
+                      .about = text("A ", o.model.row().noun, ", ", o.optimizer->name, ", ", last, " of ",
+                                    range.steps(), " steps of ", o.batch, " examples at rates from ",
+                                    shortest(range.lr(0)), " to ", shortest(range.lr(range.steps() - 1)), ".")};
+  d.sentence = steepest ? text(printed("--lr %.1e", range.lr(*steepest)),
+                               ", where the smoothed loss falls fastest; it is least at ",
+                               printed("%.1e", range.lr(range.least())), ".")
+                        : "The loss falls at none of these rates.";
+  d.details.push_back({"suggested rate", steepest ? reports::Value{range.lr(*steepest)} : reports::Value{}});
+  reports::TextTable table{.heading = "Rates", .columns = {"step", "rate", "loss", "smoothed"}};
+  const int every = std::max(1, last / kRows);
+  for (int t = 0; t < last; ++t)
+    if (t % every == 0 || t == last - 1 || t == steepest)
+      table.rows.push_back({reports::count_cell(t + 1), reports::printed_cell("%.1e", range.lr(t)),
+                            reports::printed_cell("%.4f", range.losses()[static_cast<size_t>(t)]),
+                            reports::printed_cell("%.4f", range.smoothed()[static_cast<size_t>(t)])});
+  d.tables.push_back(std::move(table));
+  reports::Chart chart{.title = "Loss per step, the rate growing by one factor at each",
+                       .width = 990,
+                       .height = 360,
+                       .lines = {{"training loss", "raw", range.losses()}, {"smoothed", "other", range.smoothed()}}};
+  fit_axis(chart);
+  d.figures.push_back({.name = "loss", .heading = "Loss", .panels = {panel_of(std::move(chart))}});
+  return d;
+}
+
+int run(LrFindOptions& find) {
+  TrainOptions& o = find.train;
+  check_output_options(o.output, {data_input(o.training.data)});
+  training::Fields own;
+  fields(o, own);
+  set_given(own.options, find.given);
+  set_training_options(o.training, find.given);
+  check_data(o.training);
+  if (!(find.from > 0 && find.from < find.to))
+    throw UsageError(text("--from ", find.from, " --to ", find.to, ": expected two rates above 0, the larger last"));
+  if (o.training.threads > 0) set_num_threads(o.training.threads);
+  training::Source source(o.training);
+  const training::TrainingOptions& options = source.options();
+  manual_seed(options.seed);
+  const std::unique_ptr<nn::Module> model = build_model(options, options.model.stream());
+  const auto optimizer = build_optimizer(options, model->named_parameters());
+  training::Step step(*model, *optimizer, training::smoothed_cross_entropy(options.label_smoothing),
+                      {.limits = options.limits(), .accumulate = options.accumulate});
+  training::LrRange range(find.from, find.to, options.step_count());
+  training::Loop loop(
+      step, [&](int64_t t) { return source.batch(t); }, [&](int64_t t) { return range.lr(t); });
+  StatusLine status(stderr, o.output.quiet);
+  catch_interrupt();
+  loop.every(1, training::Progress(status, range.steps()));
+  loop.every(1, [&](const training::TrainingStep& s) { return range.take(s.loss) && !interrupted(); });
+  loop.run(range.steps());
+  status.clear();
+  if (interrupted()) return kInterrupted;
+  show(range_document(range, options), o.output.quiet, o.output.report, o.output.json);
+  return kOk;
+}
+
+}  // namespace
+
+Verb add_lr_find(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("lr-find", "Find a learning rate: a short training at rates that grow");
+  auto o = std::make_shared<LrFindOptions>();
+  o->train.training.steps = kSteps;
+  add_training_options(*command, o->train.training, o->given, [](std::string_view name) {
+    constexpr std::string_view kNone[] = {"lr", "min_lr", "warmup", "schedule", "ema", "zero", "whole_parts"};
+    return is_of_train(name) && std::ranges::count(kNone, name) == 0;
+  });
+  command->add_option("--from", o->from, "first rate")->capture_default_str();
+  command->add_option("--to", o->to, "last rate")->capture_default_str();
+  command->add_option("--report", o->train.output.report, "write the curves as an HTML page");
+  command->add_option("--json", o->train.output.json, "write the numbers as a JSON object");
+  command->add_flag("-q,--quiet", o->train.output.quiet, "print the suggestion only");
+  command->footer(
+      "It ends where the smoothed loss is four times its least. The weights are thrown away. (Smith, 1506.01186.)\n"
+      "Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+  return {command, [o] { return run(*o); }};
+}
+
+}  // namespace isonorm::tools

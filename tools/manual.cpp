@@ -1,0 +1,148 @@
+// isonorm completion bash|zsh and isonorm man [VERB]: scripts and pages made of the same tables as --help.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "core/error.h"
+#include "tools/verb.h"
+
+namespace isonorm::tools {
+namespace {
+
+std::vector<CLI::App*> verbs_of(CLI::App& app) {
+  return app.get_subcommands([](CLI::App*) { return true; });
+}
+std::vector<CLI::Option*> options_of(CLI::App& verb) {
+  return verb.get_options([](const CLI::Option* option) { return !option->get_lnames().empty(); });
+}
+
+// "a b" of "a|b" or "{a,b}"; empty where an option takes no such choice.
+std::string choices(const CLI::Option& option) {
+  std::string type = option.get_type_name();
+  type = type.substr(0, type.find(' '));
+  if (type.find('|') == type.npos) return "";
+  std::ranges::replace(type, '|', ' ');
+  return type;
+}
+
+bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0; }
+
+std::string with_escapes(const std::string& s, const std::function<std::string(char)>& escaped) {
+  std::string all;
+  for (const char c : s) all += escaped(c);
+  return all;
+}
+
+std::string bash(CLI::App& app) {
+  std::string verbs, cases;
+  for (CLI::App* verb : verbs_of(app)) {
+    verbs += text(verbs.empty() ? "" : " ", verb->get_name());
+    std::string words;
+    for (const CLI::Option* option : options_of(*verb)) {
+      const std::string word = "--" + option->get_lnames().front();
+      words += text(words.empty() ? "" : " ", word);
+      if (const std::string c = choices(*option); !c.empty())
+        cases += text("    ", verb->get_name(), ',', word, ") words=\"", c, "\" ;;\n");
+      else if (!is_flag(*option))
+        cases += text("    ", verb->get_name(), ',', word, ") words= ;;\n");
+    }
+    cases += text("    ", verb->get_name(), ",*) [[ $cur == -* ]] && words=\"", words, "\" ;;\n");
+  }
+  return text(
+      "_isonorm() {\n  local cur=${COMP_WORDS[COMP_CWORD]} words=\n  if ((COMP_CWORD == 1)); then\n    words=\"", verbs,
+      " --help --version\"\n  else\n    case ${COMP_WORDS[1]},${COMP_WORDS[COMP_CWORD-1]} in\n", cases,
+      "    esac\n  fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
+      "complete -o default -F _isonorm isonorm\n");
+}
+
+std::string zsh(CLI::App& app) {
+  const auto quoted = [](const std::string& s) {
+    return with_escapes(s, [](char c) {
+      return c == '\''                                       ? "'\\''"
+             : c == '[' || c == ']' || c == ':' || c == '\\' ? std::string{'\\', c}
+                                                             : std::string{c};
+    });
+  };
+  std::string verbs, cases;
+  for (CLI::App* verb : verbs_of(app)) {
+    verbs += text("    '", verb->get_name(), ':', quoted(verb->get_description()), "'\n");
+    cases += text("    ", verb->get_name(), ") _arguments");
+    for (const CLI::Option* option : options_of(*verb)) {
+      const std::string c = choices(*option);
+      cases += text(" \\\n      '--", option->get_lnames().front(), '[', quoted(option->get_description()), ']',
+                    is_flag(*option) ? ""
+                    : c.empty()      ? ":value:_files"
+                                     : text(":value:(", c, ')'),
+                    '\'');
+    }
+    cases += " \\\n      '*:file:_files' ;;\n";
+  }
+  return text("#compdef isonorm\n_isonorm() {\n  local -a verbs=(\n", verbs,
+              "  )\n  if ((CURRENT == 2)); then _describe verb verbs; return; fi\n  local verb=$words[2]\n"
+              "  shift words; ((CURRENT--))\n  case $verb in\n",
+              cases, "  esac\n}\ncompdef _isonorm isonorm\n");
+}
+
+std::string roff(const std::string& s) {
+  const std::string escaped = with_escapes(s, [](char c) {
+    return c == '\\' ? std::string("\\e") : c == '-' ? std::string("\\-") : std::string{c};
+  });
+  return escaped.starts_with('.') || escaped.starts_with('\'') ? "\\&" + escaped : escaped;
+}
+
+std::string page(CLI::App& app) {
+  const bool whole = app.get_parent() == nullptr;
+  const std::string name = whole ? "isonorm" : "isonorm-" + app.get_name(),
+                    called = whole ? "isonorm" : "isonorm " + app.get_name();
+  std::string all = text(".TH ", name, " 1\n.SH NAME\n", roff(name), " \\- ", roff(app.get_description()),
+                         "\n.SH SYNOPSIS\n.B ", roff(called), "\n", whole ? "VERB [OPTIONS]" : "[OPTIONS]");
+  for (const CLI::Option* option : app.get_options())
+    if (option->get_lnames().empty() && option->get_snames().empty()) all += text(' ', roff(option->get_name()));
+  all += '\n';
+  if (whole) {
+    all += ".SH VERBS\n";
+    for (const CLI::App* verb : verbs_of(app))
+      all += text(".TP\n.B ", roff(verb->get_name()), '\n', roff(verb->get_description()), '\n');
+  }
+  std::string group;
+  for (const CLI::Option* option : app.get_options()) {
+    if (std::exchange(group, option->get_group()) != option->get_group()) all += text(".SH ", roff(group), '\n');
+    const std::string given = option->get_default_str();
+    all += text(".TP\n.B ", roff(option->get_name(false, true)),
+                is_flag(*option) ? "" : " " + roff(option->get_type_name()), '\n', roff(option->get_description()),
+                given.empty() ? "" : text(" [", roff(given), ']'), '\n');
+  }
+  return all + text(".SH NOTES\n", roff(app.get_footer()), '\n');
+}
+
+}  // namespace
+
+Verb add_completion(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("completion", "Print a script that completes the words of isonorm in a shell");
+  auto shell = std::make_shared<std::string>();
+  command->add_option("SHELL", *shell, "bash or zsh")->required()->check(CLI::IsMember({"bash", "zsh"}));
+  command->footer(
+      "bash: isonorm completion bash > ~/.local/share/bash-completion/completions/isonorm\n"
+      "zsh: isonorm completion zsh > _isonorm in a folder of $fpath\n"
+      "Exit codes: 0 printed, 2 usage.");
+  return {command, [&app, shell] {
+            std::fputs((*shell == "bash" ? bash(app) : zsh(app)).c_str(), stdout);
+            return kOk;
+          }};
+}
+
+Verb add_man(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("man", "Print the manual page of isonorm or of a verb");
+  auto verb = std::make_shared<std::string>();
+  command->add_option("VERB", *verb, "a verb; none: isonorm itself");
+  command->footer("isonorm man train | man -l -\nExit codes: 0 printed, 2 usage.");
+  return {command, [&app, verb] {
+            const std::vector<CLI::App*> verbs = verbs_of(app);
+            const auto at = std::ranges::find(verbs, *verb, [](const CLI::App* v) { return v->get_name(); });
+            if (!verb->empty() && at == verbs.end()) throw UsageError(text("there is no verb \"", *verb, '"'));
+            std::fputs(page(verb->empty() ? app : **at).c_str(), stdout);
+            return kOk;
+          }};
+}
+
+}  // namespace isonorm::tools
