@@ -78,9 +78,11 @@ bool refused(size_t bytes) {
     return true;
   }
   close(said[1]);
-  char text[512] = {};
+  char text[512] = {}, more[512];
   size_t length = 0;
   for (ssize_t n; (n = read(said[0], text + length, sizeof text - 1 - length)) > 0;) length += static_cast<size_t>(n);
+  while (read(said[0], more, sizeof more) > 0) {  // or the copy would end by writing to nobody
+  }
   close(said[0]);
   int status = 0;
   waitpid(child, &status, 0);
