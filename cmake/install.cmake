@@ -10,14 +10,14 @@ configure_package_config_file(cmake/isonormConfig.cmake.in isonormConfig.cmake I
                               NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(isonormConfigVersion.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isonormConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/isonormConfigVersion.cmake
-              cmake/openblas.cmake cmake/unicode.cmake DESTINATION ${package_dir})
+              cmake/openblas.cmake cmake/unicode.cmake cmake/pictures.cmake DESTINATION ${package_dir})
 
 file(RELATIVE_PATH PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
 # A static library needs its own dependencies wherever a program is linked, with --static or not. OpenBLAS by its path, and found there when
 # the program runs: its plain name is whatever flavour the machine prefers.
 cmake_path(GET OPENBLAS_LIBRARY PARENT_PATH blas_dir)
-set(private " ${OPENBLAS_LIBRARY} -lz -lpcre2-8 -lutf8proc -pthread -ldl")
+set(private " ${OPENBLAS_LIBRARY} -lz -lpcre2-8 -lutf8proc -lpng -lturbojpeg -pthread -ldl")
 if(NOT blas_dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
   string(APPEND private " -Wl,-rpath,${blas_dir}")
 endif()

@@ -2,12 +2,13 @@
 
 #include "data/cifar10.h"
 #include "data/fashion_mnist.h"
+#include "data/image_sets.h"
 #include "data/pairs.h"
 
 namespace isonorm::data {
 
 std::vector<std::string> data_files(const std::string& data) {
-  const std::string folder = data.empty() ? kFashionMnistDir : data;
+  const std::string folder = image_folder(data);
   std::vector<std::string> files = Pairs::files(folder);
   if (!data.empty()) files.push_back(data);
   for (const std::string& name : Cifar10::names()) files.push_back(folder + "/" + name);

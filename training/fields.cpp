@@ -135,8 +135,10 @@ void fields(TrainingOptions& o, Fields& f) {
   f("letters", letters, "without --data: letters of a random text or of made pairs; 0: sentences");
   f("data", data,
     text(models_with(Input::images),
-         ": folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package "
-         "dataset-fashion-mnist puts them), or of CIFAR-10's six .bin files; ",
+         ": a folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package "
+         "dataset-fashion-mnist puts them), of CIFAR-10's six .bin files, or of pictures, train/CLASS/*.png and "
+         "test/CLASS/*.jpg; or mnist, fashion_mnist, cifar10, looked for in $ISONORM_DATA, ~/.cache/isonorm and "
+         "/usr/share/datasets; ",
          models_with(Input::characters),
          ": a text file, its characters being the tokens, its last tenth being what the test pass reads; ",
          models_with(Input::pairs),

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "autograd/ops/random.h"
-#include "data/cifar10.h"
+#include "data/image_sets.h"
 #include "data/loader.h"
 #include "data/made_text.h"
 #include "data/pairs.h"
@@ -26,9 +26,7 @@ class Source {
   explicit Source(const TrainingOptions& o) : options_(o), context_(o.model.context()) {
     ModelShape shape = o.model.shape();
     if (shows_images()) {
-      const auto set =
-          std::make_shared<Images>(data::Cifar10::is_in(o.data) ? Images(data::Cifar10::load(o.data))
-                                                                : Images(data::FashionMnist::load(o.data)));
+      const auto set = std::make_shared<data::ImageSets>(data::load_images(o.data, shape.image));
       const data::PixelScale scale = data::measured_scale(set->train, o.dtype);
       take_from(std::make_shared<data::Loader>(
           set->train, data::LoaderOptions{.rows = o.batch,
@@ -41,9 +39,12 @@ class Source {
       test_rows_ = [=](int64_t begin, int64_t rows) {
         return examples_of(data::slice_batch(set->test, begin, rows, scale));
       };
-      shape.image = set->train.images.size(1);
+      const int64_t side = set->train.images.size(1);
+      check(shape.image == side || shape.image == nn::VitOptions().image, data::image_folder(o.data),
+            ": its images have a side of ", side, " pixels, the model's ", shape.image);
+      shape.image = side;
       shape.channels = set->train.images.rank() == 4 ? set->train.images.size(3) : 1;
-      shape.classes = 10;  // of either set
+      shape.classes = set->classes;
     } else if (shows_pairs()) {
       const auto pairs = std::make_shared<data::Pairs>(
           o.data.empty()
@@ -98,8 +99,7 @@ class Source {
   // The files that the batches come from.
   std::vector<std::string> files() const {
     const std::string& data = options_.data;
-    if (shows_images())
-      return data::Cifar10::is_in(data) ? data::Cifar10::files(data) : data::FashionMnist::files(data);
+    if (shows_images()) return data::image_files(data);
     if (data.empty()) return {};
     return shows_pairs() ? data::Pairs::files(data) : std::vector{data};
   }
@@ -107,11 +107,6 @@ class Source {
  private:
   static constexpr int64_t kMadePairs = 4096;
   static int64_t letters(const TrainingOptions& o) { return o.letters > 0 ? o.letters : 13; }
-
-  struct Images {
-    template <class Set> explicit Images(Set set) : train(std::move(set.train)), test(std::move(set.test)) {}
-    data::LabelledImages train, test;
-  };
 
   template <class Batch> static Examples examples_of(const Batch& batch) {
     const auto& [inputs, targets] = batch;

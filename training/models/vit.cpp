@@ -12,7 +12,10 @@ struct Vit {
 
   static void fields(nn::VitOptions& m, Fields& f) {
     auto& [image, channels, patch, classes, mean_pool, cls_position, transformer] = m;
-    f("image", image, "", from(1)), f("channels", channels, "", from(1)), f("classes", classes, "", from(1));
+    f("image", image,
+      "side of a picture in pixels, to which those of folders are cropped and scaled; other sets have their own",
+      from(1));
+    f("channels", channels, "", from(1)), f("classes", classes, "", from(1));
     f("patch", patch, "side of a patch in pixels", from(1));
     f("mean_pool", mean_pool, "the mean of the tokens, taken before the last norm, instead of a class token");
     f("cls_position", cls_position, "the class token has a learned position, too");

@@ -1,0 +1,20 @@
+# libpng and TurboJPEG, by which pictures are read, as the target isonorm_pictures, or ISONORM_PICTURES_MISSING with the names of Debian's
+# packages. Used by the build, and by the installed package file of a static library.
+
+find_path(PNG_INCLUDE png.h)
+find_library(PNG_LIBRARY png)
+find_path(TURBOJPEG_INCLUDE turbojpeg.h)
+find_library(TURBOJPEG_LIBRARY turbojpeg)
+mark_as_advanced(PNG_INCLUDE PNG_LIBRARY TURBOJPEG_INCLUDE TURBOJPEG_LIBRARY)
+set(ISONORM_PICTURES_MISSING)
+if(NOT PNG_INCLUDE OR NOT PNG_LIBRARY)
+  list(APPEND ISONORM_PICTURES_MISSING libpng-dev)
+endif()
+if(NOT TURBOJPEG_INCLUDE OR NOT TURBOJPEG_LIBRARY)
+  list(APPEND ISONORM_PICTURES_MISSING libturbojpeg0-dev)
+endif()
+if(NOT ISONORM_PICTURES_MISSING AND NOT TARGET isonorm_pictures)
+  add_library(isonorm_pictures INTERFACE IMPORTED GLOBAL)
+  target_include_directories(isonorm_pictures SYSTEM INTERFACE ${PNG_INCLUDE} ${TURBOJPEG_INCLUDE})
+  target_link_libraries(isonorm_pictures INTERFACE ${PNG_LIBRARY} ${TURBOJPEG_LIBRARY})
+endif()

@@ -1,0 +1,62 @@
+#include "data/image_sets.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/error.h"
+#include "data/cifar10.h"
+#include "data/fashion_mnist.h"
+#include "data/image_folder.h"
+
+namespace isonorm::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string from_environment(const char* name, const char* behind = "") {
+  const char* value = std::getenv(name);
+  return value && *value ? text(value, behind) : "";
+}
+
+template <class Set> ImageSets sets_of(Set set, int64_t classes) {
+  return {std::move(set.train), std::move(set.test), classes};
+}
+
+}  // namespace
+
+std::string image_folder(const std::string& data) {
+  if (data.empty()) return kFashionMnistDir;
+  if (fs::exists(data) || (data != "mnist" && data != "fashion_mnist" && data != "cifar10")) return data;
+  std::string looked;
+  for (const std::string& dir : {from_environment("ISONORM_DATA"), from_environment("HOME", "/.cache/isonorm"),
+                                 std::string("/usr/share/datasets")}) {
+    if (dir.empty()) continue;
+    std::string dashed = data;
+    std::ranges::replace(dashed, '_', '-');  // as Debian writes it
+    for (const std::string& folder : {text(dir, "/", data), text(dir, "/", dashed)})
+      if (fs::is_directory(folder)) return folder;
+    looked += text(looked.empty() ? "" : ", ", dir);
+  }
+  check_io(false, data, ": there is no folder of that name here, or in ", looked);
+  return data;
+}
+
+bool are_pictures(const std::string& data) { return ImageFolder::is_in(image_folder(data)); }
+
+ImageSets load_images(const std::string& data, int64_t side) {
+  const std::string dir = image_folder(data);
+  if (Cifar10::is_in(dir)) return sets_of(Cifar10::load(dir), Cifar10::kClasses);
+  if (!ImageFolder::is_in(dir)) return sets_of(FashionMnist::load(dir), FashionMnist::kClasses);
+  ImageFolder set = ImageFolder::load(dir, side);
+  const int64_t classes = std::ssize(set.classes);
+  return sets_of(std::move(set), classes);
+}
+
+std::vector<std::string> image_files(const std::string& data) {
+  const std::string dir = image_folder(data);
+  if (Cifar10::is_in(dir)) return Cifar10::files(dir);
+  return ImageFolder::is_in(dir) ? ImageFolder::files(dir) : FashionMnist::files(dir);
+}
+
+}  // namespace isonorm::data

@@ -1,0 +1,116 @@
+#include "data/picture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include <png.h>
+#include <turbojpeg.h>
+
+#include "core/error.h"
+#include "core/system/file.h"
+
+namespace isonorm::data {
+namespace {
+
+constexpr int64_t kMostFile = int64_t{1} << 28;  // of a file
+using File = std::vector<uint8_t>;
+
+Tensor pixels_of(int64_t height, int64_t width) {
+  check(height > 0 && width > 0 && height <= kMostPixels / width, "a picture of ", width, " x ", height,
+        " pixels, expected 1 to ", kMostPixels);
+  return empty({height, width, 3}, {DType::u8});
+}
+
+Tensor read_png(const File& file) {
+  png_image png{};
+  png.version = PNG_IMAGE_VERSION;
+  const std::unique_ptr<png_image, decltype(&png_image_free)> owner(&png, &png_image_free);
+  check(png_image_begin_read_from_memory(&png, file.data(), file.size()) != 0,
+        "no PNG that can be read: ", png.message);
+  png.format = PNG_FORMAT_RGBA;
+  const Tensor image = pixels_of(png.height, png.width);
+  std::vector<uint8_t> rgba(PNG_IMAGE_SIZE(png));
+  check(png_image_finish_read(&png, nullptr, rgba.data(), 0, nullptr) != 0, "a damaged PNG: ", png.message);
+  uint8_t* to = image.mutable_data<uint8_t>();
+  for (size_t i = 0; i < rgba.size(); i += 4) to = std::copy_n(&rgba[i], 3, to);
+  return image;
+}
+
+Tensor read_jpeg(const File& file) {
+  const std::unique_ptr<void, decltype(&tjDestroy)> jpeg(tjInitDecompress(), &tjDestroy);
+  int width = 0, height = 0, sampling = 0, space = 0;
+  const auto ask = [&](int answer, const char* what) { check(answer == 0, what, tjGetErrorStr2(jpeg.get())); };
+  ask(tjDecompressHeader3(jpeg.get(), file.data(), file.size(), &width, &height, &sampling, &space),
+      "no JPEG that can be read: ");
+  const Tensor image = pixels_of(height, width);
+  ask(tjDecompress2(jpeg.get(), file.data(), file.size(), image.mutable_data<uint8_t>(), width, 0, height, TJPF_RGB,
+                    TJFLAG_ACCURATEDCT),
+      "a damaged JPEG: ");
+  return image;
+}
+
+// Of one direction: the weights of the pixels [first, first + weights.size()) in each of `side` means.
+struct Mean {
+  int64_t first;
+  std::vector<float> weights;
+};
+std::vector<Mean> means(int64_t from, int64_t side) {
+  std::vector<Mean> all;
+  const double scale = static_cast<double>(from) / static_cast<double>(side), reach = std::max(1.0, scale);
+  for (int64_t i = 0; i < side; ++i) {
+    const double centre = (static_cast<double>(i) + 0.5) * scale - 0.5;  // in pixels of the image
+    const auto first = std::max<int64_t>(0, std::llround(std::ceil(centre - reach)));
+    const auto last = std::min(from - 1, static_cast<int64_t>(std::llround(std::floor(centre + reach))));
+    std::vector<double> weights;
+    for (int64_t p = first; p <= last; ++p) weights.push_back(1 - std::abs(static_cast<double>(p) - centre) / reach);
+    double sum = 0;
+    for (const double w : weights) sum += w;
+    all.push_back({first, {}});
+    for (const double w : weights) all.back().weights.push_back(static_cast<float>(w / sum));
+  }
+  return all;
+}
+
+}  // namespace
+
+Tensor read_picture(const std::string& path) {
+  const Scope scope(path);
+  const File file = read_all(open_bytes(path), kMostFile);
+  const auto begins = [&](std::initializer_list<uint8_t> with) {
+    return file.size() >= with.size() && std::ranges::equal(with, std::span(file).first(with.size()));
+  };
+  if (begins({0x89, 'P', 'N', 'G'})) return read_png(file);
+  check(begins({0xff, 0xd8, 0xff}), "neither a PNG nor a JPEG file");
+  return read_jpeg(file);
+}
+
+Tensor square_of(const Tensor& image, int64_t side) {
+  check(image.dtype() == DType::u8 && image.rank() == 3 && image.numel() > 0 && side > 0, "square_of: ", image.dtype(),
+        ' ', image.shape(), " to a side of ", side, ", expected u8 [height, width, colours]");
+  const int64_t height = image.size(0), width = image.size(1), colours = image.size(2);
+  const int64_t from = std::min(height, width), top = (height - from) / 2, left = (width - from) / 2;
+  const std::vector<Mean> by = means(from, side);
+  const uint8_t* pixel = image.data<uint8_t>();
+  std::vector<float> rows(static_cast<size_t>(from * side * colours));  // scaled from left to right
+  float* to = rows.data();
+  for (int64_t y = 0; y < from; ++y)
+    for (const Mean& m : by)
+      for (int64_t c = 0; c < colours; ++c, ++to) {
+        const uint8_t* p = pixel + ((top + y) * width + left + m.first) * colours + c;
+        for (const float w : m.weights) *to += w * *p, p += colours;
+      }
+  const Tensor square = empty({side, side, colours}, {DType::u8});
+  uint8_t* out = square.mutable_data<uint8_t>();
+  for (const Mean& m : by)
+    for (int64_t i = 0; i < side * colours; ++i) {
+      float sum = 0;
+      const float* p = &rows[static_cast<size_t>(m.first * side * colours + i)];
+      for (const float w : m.weights) sum += w * *p, p += side * colours;
+      *out++ = static_cast<uint8_t>(std::clamp(std::lround(sum), 0L, 255L));
+    }
+  return square;
+}
+
+}  // namespace isonorm::data
