@@ -90,8 +90,8 @@ def same(shown, printed):
 
 def _run(command, folder, build):
     path = f"{build / 'tools'}:{os.environ['PATH']}"
-    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "ISONORM_PROFILE")} | {
-        "PATH": path, "OMP_NUM_THREADS": "1"}
+    environment = {k: v for k, v in os.environ.items() if k != "ISONORM_PROFILE"} | {
+        "PATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "140"}
     try:
         done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=_SECONDS)
