@@ -2,7 +2,6 @@
 
 import functools
 import re
-import subprocess
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -11,10 +10,9 @@ _LINK = re.compile(r"\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)")
 
 
 def pages(root):
-    """All Markdown files that git knows or would add, as paths from the root."""
-    listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-                            capture_output=True, text=True, check=True)
-    return sorted(page for page in set(listed.stdout.split("\n")) if page and (Path(root) / page).exists())
+    """All Markdown files of the sources, as paths from the root."""
+    found = (path.relative_to(root) for path in Path(root).rglob("*.md"))
+    return sorted(p.as_posix() for p in found if not any(part.startswith((".", "build")) for part in p.parts))
 
 
 def outside_code(text):
