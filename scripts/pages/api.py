@@ -1,20 +1,19 @@
 """The API reference: a page for each public header, made of its comments and declarations."""
 
 import re
-from pathlib import Path
 
-FOLDERS = ["core", "autograd", "nn", "streams", "optim", "io", "data", "tokenizers", "hub", "onnx", "distributed", "parallel", "training",
-           "equivalence", "reports", "gpu"]
 _OUTSIDE = re.compile(r"#|namespace .*\{$|\}|extern \"C\"|(class|struct|enum class) [\w:]+( : \w+)?;")  # not an entry
 _NAMED = re.compile(r"\b(?:class|struct|enum class|enum|concept|using|namespace)\s+(\w+)")
 
 
 def headers(root):
-    """The public headers, as paths from the root: those whose first line does not begin with `// Internal: `."""
-    for folder in FOLDERS:
-        for path in sorted((root / folder).rglob("*.h")):
-            if not path.read_text().startswith("// Internal: "):
-                yield path.relative_to(root)
+    """The public headers, as paths from the root: as cmake/library.cmake installs them."""
+    listed = re.search(r"file\(GLOB_RECURSE headers (.*?)\)", (root / "cmake/library.cmake").read_text(), re.DOTALL)
+    for folder, name in re.findall(r"([\w/]+)/([\w*]+\.h)", listed[1]):
+        for path in sorted((root / folder).rglob(name)):
+            header = path.relative_to(root)
+            if not path.read_text().startswith("// Internal: ") and header.parts[:2] != ("core", "cpu"):
+                yield header
 
 
 def _without_private(code):
@@ -80,13 +79,16 @@ def page(root, header):
 
 
 def _prose(comment):
-    """A comment as Markdown: indented code stays, and what is no markup is escaped."""
+    """A comment as Markdown: indented lines are code, and what is no markup is escaped."""
+    code = False
     for line in comment:
-        if not line.startswith("   "):
+        if code != line.startswith("  "):
+            code = not code
+            yield ""
+        if not code:
             parts = line.split("`")
             parts[::2] = [re.sub(r"([*_<\[\]#|])", r"\\\1", part) for part in parts[::2]]
-            line = "`".join(parts)
-        yield line
+        yield "    " + line if code else "`".join(parts)
 
 
 def write(root, folder):

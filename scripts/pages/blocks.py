@@ -129,7 +129,7 @@ def _wrong_of_page(root, page, build, marks, update):
             block.line += moved
             where = f"{page}:{block.line}"
             if not block.language and not block.mark:
-                wrong.append(f"{where}: a fence without a language shows output; say of which command, or why it is not run (scripts/docs --help)")
+                wrong.append(f"{where}: whose output is this, or why is it not run? (scripts/docs --help)")
             if block.mark not in marks:
                 continue
             now = printed(block, folder, build)
