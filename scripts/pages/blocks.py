@@ -16,6 +16,7 @@ _MASKS = [  # what two honest runs differ in
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "<date>"),
     (re.compile(r"\bisonorm \d+\.\d+\.\d+( \([0-9a-f]+\))?"), "<version>"),
     (re.compile(_NUMBER + r" ?(?:ns|us|ms|s|min|h|[kKMGT]i?B|[MGT]?FLOP)(?:/s)?(?![\w%])"), "<measured>"),
+    (re.compile(r"\b\d+\.\d eps of (?=f64|f32|bf16)"), "<rounding> eps of "),
     (re.compile(r"\b\d+ % of (?=the bound|what rounding|its bound)"), "<rounding> of "),
     (re.compile(r"(?<![\w.])[+-]?(?:\d+(?:\.\d+)?e-(?:0[5-9]|[1-9]\d)|0(?:\.0+)?e\+00)\b"), "<rounding>"),
 ]
