@@ -21,7 +21,7 @@ _MASKS = [  # what two honest runs differ in
     (re.compile(r"(?<![\w.])[+-]?(?:\d+(?:\.\d+)?e-(?:0[5-9]|[1-9]\d)|0(?:\.0+)?e\+00)\b"), "<rounding>"),
 ]
 _DECIMAL = re.compile(r"(?<![\w.])[+-]?\d+\.\d+(?:e[+-]\d+)?(?![\w.])")
-_SECONDS = 60  # that one command may take
+_SECONDS = 300  # that one command may take
 
 
 @dataclass
@@ -53,10 +53,11 @@ def tokens(text):
     return re.sub(r"-{4,}", "---", text).split()
 
 
-def _unit(number):
-    """One unit in the last place of a decimal fraction, written with an exponent or without."""
+def _places(number):
+    """(decimal places of the mantissa, one unit in the last of them) of a decimal fraction, written with an exponent or without."""
     mantissa, _, exponent = number.partition("e")
-    return 10.0 ** (int(exponent or 0) - len(mantissa.split(".")[1]))
+    places = len(mantissa.split(".")[1])
+    return places, 10.0 ** (int(exponent or 0) - places)
 
 
 def _close(a, b):
@@ -65,8 +66,11 @@ def _close(a, b):
         return True
     if _DECIMAL.sub("#", a) != _DECIMAL.sub("#", b):
         return False
-    pairs = zip(_DECIMAL.findall(a), _DECIMAL.findall(b))
-    return all(abs(float(x) - float(y)) < 1.5 * max(_unit(x), _unit(y)) for x, y in pairs)
+    for x, y in zip(_DECIMAL.findall(a), _DECIMAL.findall(b)):
+        (places, unit), (others, other_unit) = _places(x), _places(y)
+        if places != others or abs(float(x) - float(y)) > 1.5 * max(unit, other_unit):
+            return False
+    return True
 
 
 def same(shown, printed):
