@@ -5,9 +5,9 @@
 // Do:   3_layer_norm.cpp, from top to bottom. Derive dx on paper before you write it.
 // Hand in: 3_layer_norm.cpp.
 //
-// Half of the marks are for accepts_layer_norm(): it is given some forty wrong norms that you do not see, and its mark is the
-// share that it rejects. If it rejects one of the right ones, the mark is 0. The wrong ones are of the kind that happens: a
-// term is missing, eps is elsewhere, a sum goes over the wrong rows, one row of many is wrong, the input is overwritten.
+// Half of the marks are for accepts_layer_norm(). It is given some forty wrong norms that you do not see; its mark is the share
+// that it rejects. If it rejects a right one, the mark is 0. The wrong ones are common mistakes: a term is missing, eps is
+// elsewhere, a sum goes over the wrong rows, one row of many is wrong, the input is overwritten.
 #pragma once
 
 #include "support/norm_under_test.h"

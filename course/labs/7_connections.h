@@ -2,8 +2,8 @@
 //
 // Goal: write the sub-layers of five Transformers, and see what depth does to the gradients of each.
 // Read: docs/normalization.md, "Other connections", its table and the claims below.
-// Do:   7_connections.cpp. Write predicted_rest() before you look at gradient_norms() for 32 blocks; the marks are for what is
-//       there at the end, the guess is for you.
+// Do:   7_connections.cpp. Write predicted_rest() before you look at gradient_norms() for 32 blocks; the marks are for the
+//       final answer, the guess is for you.
 // Hand in: 7_connections.cpp.
 //
 // Blocks are counted l = 1 ... L, each has two sub-layers. N is LayerNorm without gain and bias, eps 1e-5.

@@ -7,7 +7,7 @@
 // Hand in: 8_kernel.cpp.
 //
 // The naive code (support/naive_kernel.cpp) goes three times over memory. How many bytes does each of its passes move, and how many
-// has yours to? What is its time to be, then, of the naive one's?
+// must yours move? What time do you expect, then, relative to the naive code's?
 #pragma once
 
 #include <cstdint>

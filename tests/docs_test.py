@@ -1,0 +1,48 @@
+"""scripts/docs can fail: which outputs are the same, which links lead nowhere, what a header's page has."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+sys.dont_write_bytecode = True
+
+from pages import api, blocks, links  # noqa: E402
+
+
+def same(shown, printed):
+    return blocks.same(shown.split("\n"), printed.split("\n"))
+
+
+class Blocks(unittest.TestCase):
+    def test_same(self):
+        for shown, printed in [("loss 0.4833", "loss 0.4834"), ("9.9e-01", "1.0e+00"), ("took 3.1 s", "took 4 s"), ("a 8.5e-16", "a 0.0e+00"),
+                               ("12 % of the bound", "9 % of the bound"), ("-----\na  b", "-------\na b"), ("a\n...\nd", "a\nb\nc\nd"),
+                               ("...\nd", "a\nd"), ("a\n...", "a")]:
+            self.assertTrue(same(shown, printed), (shown, printed))
+
+    def test_different(self):
+        for shown, printed in [("loss 0.4833", "loss 0.4835"), ("1.404", "1.4040"), ("1.1e-02", "1.3e-02"), ("took 3 steps", "took 4 steps"),
+                               ("a 8.5e-16", "a 8.5e-04"), ("80.26 %", "80.29 %"), ("0.5 x", "0 x"), ("a\n...\nd", "a\nb\nc"), ("a\nb", "a\nb\nc"),
+                               ("a\nb\nc", "a\nb")]:
+            self.assertFalse(same(shown, printed), (shown, printed))
+
+
+class Pages(unittest.TestCase):
+    def test_links(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder).resolve()
+            (root / "a.md").write_text("# A `b` c!\n\n[x](b.md) [y](#a-b-c) [z](#none) `core/no.h`\n\n    [code](no.md)\n\n```\n[more](no.md)\n```\n")
+            self.assertEqual([m.split(": ")[1] for m in links.broken(root, ["a.md"])], ["`core/no.h`", "b.md", "#none"])
+
+    def test_headers(self):
+        text = "\nnamespace a {\nclass Forward;\n\n// One.\nint f(int x);\nint g();\n\n// Two {.\nstruct S {\n  int x;  // }\n\n private:\n  int y;\n};\n}\n"
+        (one, functions), (two, struct) = api.entries(text)
+        self.assertEqual((one, functions), (["One."], ["int f(int x);", "int g();"]))
+        self.assertEqual((two, api._without_private(struct)), (["Two {."], ["struct S {", "  int x;  // }", "};"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
