@@ -51,6 +51,8 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 # Before version 1 every version may change the library's ABI: each needs its own.
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY =)
 set(CPACK_COMPONENT_DEV_DEPENDS library)
 set(CPACK_COMPONENT_PROGRAM_DEPENDS library)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
@@ -58,29 +60,32 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${package_library})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY =)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/triggers)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION
-    "deep learning where three kinds of normalization are one model\n\
-Tensors, automatic differentiation, modules and optimizers in C++20, on CPUs. Transformers with Pre-LN, Pre-RMSNorm and \
-Pre-CRMSNorm are one model whose residual stream is held in different coordinates; the library converts between them and \
-measures whether two models are one function.\n\
-This package has the shared library.")
+[[deep learning where three kinds of normalization are one model
+Tensors, automatic differentiation, modules and optimizers in C++20, on
+CPUs. Transformers with Pre-LN, Pre-RMSNorm and Pre-CRMSNorm are one model
+whose residual stream is held in different coordinates; the library converts
+between them and measures whether two models are one function.
+This package has the shared library.]])
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME ${package_dev})
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS isonorm)
 set(CPACK_DEBIAN_DEV_DESCRIPTION
-    "deep learning with normalization - development files\n\
-Tensors, automatic differentiation, modules and optimizers in C++20, on CPUs.\n\
-This package has the headers, the files by which CMake and pkg-config find the library, and examples.")
+[[deep learning with normalization - development files
+Tensors, automatic differentiation, modules and optimizers in C++20, on
+CPUs. This package has the headers, the files by which CMake and pkg-config
+find the library, and examples.]])
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME ${package_program})
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "libisonorm-dev, dataset-fashion-mnist")
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION
-    "trains and compares Transformers that differ in their normalization\n\
-Shows that Transformers with Pre-LN, Pre-RMSNorm and Pre-CRMSNorm are one model: it trains them side by side, converts \
-checkpoints between them, and says where two models differ and why. It also trains language models and classifiers of \
-images, samples from them, and plots their logs.\n\
-This package has the program, its manual pages and completions for bash and zsh.")
+[[trains and compares Transformers that differ in their normalization
+Shows that Transformers with Pre-LN, Pre-RMSNorm and Pre-CRMSNorm are one
+model: it trains them side by side, converts checkpoints between them, and
+says where two models differ and why. It also trains language models and
+classifiers of images, samples from them, and plots their logs.
+This package has the program, its manual pages and its completions for bash
+and zsh.]])
 include(CPack)
