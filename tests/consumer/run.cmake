@@ -1,5 +1,6 @@
 # Builds and runs the consumer. cmake -D MODE=installed|subdirectory -D BUILD=build -D SOURCE=source -D WORK=dir -D OPTIONS=... -P run.cmake
-# installed: against a fresh installation of this build, found and moved. subdirectory: with the library as a shared one in the same build.
+# installed: against a fresh installation of this build, found and moved. subdirectory: with the library as a shared one in the same build, from
+# this tree, as FetchContent has it.
 
 function(must)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -35,7 +36,8 @@ if(MODE STREQUAL "installed")
     endforeach()
   endforeach()
 else()
-  list(APPEND OPTIONS -DISONORM_SOURCE=${SOURCE} -DBUILD_SHARED_LIBS=ON -DCMAKE_CXX_VISIBILITY_PRESET=hidden)
+  list(APPEND OPTIONS -DISONORM_SOURCE=${SOURCE} -DFETCHCONTENT_SOURCE_DIR_ISONORM=${SOURCE} -DBUILD_SHARED_LIBS=ON
+       -DCMAKE_CXX_VISIBILITY_PRESET=hidden)
 endif()
 
 must(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumer -B ${WORK}/build ${OPTIONS})
