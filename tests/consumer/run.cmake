@@ -17,6 +17,14 @@ if(MODE STREQUAL "installed")
   file(RENAME ${WORK}/first ${WORK}/prefix)  # an installation may move
   list(APPEND OPTIONS -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 
+  # What the program writes about itself.
+  foreach(file man/man1/isonorm.1 man/man1/isonorm-lr-find.1 bash-completion/completions/isonorm zsh/site-functions/_isonorm)
+    file(GLOB found ${WORK}/prefix/share/${file}*)
+    if(NOT found)
+      message(FATAL_ERROR "share/${file} was not installed")
+    endif()
+  endforeach()
+
   # Nothing of a third party in the headers: they include each other, the standard library and POSIX only.
   file(GLOB_RECURSE headers ${WORK}/prefix/include/*.h)
   list(LENGTH headers count)
@@ -94,6 +102,10 @@ endif()
 # The shared library shows what is in namespace isonorm and nothing else.
 if(NOT MODE STREQUAL "installed")
   file(GLOB library ${WORK}/build/isonorm/libisonorm.so)
+  must(readelf -d ${library})
+  if(NOT output MATCHES "SONAME[^\n]*\\[libisonorm[.]so[.][0-9]+\\]")
+    message(FATAL_ERROR "the shared library has no soname with a version: ${output}")
+  endif()
   must(nm -D --defined-only ${library})
   string(REPLACE "\n" ";" symbols "${output}")
   foreach(symbol IN LISTS symbols)
