@@ -30,11 +30,15 @@ class Isonorm(ConanFile):
         copy(self, "*", root, self.export_sources_folder, excludes=("build/*", ".*", "tests/*"))
         copy(self, "tests/emulated_gpu/*", root, self.export_sources_folder)
 
+    def layout(self):
+        self.folders.build = self.folders.generators = "build"
+
     def system_requirements(self):
         Apt(self).install(["libopenblas-openmp-dev", "zlib1g-dev", "libpcre2-dev", "libutf8proc-dev", "nlohmann-json3-dev"], check=True)
 
     def generate(self):
         toolchain = CMakeToolchain(self)
+        toolchain.user_presets_path = False
         off = "BUILD_TESTS", "BUILD_TOOLS", "BUILD_EXAMPLES", "BUILD_BENCHMARKS"
         toolchain.cache_variables.update({f"ISONORM_{name}": "OFF" for name in off})
         toolchain.cache_variables.update(ISONORM_GPU="off", ISONORM_UNITY="ON", ISONORM_KERNELS=str(self.options.kernels))
