@@ -1,16 +1,16 @@
-# What `cmake --install` puts in place: headers, library, CMake package, pkg-config file.
+# What `cmake --install` puts in place of the library: itself (component library), headers, CMake package, pkg-config file (component dev).
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/isonorm)
 
-install(TARGETS isonorm EXPORT isonormTargets)
-install(DIRECTORY ${ISONORM_PUBLIC_HEADERS}/isonorm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(EXPORT isonormTargets NAMESPACE isonorm:: DESTINATION ${package_dir})
+install(TARGETS isonorm EXPORT isonormTargets RUNTIME COMPONENT library LIBRARY COMPONENT library NAMELINK_COMPONENT dev ARCHIVE COMPONENT dev)
+install(DIRECTORY ${ISONORM_PUBLIC_HEADERS}/isonorm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+install(EXPORT isonormTargets NAMESPACE isonorm:: DESTINATION ${package_dir} COMPONENT dev)
 
 configure_package_config_file(cmake/isonormConfig.cmake.in isonormConfig.cmake INSTALL_DESTINATION ${package_dir}
                               NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(isonormConfigVersion.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isonormConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/isonormConfigVersion.cmake
-              cmake/openblas.cmake cmake/unicode.cmake cmake/pictures.cmake DESTINATION ${package_dir})
+              cmake/openblas.cmake cmake/unicode.cmake cmake/pictures.cmake DESTINATION ${package_dir} COMPONENT dev)
 
 file(RELATIVE_PATH PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
@@ -32,4 +32,4 @@ else()
   set(PC_LIBS "${private}")
 endif()
 configure_file(cmake/isonorm.pc.in isonorm.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isonorm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isonorm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)

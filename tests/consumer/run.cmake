@@ -1,5 +1,6 @@
 # Builds and runs the consumer. cmake -D MODE=installed|subdirectory -D BUILD=build -D SOURCE=source -D WORK=dir -D OPTIONS=... -P run.cmake
-# installed: against a fresh installation of this build, found and moved. subdirectory: with the library as a shared one in the same build.
+# installed: against a fresh installation of this build, found and moved. subdirectory: with the library as a shared one in the same build, from
+# this tree, as FetchContent has it.
 
 function(must)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -15,6 +16,14 @@ if(MODE STREQUAL "installed")
   must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first)
   file(RENAME ${WORK}/first ${WORK}/prefix)  # an installation may move
   list(APPEND OPTIONS -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+
+  # What the program writes about itself.
+  foreach(file man/man1/isonorm.1 man/man1/isonorm-lr-find.1 bash-completion/completions/isonorm zsh/site-functions/_isonorm)
+    file(GLOB found ${WORK}/prefix/share/${file}*)
+    if(NOT found)
+      message(FATAL_ERROR "share/${file} was not installed")
+    endif()
+  endforeach()
 
   # Nothing of a third party in the headers: they include each other, the standard library and POSIX only.
   file(GLOB_RECURSE headers ${WORK}/prefix/include/*.h)
@@ -35,7 +44,8 @@ if(MODE STREQUAL "installed")
     endforeach()
   endforeach()
 else()
-  list(APPEND OPTIONS -DISONORM_SOURCE=${SOURCE} -DBUILD_SHARED_LIBS=ON -DCMAKE_CXX_VISIBILITY_PRESET=hidden)
+  list(APPEND OPTIONS -DISONORM_SOURCE=${SOURCE} -DFETCHCONTENT_SOURCE_DIR_ISONORM=${SOURCE} -DBUILD_SHARED_LIBS=ON
+       -DCMAKE_CXX_VISIBILITY_PRESET=hidden)
 endif()
 
 must(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumer -B ${WORK}/build ${OPTIONS})
@@ -92,6 +102,10 @@ endif()
 # The shared library shows what is in namespace isonorm and nothing else.
 if(NOT MODE STREQUAL "installed")
   file(GLOB library ${WORK}/build/isonorm/libisonorm.so)
+  must(readelf -d ${library})
+  if(NOT output MATCHES "SONAME[^\n]*\\[libisonorm[.]so[.][0-9]+\\]")
+    message(FATAL_ERROR "the shared library has no soname with a version: ${output}")
+  endif()
   must(nm -D --defined-only ${library})
   string(REPLACE "\n" ";" symbols "${output}")
   foreach(symbol IN LISTS symbols)
