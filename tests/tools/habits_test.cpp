@@ -41,7 +41,8 @@ TEST_CASE("train --epochs: as many steps as show as many tokens as there are; no
   f.succeeds(kTrain + "--epochs 1.5 -q --checkpoint @c");
   f.refuses(kTrain + "--epochs 2 -q --checkpoint @c", 3, "was trained with --steps 33, asked for is 44; --extend");
   f.refuses(kTrain + "--epochs 2 --steps 3", 2, "--steps excludes --epochs");
-  f.refuses(kTrain + "--epochs 0", 2, "--epochs");
+  for (const char* word : {"0", "-1", "nan", "inf", "x"})
+    f.refuses(kTrain + "--epochs " + word, 2, text("--epochs: \"", word, "\" is not a finite number above 0"));
   f.refuses(kTrain + "--epochs 1e30", 3, "--epochs");
 }
 
@@ -109,7 +110,8 @@ TEST_CASE("train --save-every: a time") {
   f.succeeds(kTrain + "--steps 10 --save-every 1h -q --checkpoint @d");
   CHECK_FALSE(std::filesystem::exists(f / "d.previous"));
   for (const char* wrong : {"10d", "-1", "m", "1e3s", "0s"})
-    f.refuses(kTrain + "--save-every=" + wrong, 2, "is no number of steps, nor a time as 30s, 10m or 2h");
+    f.refuses(kTrain + "--save-every=" + wrong, 2,
+              text(wrong, "\" is no number of steps, nor a time as 30s, 10m or 2h"));
 }
 
 TEST_CASE("train --log FILE.csv: a row a step and a test pass; one training, cut where it goes on") {
@@ -166,6 +168,10 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   f.succeeds("train -q --data @text.txt --checkpoint @e --steps 20 --extend");
   CHECK(contains(read(f / "e.toml"), "no-bias = true\n"));
   CHECK(contains(read(f / "e.toml"), "steps = 20\n"));
+
+  std::filesystem::copy_file(f / "text.txt", f / "'text");
+  f.succeeds("train +small --steps 1 -q --data @'text --checkpoint @quoted");
+  CHECK(contains(read(f / "quoted.toml"), "# data has to be given"));
 
   f.succeeds(again + "--lr 0.5 --epochs 1 --json @other");
   CHECK(f.json("other")["options"]["lr"] == 0.5);
