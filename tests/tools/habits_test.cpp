@@ -169,10 +169,6 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   CHECK(contains(read(f / "e.toml"), "no-bias = true\n"));
   CHECK(contains(read(f / "e.toml"), "steps = 20\n"));
 
-  std::filesystem::copy_file(f / "text.txt", f / "'text");
-  f.succeeds("train +small --steps 1 -q --data @'text --checkpoint @quoted");
-  CHECK(contains(read(f / "quoted.toml"), "# data has to be given"));
-
   f.succeeds(again + "--lr 0.5 --epochs 1 --json @other");
   CHECK(f.json("other")["options"]["lr"] == 0.5);
   CHECK(f.json("other")["options"]["steps"] == 22);
