@@ -103,6 +103,15 @@ TEST_CASE("train --patience: ends with 0 after so many test passes without a les
   f.refuses(kTrain + "--best @b", 2, "--best needs --evaluate-every");
 }
 
+TEST_CASE("train --best: what was the best stays so through a part of the training that does not ask") {
+  const Folder f;
+  const std::string train = kTrain + "-q --checkpoint @c --extend ";
+  f.succeeds(kTrain + "-q --checkpoint @c --steps 20 --evaluate-every 5 --best @best");
+  const std::string tests = load_checkpoint(f / "c").values.at("tests");
+  f.succeeds(train + "--steps 22");
+  CHECK(load_checkpoint(f / "c").values.at("tests") == tests);
+}
+
 TEST_CASE("train --save-every: a time") {
   const Folder f;
   f.gives(130, kTrain + "--steps 100000 --save-every 0.01s --checkpoint @c", {.interrupt_after = "step 20000/"});
