@@ -89,6 +89,8 @@ nb::object copied(nb::handle array) {
 // An array that nothing but `over` has to read; nothing where its memory cannot be shared.
 std::optional<Array> shareable(nb::handle array) {
   Array seen;
+  // A negative view is minus what lies there.
+  if (nb::hasattr(array, "is_neg") && nb::cast<bool>(array.attr("is_neg")())) return std::nullopt;
   if (!writable(array) || !nb::try_cast(array, seen, false)) return std::nullopt;
   const auto bytes = static_cast<uintptr_t>(seen.itemsize());
   if (bytes == 0 || reinterpret_cast<uintptr_t>(seen.data()) % bytes != 0) return std::nullopt;

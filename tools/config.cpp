@@ -43,7 +43,7 @@ bool is_number(const std::string& value) {
 std::string toml(const std::string& value) {
   if (value.empty()) return "true";  // a flag
   if (is_number(value)) return value;
-  if (value.find_first_of("\"\\#\n\r") == value.npos) return text('"', value, '"');
+  if (value.front() != '\'' && value.find_first_of("\"\\#\n\r") == value.npos) return text('"', value, '"');
   return "";
 }
 

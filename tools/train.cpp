@@ -1,5 +1,6 @@
 // isonorm train: trains one form, saves and resumes a checkpoint, evaluates.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "core/error.h"
@@ -15,6 +16,7 @@
 #include "tools/verb.h"
 #include "training/fields.h"
 #include "training/model_file.h"
+#include "training/options/option.h"
 #include "training/records/training_log.h"
 #include "training/records/training_text.h"
 
@@ -189,7 +191,7 @@ Verb add_train(CLI::App& app) {
   command
       ->add_option("--save-every", o->save_every,
                    "steps between two savings, or a time as 30s, 10m or 2h; 0: only at the end")
-      ->type_name("INTERVAL")
+      ->type_name("STEPS|TIME")
       ->capture_default_str();
   command
       ->add_option("--evaluate-every", o->evaluate_every,
@@ -204,7 +206,11 @@ Verb add_train(CLI::App& app) {
       ->add_option(
           "--epochs", o->epochs,
           "in place of --steps: how often as many examples, or tokens of a text, as there are to train on are shown")
-      ->check(CLI::PositiveNumber)
+      ->check([](const std::string& word) {
+        double n = 0;
+        const bool good = training::read_number(word, n) && n > 0 && std::isfinite(n);
+        return good ? "" : text("\"", word, "\" is not a finite number above 0");
+      })
       ->excludes("--steps");
   command->add_option("--tensorboard", o->tensorboard, "folder for event files of TensorBoard");
   add_output_options(*command, o->output, "the training", "result");

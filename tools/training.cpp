@@ -163,9 +163,9 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
     optimizer_->load_state_dict(shares_state() ? training::own_state(ranks_, optimizer_->parameters(), optimizer)
                                                : optimizer);
   check_weights(text(from, ": "));
-  if (const auto tests = checkpoint.values.find(kTests); keeps_best() && tests != checkpoint.values.end()) {
+  if (const auto tests = checkpoint.values.find(kTests); tests != checkpoint.values.end()) {
     check(best_.read(tests->second) && best_.last_step() <= step_, "its test passes are ", Shown{tests->second});
-    result_.best = {.step = best_.step(), .loss = best_.loss()};
+    if (keeps_best()) result_.best = {.step = best_.step(), .loss = best_.loss()};
   }
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_ && is_first())

@@ -176,7 +176,7 @@ void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, c
     T* c = dw.mutable_data<T>();
     const Strided<S> dy_transposed = m == 1 && !narrow ? Strided<S>{d, rows, 1} : Strided<S>{d, 1, m};
     const Gemm<T, S> g{m, n, rows, dy_transposed, {x.data<S>(), n, 1}, c, n, {add ? c : nullptr, n}, sums};
-    if (rows > 0 && (narrow || is_own(g))) return gemm(g);
+    if (rows > 0 && (narrow ? n > 0 : is_own(g))) return gemm(g);
     if constexpr (!narrow)
       if (dw.numel() > 0 && rows > 0) by_blas(g);
     if (rows == 0) without_depth<T>(dw, add ? dw : Tensor());

@@ -48,6 +48,7 @@ double deviation(const Tensor& a, const Tensor& b) {
 void expect_close(const char* what, const Tensor& got, const Tensor& expected, int64_t length) {
   check(got.defined(), what, ": the result is undefined");
   check(got.shape() == expected.shape(), what, ": the shape is ", got.shape(), ", expected ", expected.shape());
+  check(got.dtype() == expected.dtype(), what, ": the dtype is ", got.dtype(), ", expected ", expected.dtype());
   const double eps = got.dtype() == DType::f64 ? 0x1p-52 : 0x1p-23;
   const double tolerance = 64 * eps * std::sqrt(static_cast<double>(length)), off = deviation(got, expected);
   check(off <= tolerance, what, ": off by ", off, " of the largest entry, the tolerance is ", tolerance);

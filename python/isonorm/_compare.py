@@ -40,7 +40,8 @@ def compare(
     carry:     b's own parameters need not be what the map makes of a's.
 
     Returns a Result; bool(result) is whether the two are equivalent. Raises ValueError where a comparison makes no sense (a is b,
-    no batches, outputs of other shapes, a loss of a that is not finite), and what the modules raise.
+    no batches, outputs of other shapes, a loss of a that is not finite, parameters with hooks or in one memory), and what the
+    modules raise.
     """
     from . import _locate, _maps, _models, _points, _training
 
@@ -69,6 +70,8 @@ def compare(
                     first=Difference("parameter", name, name, deviation, bound),
                     cause="other values of parameters",
                 )
+        if mapping is not None and (name := _maps.frozen_in_one(a, b, mapping)):
+            return result("different", f"{name} takes a gradient in one of the two alone", points=0)
         at = _points.Points(
             _models.copied(a, dtype),
             _models.copied(b, dtype),

@@ -3,10 +3,8 @@
 import torch
 
 from . import _isonorm
-from ._models import floating, ours
+from ._models import PLAIN, measured, ours
 from ._result import Difference
-
-PLAIN = (bool, int, float, str)
 
 
 class Calls:
@@ -27,10 +25,10 @@ class Calls:
 
     def hook(self, name):
         def note(module, inputs, output):
-            outputs = floating(output)
+            outputs = measured(output)
             if not outputs:
                 return
-            call = Call(name, module, [t.detach().clone() for t in floating(inputs)], outputs[0].detach().clone())
+            call = Call(name, module, [t.detach().clone() for t in measured(inputs)], outputs[0].detach().clone())
             if outputs[0].requires_grad:
                 outputs[0].register_hook(call.note_gradient)
             self.calls.append(call)
@@ -141,7 +139,7 @@ class Located:
             return None
         a.eval(), b.eval()
         ran = self.points.of_a(self.parameters, self.batch), self.points.of_b(self.parameters, self.batch)
-        pairs = [*zip(floating(ran[0][0]), floating(ran[1][0])), *zip(ran[0][2], ran[1][2])]
+        pairs = [*zip(measured(ran[0][0]), measured(ran[1][0])), *zip(ran[0][2], ran[1][2])]
         agree = all(off(y, x) <= self.first.bound for x, y in pairs)
         return "dropout, or another thing that acts in training alone: in eval() the two agree" if agree else None
 

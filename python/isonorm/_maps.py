@@ -71,6 +71,13 @@ def epsilon(dtype):
     return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
 
 
+def frozen_in_one(a, b, mapping):
+    """A parameter of b that takes a gradient where a's, entry by entry the same, takes none, or the other way; None where there is
+    none."""
+    p, q = dict(a.named_parameters()), dict(b.named_parameters())
+    return next((m for n, m in mapping.plain.items() if p[n].requires_grad != q[m].requires_grad), None)
+
+
 def not_carried(a, b, mapping):
     """(name, deviation, bound) of a parameter of b that is not what the map makes of a's; None where there is none. What b has
     as a has it is equal; what is computed may be off by 64 eps of the coarser dtype."""

@@ -7,6 +7,7 @@ import torch
 
 from . import _isonorm
 
+PLAIN = (bool, int, float, str)
 TORCH_DTYPES = {"f64": torch.float64, "f32": torch.float32}
 
 
@@ -16,29 +17,68 @@ def ours(t):
 
 
 def copied(module, dtype):
-    """A copy of a module that computes in `dtype`; the module stays as it is. Raises ValueError where it cannot be copied."""
+    """A copy of a module that computes in `dtype`; the module stays as it is. Raises ValueError where it cannot be copied, or
+    the copy would train in another way: parameters lose their hooks, and those in one memory get memories of their own."""
+    for name, p in module.named_parameters():
+        if p._backward_hooks or p._post_accumulate_grad_hooks:
+            raise ValueError(f"compare: {name} of {type(module).__name__} has a hook, which its copies would not have")
+    if shared := sharing_memory(module):
+        raise ValueError(f"compare: {shared[0]} and {shared[1]} of {type(module).__name__} share memory, which their copies would not")
     try:
         return copy.deepcopy(module).to(dtype=TORCH_DTYPES[dtype])
     except Exception as e:  # a module may hold what no copy can be made of
         raise ValueError(f"compare: {type(module).__name__} cannot be copied: {e}") from e
 
 
-def flat(value):
-    """The tensors in nested tuples, lists, dicts and dataclasses, in their order."""
-    if isinstance(value, torch.Tensor):
-        return [value]
+def sharing_memory(module):
+    """The names of two parameters of which the one begins before the other ends; None where there are none."""
+    spans = []
+    for name, p in module.named_parameters():
+        if p.numel():
+            reach = sum((size - 1) * stride for size, stride in zip(p.shape, p.stride())) + 1
+            spans.append((str(p.device), p.data_ptr(), p.data_ptr() + reach * p.element_size(), name))
+    spans.sort()
+    return next(((x[3], y[3]) for x, y in zip(spans, spans[1:]) if x[0] == y[0] and y[1] < x[2]), None)
+
+
+def leaves(value):
+    """What lies in nested tuples, lists, dicts and dataclasses, in their order; a dict's by their names."""
     if isinstance(value, dict):
-        value = value.values()
+        value = [value[name] for name in sorted(value, key=str)]
     elif hasattr(value, "__dataclass_fields__"):
         value = [getattr(value, name) for name in value.__dataclass_fields__]
     elif not isinstance(value, (tuple, list)):
-        return []
-    return [t for v in value for t in flat(v)]
+        return [value]
+    return [leaf for v in value for leaf in leaves(v)]
+
+
+def flat(value):
+    """The tensors among leaves()."""
+    return [t for t in leaves(value) if isinstance(t, torch.Tensor)]
 
 
 def floating(value):
     """As flat(), of those with a floating dtype."""
     return [t for t in flat(value) if t.is_floating_point()]
+
+
+def measured(value):
+    """As floating(), and numbers of Python with a fraction, and complex tensors as pairs."""
+    found = []
+    for leaf in leaves(value):
+        if isinstance(leaf, float):
+            found.append(torch.tensor(leaf, dtype=torch.float64))
+        elif isinstance(leaf, torch.Tensor) and leaf.is_complex():
+            found.append(torch.view_as_real(leaf.resolve_conj()))
+        elif isinstance(leaf, torch.Tensor) and leaf.is_floating_point():
+            found.append(leaf)
+    return found
+
+
+def exact(value):
+    """The leaves without rounding: tensors of whole numbers, and whole numbers and words of Python."""
+    tensors = [t for t in flat(value) if not t.is_floating_point() and not t.is_complex()]
+    return tensors + [v for v in leaves(value) if isinstance(v, PLAIN) and not isinstance(v, float)]
 
 
 def rebuilt(value, change):
@@ -54,8 +94,8 @@ def rebuilt(value, change):
 
 
 def in_dtype(value, dtype):
-    """Floating tensors, however nested, as copies in `dtype`; the others as they are."""
-    return rebuilt(value, lambda t: t.detach().to(TORCH_DTYPES[dtype], copy=True) if t.is_floating_point() else t)
+    """Copies of tensors, however nested: the floating ones in `dtype`."""
+    return rebuilt(value, lambda t: t.detach().to(TORCH_DTYPES[dtype] if t.is_floating_point() else t.dtype, copy=True))
 
 
 def arguments(inputs):
@@ -90,10 +130,13 @@ class Loss:
 
     def __call__(self, output, targets, seed):
         if self.loss is not None:
-            return self.loss(output, targets)
+            number = self.loss(output, targets)
+            if not isinstance(number, torch.Tensor):
+                raise ValueError(f"compare: the loss is {number!r}, expected a tensor of one number")
+            return number
         total = 0
         generator = torch.Generator().manual_seed(seed)
-        for t in floating(output):
+        for t in measured(output):
             if t.numel() == 0:
                 continue
             goal = torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t)

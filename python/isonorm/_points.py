@@ -6,8 +6,8 @@ import torch
 from torch.func import functional_call
 
 from . import _isonorm
-from ._models import arguments, draws, flat, floating, ours, rebuilt
-from ._result import Power, Probe
+from ._models import arguments, draws, exact, floating, measured, ours, rebuilt
+from ._result import Power, Probe, Unmatched
 
 PROBES = 8  # parameters that are perturbed, evenly spaced among all
 
@@ -20,6 +20,22 @@ class Seen:
 
     def differentiate(self):
         return self.loss, self.tensors
+
+
+def shapes(leaves):
+    return [list(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__ for x in leaves]
+
+
+def same_exact(a, b, controls):
+    """Whether b's leaves are a's, but for entries that rounding moves in the controls."""
+    for x, y, *moved in zip(a, b, *controls):
+        if any(q != p and all(m == p for m in others) for p, q, *others in zip(*map(entries, (x, y, *moved)))):
+            return False
+    return True
+
+
+def entries(x):
+    return x.flatten().tolist() if isinstance(x, torch.Tensor) else [x]
 
 
 class Points:
@@ -57,7 +73,8 @@ class Points:
         return {}, rebuilt(batch, lambda t: move(t, 0) if t.is_floating_point() else t)
 
     def run(self, model, parameters, wrt, batch, seed):
-        """(output, loss, gradients in `wrt` and in floating inputs) of a module with these parameters."""
+        """(output, loss, gradients in `wrt` and in floating inputs, buffers that it changed by name) of a module with these
+        parameters."""
         inputs, targets = self.loss.parts(batch)
         inputs = rebuilt(inputs, lambda t: t.detach().clone().requires_grad_(t.is_floating_point()))
         buffers = {n: t.clone() for n, t in model.named_buffers()}
@@ -67,7 +84,9 @@ class Points:
             loss = self.loss(output, targets, seed)
             leaves = [*wrt, *floating(inputs)]
             found = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * len(leaves)
-        return output, loss, [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found)]
+        own = dict(model.named_buffers())
+        changed = {n: t.detach() for n, t in buffers.items() if not torch.equal(t, own[n])}
+        return output, loss, [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found)], changed
 
     def of_a(self, parameters, batch):
         leaves = {n: p.detach().clone().requires_grad_() for n, p in parameters.items()}
@@ -87,10 +106,10 @@ class Points:
         return ([] if self.mapping is None else list(self.own)) + inputs
 
     @staticmethod
-    def seen(ran):
-        output, loss, gradients = ran
-        number = loss.item()
-        return Seen(number, [ours(t) for t in floating(output)]), Seen(number, [ours(g) for g in gradients])
+    def seen(ran, buffers=()):
+        output, loss, gradients, changed = ran
+        number, outputs = loss.item(), [*measured(output), *(changed[n] for n in buffers)]
+        return Seen(number, [ours(t) for t in outputs]), Seen(number, [ours(g) for g in gradients])
 
     def controls_at(self, parameters, batch):
         return [self.of_a(*self.moved(parameters, batch, c)) for c in range(1, self.controls + 1)]
@@ -101,16 +120,18 @@ class Points:
         for point in range(1, points + 1):
             batch, parameters = self.batches(point - 1), self.parameters(point)
             a, b = self.of_a(parameters, batch), self.of_b(parameters, batch)
-            outputs, others = floating(a[0]), floating(b[0])
-            if [t.shape for t in outputs] != [t.shape for t in others] or len(flat(a[0])) != len(flat(b[0])):
-                raise ValueError(
-                    f"compare: a gives tensors of shapes {[list(t.shape) for t in outputs]}, "
-                    f"b of {[list(t.shape) for t in others]}"
-                )
+            outputs = measured(a[0])
+            given, other = ([*shapes(measured(ran[0])), *shapes(exact(ran[0]))] for ran in (a, b))
+            if given != other:
+                raise ValueError(f"compare: a gives tensors of shapes {given}, b of {other}")
             if not math.isfinite(a[1].item()):
                 raise ValueError(f"compare: the loss of a itself is {a[1].item()} at point {point}")
-            sides = [self.seen(ran) for ran in (a, b, *self.controls_at(parameters, batch))]
-            names = [f"output[{i}]" if len(outputs) > 1 else "output" for i in range(len(outputs))]
+            controls = self.controls_at(parameters, batch)
+            if not same_exact(exact(a[0]), exact(b[0]), [exact(c[0]) for c in controls]):
+                raise Unmatched(f"what the two give as whole numbers or words differs at point {point}")
+            buffers = [n for n, t in a[3].items() if n in b[3] and t.is_floating_point() and t.shape == b[3][n].shape]
+            sides = [self.seen(ran, buffers) for ran in (a, b, *controls)]
+            names = [f"output[{i}]" if len(outputs) > 1 else "output" for i in range(len(outputs))] + buffers
             noted.note(point, sides, self.names(batch), names)
             if noted.differs:
                 return noted.found(), point

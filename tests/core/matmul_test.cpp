@@ -246,11 +246,13 @@ TEST_CASE("bf16 is widened on its way into products and their sums are rounded o
       const Tensor dy = randn({k, m}, 25, 0, 1, DType::bf16), in = randn({k, n}, 26, 0, 1, DType::bf16);
       for (const bool add : {false, true}) {
         const auto gradients = [&](const Tensor& d, const Tensor& r) {
-          const Tensor dw = randn({m, n}, 27, 0, 1, DType::f32), db = randn({m}, 28, 0, 1, DType::f32);
+          const Tensor dw = randn({m, r.size(1)}, 27, 0, 1, DType::f32), db = randn({m}, 28, 0, 1, DType::f32);
           kernels.gradient(dw, db, d, r, add);
           return std::pair(bits(dw), bits(db));
         };
         CHECK(gradients(dy, in) == gradients(wide(dy), wide(in)));
+        const Tensor none = empty({k, 0}, {DType::bf16});
+        CHECK(gradients(dy, none).second == gradients(wide(dy), wide(none)).second);
       }
     }
   }

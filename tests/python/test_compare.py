@@ -79,8 +79,9 @@ class Same(unittest.TestCase):
         a = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4))
         self.assertTrue(isonorm.compare(a, copy.deepcopy(a), batches=[x for x, _ in images()], optimizer=sgd))
         b = copy.deepcopy(a)
-        b[1].momentum = 0.5  # is not seen in training mode
-        self.assertTrue(isonorm.compare(a, b, batches=[x for x, _ in images()]))
+        b[1].momentum = 0.5  # shows in the buffers alone
+        r = isonorm.compare(a, b, batches=[x for x, _ in images()])
+        self.assertEqual((r.verdict, r.first.a), ("different", "1.running_mean"), r)
 
     def test_a_tied_table_and_a_transformer(self):
         class Tied(nn.Module):

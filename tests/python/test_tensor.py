@@ -152,6 +152,13 @@ class Torch(unittest.TestCase):
         with self.assertRaises(ValueError):
             isonorm.tensor(torch.zeros(3, dtype=torch.complex64).conj())
 
+    def test_a_negative_view_is_copied(self):
+        a = torch.complex(torch.zeros(3), torch.arange(3.0)).conj().imag  # minus what lies there
+        self.assertTrue(a.is_neg())
+        self.assertEqual(isonorm.tensor(a).numpy().tolist(), [0, -1, -2])
+        with self.assertRaisesRegex(ValueError, "cannot be shared"):
+            isonorm.tensor(a, copy=False)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -41,7 +41,8 @@ TEST_CASE("train --epochs: as many steps as show as many tokens as there are; no
   f.succeeds(kTrain + "--epochs 1.5 -q --checkpoint @c");
   f.refuses(kTrain + "--epochs 2 -q --checkpoint @c", 3, "was trained with --steps 33, asked for is 44; --extend");
   f.refuses(kTrain + "--epochs 2 --steps 3", 2, "--steps excludes --epochs");
-  f.refuses(kTrain + "--epochs 0", 2, "--epochs");
+  for (const char* word : {"0", "-1", "nan", "inf", "x"})
+    f.refuses(kTrain + "--epochs " + word, 2, text("--epochs: \"", word, "\" is not a finite number above 0"));
   f.refuses(kTrain + "--epochs 1e30", 3, "--epochs");
 }
 
@@ -102,6 +103,15 @@ TEST_CASE("train --patience: ends with 0 after so many test passes without a les
   f.refuses(kTrain + "--best @b", 2, "--best needs --evaluate-every");
 }
 
+TEST_CASE("train --best: what was the best stays so through a part of the training that does not ask") {
+  const Folder f;
+  const std::string train = kTrain + "-q --checkpoint @c --extend ";
+  f.succeeds(kTrain + "-q --checkpoint @c --steps 20 --evaluate-every 5 --best @best");
+  const std::string tests = load_checkpoint(f / "c").values.at("tests");
+  f.succeeds(train + "--steps 22");
+  CHECK(load_checkpoint(f / "c").values.at("tests") == tests);
+}
+
 TEST_CASE("train --save-every: a time") {
   const Folder f;
   f.gives(130, kTrain + "--steps 100000 --save-every 0.01s --checkpoint @c", {.interrupt_after = "step 20000/"});
@@ -109,7 +119,8 @@ TEST_CASE("train --save-every: a time") {
   f.succeeds(kTrain + "--steps 10 --save-every 1h -q --checkpoint @d");
   CHECK_FALSE(std::filesystem::exists(f / "d.previous"));
   for (const char* wrong : {"10d", "-1", "m", "1e3s", "0s"})
-    f.refuses(kTrain + "--save-every=" + wrong, 2, "is no number of steps, nor a time as 30s, 10m or 2h");
+    f.refuses(kTrain + "--save-every=" + wrong, 2,
+              text(wrong, "\" is no number of steps, nor a time as 30s, 10m or 2h"));
 }
 
 TEST_CASE("train --log FILE.csv: a row a step and a test pass; one training, cut where it goes on") {
