@@ -135,6 +135,15 @@ nb::tuple tuple_of(const Dims& dims) {
   return nb::tuple(sizes);
 }
 
+// From now on torch refuses to take the tensor's memory elsewhere (resize_), as behind its own numpy().
+void hold_in_place(nb::handle array) {
+  if (!nb::hasattr(array, "untyped_storage")) return;
+  const nb::module_ torch = nb::module_::import_("torch");
+  torch.attr("empty")(0, nb::arg("dtype") = torch.attr("uint8"))
+      .attr("set_")(array.attr("untyped_storage")())
+      .attr("numpy")();
+}
+
 }  // namespace
 
 Tensor from_python(nb::handle array, nb::object copy) {
@@ -145,7 +154,10 @@ Tensor from_python(nb::handle array, nb::object copy) {
   const auto bits = [&](nb::object o) { return is_bf16 ? o.attr("view")("uint16") : o; };
   if (!nb::ndarray_check(array)) refuse(spoken(array) + " is no array: it has neither __dlpack__ nor a buffer");
   if (!always)
-    if (const std::optional<Array> own = shareable(bits(nb::borrow(array)))) return shared(*own, array, is_bf16);
+    if (const std::optional<Array> own = shareable(bits(nb::borrow(array)))) {
+      hold_in_place(array);
+      return shared(*own, array, is_bf16);
+    }
   if (never)
     refuse(spoken(array) +
            " cannot be shared (read-only, negative strides, another dtype or not aligned): allow a copy");

@@ -184,7 +184,7 @@ void fields(TrainingOptions& o, Fields& f) {
     {.least = 1, .most = distributed::kMostRanks});
   f("whole_parts", whole_parts,
     "on several ranks: each of the --accumulate parts is one rank's, and all are added in their order: the same bits "
-    "on any number of ranks that divides them");
+    "on any number of ranks that divides them, without --dropout and --stochastic-depth");
   f("zero", zero,
     "what each rank keeps a share of (ZeRO): 1 the optimizer's state, 2 gradients, too, 3 parameters, too, whose "
     "blocks "

@@ -117,6 +117,14 @@ class NumPy(unittest.TestCase):
 
 @unittest.skipUnless(torch, "needs torch")
 class Torch(unittest.TestCase):
+    def test_torch_does_not_move_shared_memory(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            a = torch.arange(4, dtype=dtype)
+            t = isonorm.tensor(a, copy=False)
+            with self.assertRaises(RuntimeError):
+                a.resize_(1000000)
+            self.assertEqual(t.torch().tolist(), [0, 1, 2, 3])
+
     def test_shares_memory_both_ways(self):
         for name in ("float32", "float64", "bfloat16", "int64", "uint8"):
             with self.subTest(name):

@@ -1,6 +1,9 @@
 #include "hidden/support/candidates.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <random>
+#include <utility>
 
 using namespace isonorm;
 
@@ -33,20 +36,22 @@ NormUnderTest with_backward(const Normalise& f, decltype(NormUnderTest::backward
 
 double share_rejected(const std::function<bool(const NormUnderTest&)>& accepts, const Candidates& right,
                       const Candidates& wrong) {
-  for (const Candidate& c : right)
-    if (!accepts(c.norm)) {
-      std::printf("rejected, and right: %s\n", c.name.c_str());
-      return 0;
-    }
+  std::vector<std::pair<const Candidate*, bool>> all;  // in an order that the test cannot know
+  for (const Candidate& c : right) all.emplace_back(&c, true);
+  for (const Candidate& c : wrong) all.emplace_back(&c, false);
+  std::shuffle(all.begin(), all.end(), std::mt19937(std::random_device()()));
   size_t rejected = 0;
-  for (const Candidate& c : wrong) {
+  for (const auto& [candidate, is_right] : all) {
     bool accepted = false;
     try {
-      accepted = accepts(c.norm);
+      accepted = accepts(candidate->norm);
     } catch (const std::exception&) {  // a test that stops has not accepted
+      if (is_right) throw;
     }
+    if (accepted != is_right)
+      std::printf("%s: %s\n", accepted ? "accepted, and wrong" : "rejected, and right", candidate->name.c_str());
+    if (!accepted && is_right) return 0;
     rejected += !accepted;
-    if (accepted) std::printf("accepted, and wrong: %s\n", c.name.c_str());
   }
   std::printf("%zu of %zu wrong ones rejected\n", rejected, wrong.size());
   return static_cast<double>(rejected) / static_cast<double>(wrong.size());
