@@ -80,7 +80,9 @@ std::string zsh(CLI::App& app) {
   return text("#compdef isonorm\n_isonorm() {\n  local -a verbs=(\n", verbs,
               "  )\n  if ((CURRENT == 2)); then _describe verb verbs; return; fi\n  local verb=$words[2]\n"
               "  shift words; ((CURRENT--))\n  case $verb in\n",
-              cases, "  esac\n}\ncompdef _isonorm isonorm\n");
+              cases,
+              "  esac\n}\n# as a file of $fpath it is the function, read by eval it is what defines it\n"
+              "if [[ $funcstack[1] == _isonorm ]]; then _isonorm \"$@\"; else compdef _isonorm isonorm; fi\n");
 }
 
 std::string roff(const std::string& s) {
