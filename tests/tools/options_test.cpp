@@ -96,7 +96,7 @@ TEST_CASE("train --preset: what is given beside it is taken instead, in any orde
 
 TEST_CASE("whole numbers on the command line are decimal") {
   const Folder f;
-  for (const char* line : {"train +small --save-every 0x10", "prove +small --controls 0X1", "table --steps 0x10",
+  for (const char* line : {"train +small --evaluate-every 0x10", "prove +small --controls 0X1", "table --steps 0x10",
                            "train +small --seed 0x10"})
     f.refuses(line, 2, "is not a decimal number");
   CHECK(contains(f.run("perturb @none @out --ulp 02000").err, "2000"));  // octal it would be 1024, which is allowed
