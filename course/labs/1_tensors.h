@@ -1,7 +1,7 @@
 // Lab 1: tensors. 4 hours.
 //
 // Goal: compute with whole tensors: broadcasting, views, reductions; know which function copies.
-// Read: examples/01_tensors.cpp; docs/normalization.md up to "The norms" (P is the first function below).
+// Read: examples/01_tensors.cpp; docs/normalization.md up to "The norms" (P subtracts the mean of a row: without_mean() below).
 // Do:   1_tensors.cpp. No loop over elements: each function is one to four lines.
 // Hand in: 1_tensors.cpp.
 #pragma once

@@ -15,12 +15,12 @@ namespace course {
 
 using isonorm::Tensor;
 
-// A number on a tape, by its place there.
+// The place of an entry on a tape.
 struct Var {
   size_t place;
 };
 
-// What was computed, in order. An entry depends on at most two before it, with a derivative for each.
+// All computed values, in order. Each entry stores at most two inputs before it, with a derivative for each.
 class Tape {
  public:
   Var leaf(double value);
@@ -49,7 +49,7 @@ using Scalar = std::function<Tensor(const Tensor&)>;  // gives one element
 // The gradient of f at x, by central differences: (f(x + h e) - f(x - h e)) / 2h for every unit vector e. x is f64, of any shape.
 Tensor numeric_gradient(const Scalar& f, const Tensor& x, double h = 1e-5);
 
-// The second derivatives times a vector: H v, H the Hessian of f at x, of x's shape; two backwards, and no matrix.
+// The second derivatives times a vector: H v, H the Hessian of f at x, of x's shape; by two backward passes, without forming H.
 Tensor hessian_times(const Scalar& f, const Tensor& x, const Tensor& v);
 
 }  // namespace course

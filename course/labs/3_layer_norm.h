@@ -5,8 +5,8 @@
 // Do:   3_layer_norm.cpp, from top to bottom. Derive dx on paper before you write it.
 // Hand in: 3_layer_norm.cpp.
 //
-// Half of the marks are for accepts_layer_norm(). It is given some forty wrong norms that you do not see; its mark is the share
-// that it rejects. If it rejects a right one, the mark is 0. The wrong ones are common mistakes: a term is missing, eps is
+// Half of the marks are for accepts_layer_norm(). It is given 45 wrong norms that you do not see, and three right ones; its mark is
+// the share of wrong ones that it rejects, or 0 if it rejects a right one. The wrong ones are common mistakes: a term is missing, eps is
 // elsewhere, a sum goes over the wrong rows, one row of many is wrong, the input is overwritten.
 #pragma once
 
@@ -21,7 +21,7 @@ Tensor layer_norm_forward(const Tensor& x, const NormWeights& w);
 //   dx = s (h - mean h - x^ mean(h x^)),  dgain = sum over the rows of dy x^,  dbias = sum over the rows of dy.
 NormGradients layer_norm_backward(const Tensor& x, const NormWeights& w, const Tensor& dy);
 
-// Whether `norm` is LayerNorm, forward and backward, to a few digits less than f64 has.
+// Whether `norm` is LayerNorm, forward and backward, up to the rounding of f64: 1e-12 of the largest entry will do where the mean is small.
 bool accepts_layer_norm(const NormUnderTest& norm);
 
 }  // namespace course

@@ -3,7 +3,7 @@
 // Goal: add an op with a derivative to the library from outside, and see LayerNorm as RMSNorm of P x.
 // Read: docs/normalization.md, "The norms" and "What a norm does not see"; docs/adding_an_op.md, its first half; track() in
 //       autograd/node.h, save() in autograd/saved.h.
-// Do:   4_rms_norm.cpp. First guess which changes of W an RMSNorm of W z does not see; then run `isonorm experiment invariance`.
+// Do:   4_rms_norm.cpp. First guess which changes of a matrix W an RMSNorm of W z, z any vector, does not see; then run `isonorm experiment invariance`.
 // Hand in: 4_rms_norm.cpp.
 #pragma once
 

@@ -18,16 +18,16 @@ using isonorm::streams::Form;  // layer_norm, rms_norm, crms_norm, crms_isometri
 // next one, and 0 below: Q^T Q = I, Q Q^T = P.
 Tensor helmert_basis(int64_t d);
 
-// What a writer W [d, in] is stored as:  W | P W | first d - 1 rows of P W | Q^T W.
+// In the order of the four forms. What a writer W [d, in] is stored as:  W | P W | first d - 1 rows of P W | Q^T W.
 Tensor stored_writer(Form form, const Tensor& w);
 
 // What a reader A [out, d] is stored as:  A | A | A[:, :-1] - A[:, -1] | A Q.
 Tensor stored_reader(Form form, const Tensor& a);
 
-// The norm of a stored row:  LayerNorm | RMSNorm | CRMSNorm | RMSNorm with the divisor d.
+// The norm of a stored row:  LayerNorm | RMSNorm | CRMSNorm | RMSNorm of d - 1 entries, divided by d.
 Tensor stored_norm(Form form, const Tensor& rows, double eps = 1e-5);
 
-// P x [..., d] of a row x that is stored.
+// The whole row P x [..., d] that a stored one stands for.
 Tensor restored(Form form, const Tensor& rows);
 
 // A reader (A, b) behind a norm with gain and bias, as a reader behind one without: A (gain n + bias) + b = A' n + b'.

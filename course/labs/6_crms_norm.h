@@ -5,7 +5,7 @@
 // Do:   6_crms_norm.cpp. Write the backward with tensor functions, without autodiff; derive the two metrics on paper.
 // Hand in: 6_crms_norm.cpp.
 //
-// Half of the marks are for accepts_crms_norm(), as in lab 3: some forty wrong norms, and 0 where a right one is rejected.
+// Half of the marks are for accepts_crms_norm(), as in lab 3: 50 wrong norms, and 0 if a right one is rejected.
 #pragma once
 
 #include "support/norm_under_test.h"
@@ -19,12 +19,12 @@ Tensor crms_norm_forward(const Tensor& v, const NormWeights& w);
 NormGradients crms_norm_backward(const Tensor& v, const NormWeights& w, const Tensor& dy);
 
 // What descent has to subtract from stored weights, instead of their gradients, so that they follow Pre-LN.
-// A writer's stored weight B [d - 1, in] has P W = D B, and its gradient is db: (D^T D)^-1 db.
+// D [d, d - 1] is the identity with a last row of -1. A writer's stored weight B [d - 1, in] has P W = D B, and its gradient is db: (D^T D)^-1 db.
 Tensor writer_direction(const Tensor& db);
 // A reader's stored weight A D [out, d - 1] has the gradient da: da D^T D.
 Tensor reader_direction(const Tensor& da);
 
-// Whether `norm` is CRMSNorm, forward and backward, to a few digits less than f64 has.
+// Whether `norm` is CRMSNorm, forward and backward, up to the rounding of f64.
 bool accepts_crms_norm(const NormUnderTest& norm);
 
 }  // namespace course

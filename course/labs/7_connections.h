@@ -39,8 +39,8 @@ Tensor stack_of(Kind kind, const Tensor& x, const std::vector<Tensor>& weights);
 // |d <c, head_rows> / d weights[i]| (Frobenius) for every i.
 std::vector<double> gradient_norms(Kind kind, const Tensor& x, const std::vector<Tensor>& weights, const Tensor& c);
 
-// How much of the last sub-layer's gradient norm in 2 blocks is left in 32, with weights N(0, 1 / width): the quotient, right to a
-// factor of 1.6. What does the norm that the head reads through do to a gradient, when the stream has grown with the blocks?
+// The last sub-layer's gradient norm in a stack of 32 blocks, divided by that in one of 2, with weights N(0, 1 / width); an answer within
+// a factor of 1.6 has full marks. What does the norm that the head reads through do to a gradient, when the stream has grown with the blocks?
 double predicted_rest(Kind kind);
 
 }  // namespace course

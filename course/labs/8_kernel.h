@@ -14,7 +14,7 @@
 
 namespace course {
 
-// y = x / sqrt(mean x^2 + eps) for each of `rows` rows of n entries, f32, contiguous; y may be x. The sums' rounding is that of at most
+// y = x / sqrt(mean x^2 + eps) for each of `rows` rows of n entries, f32, contiguous; y may be x. No running sum adds more than
 // n / 8 terms one after the other; the bits do not depend on the number of threads.
 void rms_norm_rows(const float* x, float* y, int64_t rows, int64_t n, float eps);
 
