@@ -10,7 +10,7 @@ configure_package_config_file(cmake/isonormConfig.cmake.in isonormConfig.cmake I
                               NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(isonormConfigVersion.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/isonormConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/isonormConfigVersion.cmake
-              cmake/openblas.cmake cmake/unicode.cmake cmake/pictures.cmake DESTINATION ${package_dir} COMPONENT dev)
+              cmake/openblas.cmake cmake/readers.cmake DESTINATION ${package_dir} COMPONENT dev)
 
 file(RELATIVE_PATH PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
