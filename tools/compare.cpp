@@ -160,9 +160,10 @@ Verb add_compare(CLI::App& app) {
       "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, bf16 3e-2); "
       "integers must be equal");
   command
-      ->add_option("--control", o->controls,
-                   "what A's program gives where rounding alone is another (isonorm perturb): the tolerance is then 30 "
-                   "times what the farthest control deviates by, and 64 eps; may be given several times")
+      ->add_option(
+          "--control", o->controls,
+          "output of A's program from weights moved by an ulp (isonorm perturb): the tolerance is then 30 times what "
+          "the farthest control deviates by, and 64 eps; may be given several times")
       ->allow_extra_args(false)
       ->excludes("--tolerance");
   command

@@ -12,7 +12,7 @@ struct Explanation {
   std::string text;
 };
 
-// The affine-free norm of that name of the row x, and the gradient of <dy, y> in x (normalization.md 1.1). crms_norm
+// The affine-free norm of that name of the row x, and the gradient of <dy, y> in x (docs/normalization.md, "The norms"). crms_norm
 // and crms_isometric take the stored row, one entry shorter than the row that it stands for. x is not empty, dy is as
 // long. Throws on another name.
 Explanation explain(const std::string& norm, const std::vector<double>& x, const std::vector<double>& dy, double eps);

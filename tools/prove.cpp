@@ -146,7 +146,7 @@ Verb add_prove(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "prove", "Train Pre-LN, Pre-RMSNorm and Pre-CRMSNorm side by side and compare them at every step");
   auto o = std::make_shared<ProveOptions>();
-  command->add_option("--forms", o->proof.forms, "forms to hold against layer_norm, separated by commas")
+  command->add_option("--forms", o->proof.forms, "forms to compare with layer_norm, separated by commas")
       ->delimiter(',')
       ->capture_default_str();
   add_training_options(*command, o->proof.training, o->given, is_of_proofs);

@@ -170,17 +170,15 @@ Verb add_train(CLI::App& app) {
   command
       ->add_option("--preset", verb->preset,
                    text(sized_model().name,
-                        ": a published size of LLaMA models, 9m to 7b, but for the vocabulary, which is that of the "
-                        "data; other options change it"))
+                        ": a published LLaMA size, 9m to 7b; the vocabulary is that of the data; given options win"))
       ->type_name("SIZE");
   add_training_options(*command, o->training, verb->given, is_of_train);
   training::Fields f;
   fields(*o, f);
   add_options(*command, f.options, verb->given, {}, "Training");
   command->add_option("--ema-file", o->average, "file for the averaged weights of --ema, which test passes take");
-  command->add_option(
-      "--checkpoint", o->checkpoint,
-      "file to go on from where it exists, and to save to; options that are not given are then the file's");
+  command->add_option("--checkpoint", o->checkpoint,
+                      "file to resume from if it exists, and to save to; it supplies options that are not given");
   command->add_flag(
       "--extend", o->extend,
       "go on from --checkpoint with another --steps, --lr, --warmup, --schedule, --min-lr, --weight-decay or --clip");
@@ -200,12 +198,9 @@ Verb add_train(CLI::App& app) {
   command->add_option("--best", o->best, "file for the checkpoint of the least test loss (--evaluate-every)");
   command
       ->add_option("--patience", o->patience,
-                   "end after so many test passes in turn without a lesser loss; 0: after --steps")
+                   "end after this many test passes in a row without a lower loss; 0: after --steps")
       ->capture_default_str();
-  command
-      ->add_option(
-          "--epochs", o->epochs,
-          "in place of --steps: how often as many examples, or tokens of a text, as there are to train on are shown")
+  command->add_option("--epochs", o->epochs, "instead of --steps: passes over the training data")
       ->check([](const std::string& word) {
         double n = 0;
         const bool good = training::read_number(word, n) && n > 0 && std::isfinite(n);

@@ -63,7 +63,8 @@ TrainOptions::TrainOptions() {
 }
 
 void fields(TrainOptions& o, training::Fields& f) {
-  f("activations", o.activations, "in which they wait for the backward: bf16 of f32 ones takes half the space");
+  f("activations", o.activations,
+    "dtype in which they are kept for the backward: bf16 of f32 ones takes half the space");
   f("captured", o.captured, "with --device cuda: record the step as a CUDA graph and replay it");
   f("any_order", o.any_order,
     "with --device cuda: sums may be taken in any order where that is faster; two runs differ by rounding");

@@ -114,7 +114,7 @@ void fields(nn::TransformerOptions& o, Fields& f) {
   f("recentring", recentring);
   f("connection", connection, "how norms and sub-layers hang on the residual stream");
   f("precision", precision.products,
-    "of products and of what branches keep: full (that of --dtype) or bf16, weights and optimizer staying f32");
+    "dtype of products and of saved activations: full (that of --dtype) or bf16; weights and optimizer stay f32");
   f("stream_precision", precision.stream, "of the residual stream; bf16 needs --precision bf16");
   f("initialisation", initialisation,
     "of matrices and tables: each layer's own; N(0, 0.02^2), tables N(0, 2/5); the same with less where branches end");
@@ -152,34 +152,31 @@ void fields(TrainingOptions& o, Fields& f) {
   f("optimizer", optimizer, "optimizer");
   f("lr", lr, "peak learning rate", above(0));
   f("warmup", warmup, "steps of linear warm-up; --schedule follows");
-  f("schedule", schedule, "of the rate behind the warm-up");
-  f("min_lr", min_lr, "rate that --schedule runs towards");
+  f("schedule", schedule, "learning rate after the warm-up");
+  f("min_lr", min_lr, "rate at which --schedule ends");
   auto& [beta1, beta2, momentum, optimizer_eps] = tuning;
   f("beta1", beta1, tuning_help("decay of the mean of gradients", &Tuning::beta1), kProbability);
   f("beta2", beta2, tuning_help("decay of the mean of their squares", &Tuning::beta2), kProbability);
-  f("momentum", momentum, tuning_help("decay of what steps add up to", &Tuning::momentum), kProbability);
-  f("optimizer_eps", optimizer_eps, tuning_help("added to what a step is divided by", &Tuning::eps), above(0));
+  f("momentum", momentum, tuning_help("momentum coefficient", &Tuning::momentum), kProbability);
+  f("optimizer_eps", optimizer_eps, tuning_help("added to the denominator of the update", &Tuning::eps), above(0));
   f("weight_decay", weight_decay, decay_help());
   f("clip", clip, "largest global norm of the gradient; 0: no clipping");
   f("clip_gates", clip_gates,
     "largest norm of the gradients of the gates of gpas connections, before --clip; 0: no limit");
   f("clip_value", clip_value, "largest entry of the gradient; 0: no clipping");
   f("random_crop", random_crop,
-    text(models_with(Input::images),
-         ": training images are shifted by up to so many pixels each way; tests are without"),
-    {.most = 1 << 16});
+    text(models_with(Input::images), ": shift training images by up to this many pixels each way"), {.most = 1 << 16});
   f("random_flip", random_flip, text(models_with(Input::images), ": half of the training images are mirrored"));
   f("label_smoothing", label_smoothing,
-    "share of a target's weight in the training loss that all classes have alike; tests are without", kShare);
+    "share of each target's weight that is spread over all classes, in training alone", kShare);
   f("loss_l2", loss_l2, "L2 as a term of the loss: its gradient is clipped with the rest");
   f("decay_matrices_only", decay_matrices_only, "no weight decay on norms, biases and other vectors");
   f("no_decay", no_decay,
-    "no weight decay on parameters of these names, either: patterns, by commas, where * stands for letters but '.', ** "
-    "for any: '**.bias,*.position'");
+    "no weight decay on parameters that match these patterns, separated by commas: * matches all but '.', ** anything; "
+    "'**.bias,*.position'");
   f("accumulate", accumulate, "parts in which a batch is differentiated", from(1));
   f("ema", ema, "decay of an exponential moving average of the weights; 0: none", kProbability);
-  f("resume_at", resume_at,
-    "step after which the forms go on with models and optimizers made anew from their states; 0: never");
+  f("resume_at", resume_at, "step after which all forms are saved, rebuilt and resumed; 0: never");
   f("ranks", ranks, "ranks that train each form together, as threads; the reference is trained by one",
     {.least = 1, .most = distributed::kMostRanks});
   f("whole_parts", whole_parts,

@@ -1,6 +1,6 @@
 // The criterion: when two trainings count as the same. Pure functions of deviations per step. Rounding differences grow
 // during training, so a deviation is judged against controls that differ by nothing but rounding
-// (normalization.md 5.4). A bound has power only while it is below what a wrong training shows: up to the horizon.
+// (docs/normalization.md, "How equal is equal"). A bound has power only while it is below what a wrong training shows: up to the horizon.
 #pragma once
 
 #include <span>

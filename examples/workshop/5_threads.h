@@ -13,7 +13,7 @@
 namespace isonorm::workshop {
 namespace {
 
-// TransformerStack of 8192 elements: enough to be worth a thread.
+// Blocks of 8192 elements: enough to be worth a thread.
 inline Partition row_blocks(int64_t rows, int64_t width) {
   return even_blocks(rows, std::max<int64_t>(1, 8192 / width));
 }

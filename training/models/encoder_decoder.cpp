@@ -17,7 +17,7 @@ struct Translator {
     f("pad", pad);
     f("decoder_depth", decoder_depth, "blocks of the decoder; 0: as many as the encoder has");
     f("shared", shared, "source and target have one table");
-    f("tied", tied, "the head reads with the token table");
+    f("tied", tied, "the head shares the token table");
   }
   static int64_t stream_rows(const nn::EncoderDecoderOptions& m) {
     const int64_t positions = m.transformer.positions == nn::Positions::learned ? m.context : 0;

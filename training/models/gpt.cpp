@@ -16,7 +16,7 @@ struct Gpt {
     f("context", context, "characters in a row", from(1));
     f("position_offset", position_offset, "rows of the table of positions before that of the first character",
       {.most = 1 << 16});
-    f("tied", tied, "the head reads with the token table");
+    f("tied", tied, "the head shares the token table");
   }
   static nn::GptOptions preset(std::string_view name) { return nn::llama_preset(name); }
   static int64_t stream_rows(const nn::GptOptions& m) {
