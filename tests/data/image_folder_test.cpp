@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include <zlib.h>
+
 #include "data/image_sets.h"
 #include "data/picture.h"
 #include "tests/support/catch.h"
@@ -138,7 +140,7 @@ TEST_CASE("the square in the middle is scaled as Pillow scales it") {
   for (int64_t y = 0; y < 7; ++y)
     for (int64_t x = 0; x < 7; ++x)
       CHECK(same.data<uint8_t>()[(y * 7 + x) * 3] == kBig[static_cast<size_t>((y * 11 + x + 2) * 3)]);
-  CHECK_THROWS_WITH(data::square_of(image, 0), Contains("a side of 0") || Contains("to a side of 0"));
+  CHECK_THROWS_WITH(data::square_of(image, 0), Contains("to a side of 0"));
 }
 
 TEST_CASE("files that are no pictures, or damaged ones, are refused by name") {
@@ -154,9 +156,11 @@ TEST_CASE("files that are no pictures, or damaged ones, are refused by name") {
     for (const size_t part : {size_t{9}, whole.size() / 2, whole.size() * 3 / 4})
       refused({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(part)}, "");
   }
-  std::vector<uint8_t> huge = bytes_of(kRgbaFile);  // 2^31 - 1 pixels wide; its checksum is wrong, too
-  huge[16] = 0x7f, huge[17] = huge[18] = huge[19] = 0xff;
-  refused(huge, "");
+  std::vector<uint8_t> huge = bytes_of(kRgbaFile);  // says that it has 20000 x 20000 pixels
+  for (const size_t at : {16, 20}) huge[at + 2] = 20000 >> 8, huge[at + 3] = 20000 & 0xff;
+  const uLong checksum = crc32(0, &huge[12], 17);
+  for (size_t i = 0; i < 4; ++i) huge[29 + i] = static_cast<uint8_t>(checksum >> (24 - 8 * i));
+  refused(huge, "a picture of 20000 x 20000 pixels");
   CHECK_THROWS_WITH(data::read_picture(f / "none.png"), Contains("none.png"));
 }
 
