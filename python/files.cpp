@@ -41,8 +41,10 @@ nb::tuple verify(const std::string& a, const std::string& b, const std::string& 
                  const std::string& up_to) {
   if (!up_to.empty() && up_to != "rotation")
     throw UsageError(text("up_to: \"", up_to, "\" is not \"rotation\", the one symmetry that is known"));
-  const Verified found =
-      Work().run([&] { return verify_files({.a = a, .b = b, .spec = spec, .data = data, .up_to = up_to}); });
+  Work work;
+  const VerifyOptions options{
+      .a = a, .b = b, .spec = spec, .data = data, .up_to = up_to, .stop = [&] { return work.stopped(); }};
+  const Verified found = work.run([&] { return verify_files(options); });
   nb::list streams;
   for (const auto& [name, v] : found.streams) {
     nb::dict outputs, stream;

@@ -5,19 +5,26 @@
 
 #include <optional>
 
+#include "tools/ending.h"
+
 namespace isonorm::python {
 
 class Work {
  public:
   // Runs f() without the lock; `stop`, which f asks from the same thread now and then, is stopped(). Then raises what was raised
-  // there, KeyboardInterrupt too.
+  // there, KeyboardInterrupt too. f may end by throwing Interrupted.
   template <class F> auto run(F&& f) {
-    auto result = [&] {
-      const nanobind::gil_scoped_release unlocked;
-      return f();
-    }();
-    tell();
-    return result;
+    try {
+      auto result = [&] {
+        const nanobind::gil_scoped_release unlocked;
+        return f();
+      }();
+      tell();
+      return result;
+    } catch (const tools::Interrupted&) {
+      tell();
+      throw;
+    }
   }
 
   // Whether to stop: Ctrl-C was pressed, or `callback` raised. callback(): with the lock.

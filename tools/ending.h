@@ -42,6 +42,9 @@ int fail(const std::string& who, const std::string& what, int code);
 // The same for the exception that is being handled. Takes no memory where that is what ran out.
 int fail(const std::string& who) noexcept;
 
+// Ends work that asked whether to stop.
+struct Interrupted {};
+
 // What main() returns: without it an end counts as a library's.
 int regular_end(int code);
 

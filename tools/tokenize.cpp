@@ -20,8 +20,6 @@ struct TokenizeOptions {
   bool decode = false;
 };
 
-struct Interrupted {};
-
 // A file that gets its name at the end, written in large pieces.
 class Output {
  public:

@@ -147,7 +147,16 @@ std::vector<std::string> Verified::lines(bool quiet) const {
 
 Verified verify_files(const VerifyOptions& o) {
   check_outputs({}, {{"A", o.a}, {"B", o.b}, {"--spec", o.spec}, data_input(o.data)});
-  const Input a(o.a), b(o.b);
+  const auto opened = [&o](const std::string& path) {
+    Input in(path);
+    if (o.stop)
+      in.file.state.read = [stop = o.stop, read = std::move(in.file.state.read)](const std::string& name) {
+        if (stop()) throw Interrupted();
+        return read(name);
+      };
+    return in;
+  };
+  const Input a = opened(o.a), b = opened(o.b);
   const bool folders = a.folder || b.folder, by_layout = folders || !o.spec.empty();
   if (by_layout && o.device != kCpu) throw UsageError("--device needs a model to run, which --spec does not give");
   if (by_layout && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");

@@ -1,6 +1,7 @@
 // Whether two files are one function: what isonorm verify finds, and what it says of that.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@ struct VerifyOptions {
   std::string a, b, spec, data, up_to;
   Device device = kCpu;
   bool quiet = false;
+  std::function<bool()> stop = {};  // asked before each tensor is read
 };
 
 struct Verified {
@@ -25,7 +27,7 @@ struct Verified {
   std::vector<std::string> lines(bool quiet) const;
 };
 
-// Throws UsageError where the options do not fit the files, and as what it calls.
+// Throws UsageError where the options do not fit the files, Interrupted where it was to stop, and as what it calls.
 Verified verify_files(const VerifyOptions& options);
 
 }  // namespace isonorm::tools

@@ -98,7 +98,7 @@ def convert(
 def verify(path_a, path_b, *, spec="", data="", up_to="") -> Verified:
     """Whether two checkpoints are one function, whatever the forms of their streams: `isonorm verify`, whose options these are.
 
-    Raises ValueError on bad input, OSError where a file cannot be read. Other threads run meanwhile; Ctrl-C is heard at the end.
+    Raises ValueError on bad input, OSError where a file cannot be read, KeyboardInterrupt on Ctrl-C. Other threads run meanwhile.
     """
     return Verified(
         *_isonorm.verify(os.fspath(path_a), os.fspath(path_b), spec=os.fspath(spec), data=os.fspath(data), up_to=up_to)

@@ -92,6 +92,19 @@ class Files(InAFolder):
         self.assertIn("Different", str(v))
         self.assertIn("h.1.up.weight", str(v))
 
+    def test_an_interrupt_ends_verify(self):
+        large = tensors() | {"table": np.ones((1 << 19, WIDTH), np.float32)}
+        save(self.path("a"), large)
+        save(self.path("b"), large | {"head.bias": np.full(11, np.nan, np.float32)})
+        verify = lambda: isonorm.verify(self.path("a"), self.path("b"), spec=self.path("spec"))
+        with self.assertRaisesRegex(ValueError, "head.bias"):  # at its end
+            verify()
+        timer = threading.Timer(0.02, signal.raise_signal, [signal.SIGINT])
+        with self.assertRaises(KeyboardInterrupt):
+            timer.start()
+            verify()
+        timer.join()
+
     def test_errors(self):
         with self.assertRaisesRegex(OSError, "missing"):
             isonorm.convert(self.path("missing"), self.path("b"), "rms_norm")
