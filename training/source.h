@@ -33,6 +33,7 @@ class Source {
                                           .seed = o.seed,
                                           .scale = scale,
                                           .augment = {.crop = o.random_crop, .flip = o.random_flip},
+                                          .mixup = {.alpha = o.mixup, .classes = set->classes},
                                           .prefetch = ahead(),
                                           .device = o.device}));
       test_count_ = set->test.labels.numel();
