@@ -7,6 +7,7 @@
 #include "core/memory/bytes.h"
 #include "core/printed.h"
 #include "core/random.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/replacement.h"
@@ -166,7 +167,10 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   check_weights(text(from, ": "));
   if (const auto tests = checkpoint.values.find(kTests); tests != checkpoint.values.end()) {
     check(best_.read(tests->second) && best_.last_step() <= step_, "its test passes are ", Shown{tests->second});
-    if (keeps_best()) result_.best = {.step = best_.step(), .loss = best_.loss()};
+    if (ranks_.any(is_first() && !o_.best.empty() && !file_exists(o_.best)))
+      best_ = training::BestLoss(o_.patience);  // the least loss was that of another file
+    else if (keeps_best())
+      result_.best = {.step = best_.step(), .loss = best_.loss()};
   }
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_ && is_first())
