@@ -109,10 +109,6 @@ class Source {
   static constexpr int64_t kMadePairs = 4096;
   static int64_t letters(const TrainingOptions& o) { return o.letters > 0 ? o.letters : 13; }
 
-  template <class Batch> static Examples examples_of(const Batch& batch) {
-    const auto& [inputs, targets] = batch;
-    return {inputs, targets};
-  }
   template <class Loader> void take_from(const std::shared_ptr<Loader>& loader) {
     steps_per_epoch_ = loader->steps_per_epoch();
     seek_ = [=](int64_t step) { loader->seek(step); };
