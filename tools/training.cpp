@@ -186,8 +186,6 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
 }
 
 bool Training::run() {
-  // The rate of a step follows from its number and the options alone, whatever the steps before it were trained with.
-  const optim::Schedule rates = o_.training.rates();
   training::Step step(*model_, *optimizer_, training::smoothed_cross_entropy(o_.training.label_smoothing),
                       {.limits = o_.training.limits(),
                        .accumulate = o_.training.accumulate,
@@ -201,7 +199,8 @@ bool Training::run() {
     seed_step(o_.training.seed, t);
     return source_.batch(t);
   };
-  training::Loop loop(step, batch, [&](int64_t t) { return rates.lr(t); });
+  // The rate of a step follows from its number and the options alone, whatever the steps before it were trained with.
+  training::Loop loop(step, batch, o_.training.rates());
   loop.every(1, [&](training::TrainingStep s) {
     if (average_) average_->update();
     s.seconds = watch_.seconds();
@@ -321,8 +320,8 @@ Checkpoint Training::checkpoint() {
   ranks_.check_same(all, "weight or optimizer's state");
   Checkpoint c{weights, state, identity_};
   c.values.emplace("step", text(step_));
-  if (const data::Alphabet& alphabet = source_.options().alphabet; !alphabet.empty())
-    c.values.insert_or_assign(training::kCharacters, alphabet.written());
+  for (const auto& [key, value] : training::ids_of(source_.options().alphabet, o_.tokenizer_json))
+    c.values.insert_or_assign(key, value);
   if (best_.step() > 0) c.values.insert_or_assign(kTests, best_.written());
   if (average_)
     for (const auto& [name, tensor] : average_->state_dict()) c.optimizer.add(text(kAverage, name), tensor);
@@ -332,7 +331,8 @@ Checkpoint Training::checkpoint() {
 void Training::save_average() {
   if (o_.average.empty() || !is_first()) return;
   average_->apply();
-  training::save_model(o_.average, *model_, training::kModels, source_.options().alphabet);
+  training::save_model(o_.average, *model_, training::kModels,
+                       training::ids_of(source_.options().alphabet, o_.tokenizer_json));
   average_->restore();
 }
 
