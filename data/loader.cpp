@@ -70,7 +70,9 @@ Batch batch_of(const LabelledImages& set, std::span<const int64_t> indices, cons
   const Batch b = gather_batch(set, indices, o.scale);
   if (o.augment.any())
     augment(b.images, o.augment, -o.scale.mean / o.scale.std, o.seed, step);  // beside a pixel it is 0
-  return b;
+  if (o.mixup.alpha == 0) return b;
+  const Tensor targets = mix(b.images, b.labels, o.mixup, o.seed, step);
+  return {b.images, targets};
 }
 
 }  // namespace

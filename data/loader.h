@@ -12,7 +12,7 @@ namespace isonorm::data {
 
 struct Batch {
   Tensor images;  // floating [rows, height, width, colours], of grey levels 1
-  Tensor labels;  // i64 [rows]
+  Tensor labels;  // i64 [rows]; of a loader with mixup distributions [rows, classes]
 };
 
 // How pixels become numbers: (pixel / 255 - mean) / std.
@@ -37,6 +37,7 @@ struct LoaderOptions {
   uint64_t seed = 0;
   PixelScale scale = {};
   Augmentation augment = {};  // of batches, by seed and step
+  Mixup mixup = {};           // behind that
   bool shuffle = true;   // false: in the order of the set, with a last batch of what is left, as a test pass reads it
   int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
   Device device = kCpu;  // where batches arrive; those of next() travel while the device computes

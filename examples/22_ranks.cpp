@@ -12,7 +12,7 @@ int main(int argc, char** argv) try {
   const int steps = argc > 1 ? whole_number(argv[1]) : 100;
   distributed::Group& ranks = distributed::world();
   const std::string sentences = data::made_text(1, 1 << 15);
-  const data::Text text(memory_bytes(std::vector<uint8_t>(sentences.begin(), sentences.end()), "sentences"));
+  const data::Text text(memory_bytes(sentences, "sentences"));
   manual_seed(1);
   nn::Gpt model({.vocab = text.vocab(), .context = 32, .transformer = {.width = 32, .depth = 2, .heads = 2}});
   data::TextLoader loader(text, {.rows = 16, .length = 32});

@@ -23,6 +23,7 @@ struct Schedule {
   // peak sqrt(max(1, warmup) / (t + 1))) (Vaswani et al., 1706.03762, equation 3). Throws where step < 0, steps is
   // missing, warmup is outside [0, steps], or a rate is negative or not finite.
   double lr(int64_t step) const;
+  double operator()(int64_t step) const { return lr(step); }
 };
 
 }  // namespace isonorm::optim

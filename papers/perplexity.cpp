@@ -86,7 +86,7 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
   const std::string made = o.data.empty() ? data::made_text(o.seed, 1 << 18) : "";
   const data::Text text =
       o.data.empty()
-          ? data::Text(memory_bytes({reinterpret_cast<const uint8_t*>(made.data()), made.size()}, "made text"), o.seed,
+          ? data::Text(memory_bytes(made, "made text"), o.seed,
                        0.1)
           : data::Text(o.data, o.seed, 0.1);
   if (!o.data.empty()) r.data_sha256 = io::sha256_of_files({o.data});

@@ -51,7 +51,7 @@ std::vector<double> losses_of(const ExperimentOptions& options, const training::
   training::Step step(*model, *optimizer, training::cross_entropy_of, {.limits = o.limits()});
   const optim::Schedule rates{.peak = o.lr, .warmup = o.warmup, .steps = kSteps};
   training::Loop loop(
-      step, [&](int64_t t) { return source.batch(t); }, [&](int64_t t) { return rates.lr(t); });
+      step, [&](int64_t t) { return source.batch(t); }, rates);
   std::vector<double> losses;
   loop.every(1, [&](const training::TrainingStep& s) { return options.go_on(), losses.push_back(s.loss), true; });
   loop.run(kSteps);

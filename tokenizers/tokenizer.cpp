@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "tokenizers/nfc.h"
 #include "tokenizers/pattern.h"
@@ -93,6 +94,11 @@ Tokenizer::Tokenizer(const std::string& path) {
   parts_ = std::make_unique<Parts>(std::move(file));
 }
 
+Tokenizer::Tokenizer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Tokenizer Tokenizer::of_json(std::string_view json) {
+  return Tokenizer(std::make_unique<Parts>(read_tokenizer_json(json)));
+}
+
 Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 
@@ -118,6 +124,16 @@ std::string Tokenizer::decode(std::span<const uint32_t> ids) const {
   std::string bytes;
   for (uint32_t id : ids) bytes += bytes_of(id);
   return bytes;
+}
+
+std::string json_of(const std::string& path, int64_t limit) {
+  const std::string file = tokenizer_json(path);
+  check(!file.empty(), path, ": vocab.json and merges.txt are two files; expected tokenizer.json, which has both");
+  const std::vector<uint8_t> bytes = read_all(open_bytes(file), limit);
+  std::string json(bytes.begin(), bytes.end());
+  const Scope scope(file);
+  Tokenizer::of_json(json);
+  return json;
 }
 
 }  // namespace isonorm::tokenizers

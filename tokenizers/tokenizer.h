@@ -18,6 +18,8 @@ class Tokenizer {
   // Throws, naming the file and the entry, where one is missing or has what is not supported, ids collide or are 2^32 or more,
   // or a merge is of no tokens.
   explicit Tokenizer(const std::string& path);
+  // That of json_of(). Throws naming the entry.
+  static Tokenizer of_json(std::string_view json);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
 
@@ -38,7 +40,12 @@ class Tokenizer {
 
  private:
   struct Parts;
+  explicit Tokenizer(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
+
+// What is in the tokenizer.json that `path` means, as the constructor takes it, so that another file can hold it. Throws where the
+// constructor does, where it has more than `limit` bytes, and where it is vocab.json with merges.txt, which are two files.
+std::string json_of(const std::string& path, int64_t limit);
 
 }  // namespace isonorm::tokenizers

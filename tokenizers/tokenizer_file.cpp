@@ -249,14 +249,6 @@ class Reader {
   Component normalizer_, pre_tokenizer_, post_processor_, decoder_;
 };
 
-TokenizerFile read_tokenizer_json(const std::string& path) {
-  const std::string json = content_of(path);
-  const Scope scope(path);
-  TokenizerFile file;
-  Reader(file).read(json);
-  return file;
-}
-
 TokenizerFile read_vocabulary_and_merges(const std::string& vocabulary, const std::string& merges) {
   TokenizerFile file;
   file.patterns = {kGpt2Pattern};
@@ -281,13 +273,28 @@ TokenizerFile read_vocabulary_and_merges(const std::string& vocabulary, const st
 
 }  // namespace
 
-TokenizerFile read_tokenizer(const std::string& path) {
+std::string tokenizer_json(const std::string& path) {
   const bool folder = fs::is_directory(path);
   const fs::path json = folder ? fs::path(path) / "tokenizer.json" : fs::path(path);
-  const fs::path vocabulary = folder ? fs::path(path) / "vocab.json" : fs::path(path);
-  if (vocabulary.filename() == "vocab.json" && !(folder && fs::exists(json)))
-    return read_vocabulary_and_merges(vocabulary, vocabulary.parent_path() / "merges.txt");
-  return read_tokenizer_json(json);
+  const bool pair =
+      folder ? fs::exists(fs::path(path) / "vocab.json") && !fs::exists(json) : json.filename() == "vocab.json";
+  return pair ? "" : json.string();
+}
+
+TokenizerFile read_tokenizer_json(std::string_view json) {
+  TokenizerFile file;
+  Reader(file).read(json);
+  return file;
+}
+
+TokenizerFile read_tokenizer(const std::string& path) {
+  if (const std::string json = tokenizer_json(path); !json.empty()) {
+    const std::string content = content_of(json);
+    const Scope scope(json);
+    return read_tokenizer_json(content);
+  }
+  const fs::path vocabulary = fs::is_directory(path) ? fs::path(path) / "vocab.json" : fs::path(path);
+  return read_vocabulary_and_merges(vocabulary, vocabulary.parent_path() / "merges.txt");
 }
 
 }  // namespace isonorm::tokenizers

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tokenizers/added_tokens.h"
@@ -28,5 +29,10 @@ struct TokenizerFile {
 // an isolated Regex, Digits, or a Sequence of them with one ByteLevel; decoder ByteLevel. Of GPT-2's pair of files: its pattern, and
 // <|endoftext|> as an added token where the vocabulary has it. Throws, naming file and entry, where it has something else, or ids collide.
 TokenizerFile read_tokenizer(const std::string& path);
+
+// The tokenizer.json that such a path means; empty where it means GPT-2's pair of files.
+std::string tokenizer_json(const std::string& path);
+// Reads what is in a tokenizer.json. Throws, naming the entry.
+TokenizerFile read_tokenizer_json(std::string_view json);
 
 }  // namespace isonorm::tokenizers

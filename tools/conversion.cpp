@@ -116,8 +116,8 @@ class Run {
       say_loader(biases);
     } else {
       Metadata metadata = metadata_;
-      if (const auto characters = file_.other.find(training::kCharacters); characters != file_.other.end())
-        metadata.insert(*characters);
+      for (const char* ids : {training::kCharacters, training::kTokenizer})
+        if (const auto at = file_.other.find(ids); at != file_.other.end()) metadata.insert(*at);
       save_safetensors(o_.out, content.entries, metadata, content.read);
     }
     for (const std::string& norm : identity_)

@@ -2,8 +2,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "core/system/mapped_file.h"
 #include "core/system/parallel.h"
 #include "io/json_text.h"
+#include "tokenizers/tokenizer.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
 #include "tools/training_start.h"
@@ -16,13 +18,40 @@ namespace isonorm::tools {
 namespace {
 
 struct EvaluateOptions {
-  std::string model, data, json;
+  std::string model, data, tokenizer, json;
   int64_t token_vocab = 0;
+  bool is_text = false;
   TrainOptions training;  // threads and device; the rest is the file's
 };
 
+tokenizers::Tokenizer tokenizer_of(const EvaluateOptions& o) {
+  if (!o.tokenizer.empty()) return tokenizers::Tokenizer(o.tokenizer);
+  if (o.training.tokenizer_json.empty()) throw UsageError(text(o.model, " has no tokenizer: --tokenizer is needed"));
+  const Scope scope(o.model);
+  return tokenizers::Tokenizer::of_json(o.training.tokenizer_json);
+}
+
+// The ids of a text as a file that data::TokenFile reads; it is gone when the program ends.
+std::string ids_of_text(const std::string& path, tokenizers::Tokenizer tokenizer, int64_t vocab) {
+  check(tokenizer.vocab() <= vocab, path, ": the tokenizer has ids up to ", tokenizer.vocab() - 1, ", the model has ",
+        vocab);
+  const MappedFile in(path);
+  const Scope scope(path);
+  std::FILE* out = std::tmpfile();
+  check_io(out != nullptr, "no temporary file can be made for its ids");
+  const size_t width = vocab <= 1 << 16 ? 2 : 4;
+  tokenizer.encode(in.bytes(), [&](std::span<const uint32_t> ids) {
+    for (const uint32_t id : ids) std::fwrite(&id, width, 1, out);  // little-endian, as this machine is
+  });
+  check_io(std::fflush(out) == 0 && std::ferror(out) == 0, "its ids cannot be written to a temporary file");
+  return text("/proc/self/fd/", fileno(out));
+}
+
 int run(EvaluateOptions& o) {
-  check_outputs({{"--json", o.json}}, {{"MODEL", o.model}, data_input(o.data)});
+  check_outputs({{"--json", o.json}}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data)});
+  if (!o.tokenizer.empty() && !o.is_text) throw UsageError("--tokenizer belongs to --text");
+  if (o.is_text && o.token_vocab > 0) throw UsageError("--text and --token-vocab: --data is a text or a file of ids");
+  if (o.is_text && o.data.empty()) throw UsageError("--text needs --data");
   check_device(o.training.training.device);
   const std::unique_ptr<nn::Module> model = training::load_model(o.model);
   const SafetensorsFile file(o.model);
@@ -32,12 +61,19 @@ int run(EvaluateOptions& o) {
     set_as_trained(o.training, checkpoint_values(file));
     t.model = training::ModelOptions(training::model_description(file));
     t.alphabet = training::alphabet_of(file);
+    if (const Metadata ids = training::ids_of(file); ids.contains(training::kTokenizer))
+      o.training.tokenizer_json = ids.at(training::kTokenizer);
   }
   t.data = o.data, t.dtype = model->parameters().front().dtype();
   if (o.token_vocab > 0) t.token_vocab = o.token_vocab, t.alphabet = {};
   if (t.threads > 0) set_num_threads(t.threads);
-  check_data(t);
   const training::ModelShape shape = t.model.shape();
+  if (o.is_text) {
+    check(t.model.row().input == training::Input::characters, o.model, ": it holds no language model");
+    t.data = ids_of_text(o.data, tokenizer_of(o), shape.vocab);
+    t.token_vocab = shape.vocab, t.alphabet = {};
+  }
+  check_data(t);
   const training::Source source(t);
   const training::ModelShape shown = source.options().model.shape();
   check(shape.vocab == shown.vocab && shape.image == shown.image && shape.channels == shown.channels, o.model,
@@ -70,6 +106,8 @@ Verb add_evaluate(CLI::App& app) {
   command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or a file of a model")->required();
   command->add_option("--data", o->data, "as isonorm train takes it: its test images, or the last tenth of the text");
   command->add_option("--token-vocab", o->token_vocab, "--data is a file of token ids, as isonorm train takes it");
+  command->add_flag("--text", o->is_text, "--data is a text, of which the model's tokenizer makes ids");
+  command->add_option("--tokenizer", o->tokenizer, "in place of the model's: as isonorm tokenize takes it");
   command->add_option("--json", o->json, "write the numbers as a JSON object");
   add_threads(*command, o->training.training.threads);
   add_device(*command, o->training.training.device);

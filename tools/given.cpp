@@ -32,9 +32,10 @@ void check_together(const TrainingOptions& o, const Given& given) {
     throw UsageError(text("--token-vocab belongs to --model ", models_with(Input::characters, " or "), " with --data"));
   if (given.contains("letters") && (input == Input::images || !o.data.empty()))
     throw UsageError("--letters belongs to models of characters and of pairs without --data");
-  if ((o.random_crop > 0 || o.random_flip) && input != Input::images)
-    throw UsageError(text(o.random_flip ? "--random-flip" : "--random-crop", " belongs to --model ",
-                          models_with(Input::images, " or ")));
+  for (const auto& [option, asked] :
+       {std::pair{"--random-crop", o.random_crop > 0}, {"--random-flip", o.random_flip}, {"--mixup", o.mixup > 0}})
+    if (asked && input != Input::images)
+      throw UsageError(text(option, " belongs to --model ", models_with(Input::images, " or ")));
   for (const char* rotary : {"rotary_base", "rotary_share"})
     if (given.contains(rotary) && !nn::rotates(o.model.transformer().positions))
       throw UsageError(text(training::word_of(rotary), " belongs to --positions rotary or rotary_halves"));

@@ -63,7 +63,10 @@ int run(const InfoOptions& o) {
     if (const data::Alphabet alphabet = training::alphabet_of(*file.file); !alphabet.empty())
       say("characters", text(alphabet.size()));
     for (const auto& [key, value] : file.other)
-      if (key != training::kCharacters) say("says", printable(text(key, " = ", value), 200));
+      if (key == training::kTokenizer)
+        say("tokenizer", text("tokenizer.json of ", with_commas(std::ssize(value)), " bytes"));
+      else if (key != training::kCharacters)
+        say("says", printable(text(key, " = ", value), 200));
   }
   std::printf("\n");
   for (const std::string& line : tree_of(state.outline, foreign)) std::printf("%s\n", line.c_str());

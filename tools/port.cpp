@@ -8,6 +8,7 @@
 #include "hub/gguf.h"
 #include "onnx/model.h"
 #include "streams/stream.h"
+#include "tokenizers/tokenizer.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
@@ -63,6 +64,15 @@ struct PortPaths {
   std::optional<int64_t> shard, opset;
 };
 
+// That of a folder, where it has one that this program reads.
+Metadata tokenizer_in(const std::string& folder) try {
+  if (!file_exists(folder + "/tokenizer.json")) return {};
+  return {{training::kTokenizer, tokenizers::json_of(folder, training::kMostTokenizer)}};
+} catch (const Error& e) {
+  std::fprintf(stderr, "isonorm import: without the tokenizer: %s\n", e.what());
+  return {};
+}
+
 int run_import(const PortPaths& o) {
   NamedFile source{"FOLDER", o.in};
   std::error_code unreadable;  // which opening it says
@@ -76,7 +86,9 @@ int run_import(const PortPaths& o) {
   const LazyState state = io::in_format(imported(port, folder, options.description()), format_named(o.dtype));
   check_tensors(options, state.outline);
   const io::FileContent content = io::content_of(state);
-  save_safetensors(o.out, content.entries, options.description(), content.read);
+  Metadata metadata = options.description();
+  metadata.merge(tokenizer_in(o.in));
+  save_safetensors(o.out, content.entries, metadata, content.read);
   std::printf("%s: %s of type %s, %s, %zu tensors.\n", o.out.c_str(), options.row().noun,
               std::string(port.type).c_str(), name_of(options.stream().form), state.outline.size());
   return kOk;

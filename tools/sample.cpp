@@ -30,22 +30,25 @@ struct SampleOptions {
   Device device;
 };
 
-// Text to ids and back, and how many ids there are; `from`: what says so.
+// Text to ids and back, and how many ids there are; `from`: what says so. A model may have rows beyond tokens, to make their number a
+// round one.
 struct Vocabulary {
   std::string from;
   int64_t size;
+  bool may_be_less;
   std::function<std::vector<int64_t>(const std::string&)> encode;
   std::function<std::string(int64_t id)> decode;
 };
 
 Vocabulary characters(const std::string& from, const data::Alphabet& alphabet) {
-  return {from, alphabet.size(), [alphabet](const std::string& s) { return alphabet.encode(s).to_vector<int64_t>(); },
+  return {from, alphabet.size(), false,
+          [alphabet](const std::string& s) { return alphabet.encode(s).to_vector<int64_t>(); },
           [alphabet](int64_t id) { return alphabet.decode(from_vector(std::vector{id}, {1})); }};
 }
 
-Vocabulary tokens(const std::string& path) {
-  const auto tokenizer = std::make_shared<tokenizers::Tokenizer>(path);
-  return {path, tokenizer->vocab(),
+Vocabulary tokens(const std::string& from, tokenizers::Tokenizer&& own) {
+  const auto tokenizer = std::make_shared<tokenizers::Tokenizer>(std::move(own));
+  return {from, tokenizer->vocab(), true,
           [tokenizer](const std::string& s) {
             const std::vector<uint32_t> ids = tokenizer->encode(s);
             return std::vector<int64_t>(ids.begin(), ids.end());
@@ -56,7 +59,7 @@ Vocabulary tokens(const std::string& path) {
 // Ids as they are: "17 4 256".
 Vocabulary numbers(int64_t count) {
   return {
-      "--ids", count,
+      "--ids", count, false,
       [count](const std::string& s) {
         std::vector<int64_t> ids;
         for (size_t at = s.find_first_not_of(" ,\n"); at < s.size(); at = s.find_first_not_of(" ,\n", at)) {
@@ -74,12 +77,15 @@ Vocabulary numbers(int64_t count) {
 
 Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   if (o.ids) return numbers(ids);
-  if (!o.tokenizer.empty()) return tokens(o.tokenizer);
+  if (!o.tokenizer.empty()) return tokens(o.tokenizer, tokenizers::Tokenizer(o.tokenizer));
   if (!o.data.empty()) return characters(o.data, data::Text(o.data).alphabet());
-  const data::Alphabet alphabet = training::alphabet_of(SafetensorsFile(o.model));
-  if (alphabet.empty())
-    throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
-  return characters(o.model, alphabet);
+  const SafetensorsFile file(o.model);
+  const Scope scope(o.model);
+  if (const data::Alphabet alphabet = training::alphabet_of(file); !alphabet.empty())
+    return characters(o.model, alphabet);
+  if (const Metadata said = training::ids_of(file); said.contains(training::kTokenizer))
+    return tokens(o.model, tokenizers::Tokenizer::of_json(said.at(training::kTokenizer)));
+  throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
 }
 
 // On a terminal nothing but text and line breaks is written.
@@ -182,9 +188,8 @@ int run(SampleOptions o) {
   check(model != nullptr, o.model, ": it holds no language model");
   const int64_t ids = model->options.vocab;
   const Vocabulary vocabulary = vocabulary_of(o, ids);
-  // A model may have rows beyond the tokens, to make their number a round one.
-  check(o.tokenizer.empty() ? vocabulary.size == ids : vocabulary.size <= ids, o.model, ": its vocabulary is of ", ids,
-        ", that of ", vocabulary.from, " of ", vocabulary.size);
+  check(vocabulary.may_be_less ? vocabulary.size <= ids : vocabulary.size == ids, o.model, ": its vocabulary is of ",
+        ids, ", that of ", vocabulary.from, " of ", vocabulary.size);
   if (!o.prompted) o.prompt = standard_input();
   const std::vector<int64_t> prompt = vocabulary.encode(o.prompt);
   if (prompt.empty()) throw UsageError("PROMPT is empty");
@@ -228,7 +233,9 @@ Verb add_sample(CLI::App& app) {
   auto o = std::make_shared<SampleOptions>();
   command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or what isonorm import wrote")->required();
   CLI::Option* prompt = command->add_option("PROMPT", o->prompt, "the text to continue; standard input without it");
-  command->add_option("--tokenizer", o->tokenizer, "of a model of tokens: as isonorm tokenize takes it")
+  command
+      ->add_option("--tokenizer", o->tokenizer,
+                   "of a model of tokens, in place of the file's own: as isonorm tokenize takes it")
       ->check(CLI::ExistingPath);
   command->add_option("--data", o->data,
                       "of a model of characters that does not say which: the text that it was trained on");

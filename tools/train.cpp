@@ -10,6 +10,7 @@
 #include "gpu/device.h"
 #include "io/name_lock.h"
 #include "streams/stream.h"
+#include "tokenizers/tokenizer.h"
 #include "tools/config.h"
 #include "tools/training.h"
 #include "tools/training_start.h"
@@ -54,6 +55,8 @@ void take_from_init(TrainOptions& o, const Given& given) {
   if (description.empty()) return;
   const Scope scope(o.init);
   o.training.alphabet = training::alphabet_of(file);
+  if (const Metadata ids = training::ids_of(file); ids.contains(training::kTokenizer))
+    o.tokenizer_json = ids.at(training::kTokenizer);
   training::ModelOptions model(description);
   if (const auto asked = given.find("model"); asked != given.end() && asked->second != model.row().name) return;
   if (row_of(model.stream().form).layer_norm_model())
@@ -85,6 +88,20 @@ void set_options(TrainOptions& o, Given given, const std::string& preset, const 
   set_training_options(o.training, std::move(given));
 }
 
+// What is in --tokenizer, which a checkpoint has to agree with. Of --init's own it takes the place.
+void take_tokenizer(TrainOptions& o, const NewestCheckpoint* newest) {
+  const int64_t ids = o.training.token_vocab;
+  if (o.tokenizer.empty() && ids > 0) return;
+  if (o.tokenizer.empty()) return o.tokenizer_json.clear();  // of weights that are trained on characters now
+  if (ids == 0) throw UsageError("--tokenizer belongs to --token-vocab");
+  std::string json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
+  check(!newest || o.tokenizer_json.empty() || o.tokenizer_json == json, o.tokenizer, ": ", newest ? newest->path : "",
+        " has another tokenizer");
+  const int64_t tokens = tokenizers::Tokenizer::of_json(json).vocab();
+  check(tokens <= ids, o.tokenizer, ": it has ids up to ", tokens - 1, ", --token-vocab is ", ids);
+  o.tokenizer_json = std::move(json);
+}
+
 // The options of the run, for --config.
 std::string config_beside(const TrainOptions& o) { return o.checkpoint + ".toml"; }
 
@@ -94,8 +111,9 @@ void check_outputs(const TrainOptions& o, const std::string& config) {
   if (const std::string written = config_beside(o); !o.checkpoint.empty() && !one_file(written, config))
     checkpoint.beside.push_back(written);
   if (!o.best.empty()) best.beside = {io::NameLock::file(o.best)};
-  check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}, {"--config", config}},
-                       {checkpoint, best, {"--ema-file", o.average}});
+  check_output_options(
+      o.output, {data_input(o.training.data), {"--init", o.init}, {"--tokenizer", o.tokenizer}, {"--config", config}},
+      {checkpoint, best, {"--ema-file", o.average}});
 }
 
 void check_options(const TrainOptions& o) {
@@ -137,6 +155,7 @@ int run(TrainVerb& verb) {
   ranks.barrier();
   std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(o.checkpoint);
   set_options(o, verb.given, verb.preset, newest ? &*newest : nullptr);
+  take_tokenizer(o, newest ? &*newest : nullptr);
   o.training.ranks = ranks.size();
   check_options(o);
   if (o.training.threads > 0) set_num_threads(o.training.threads);
@@ -176,6 +195,8 @@ Verb add_train(CLI::App& app) {
   training::Fields f;
   fields(*o, f);
   add_options(*command, f.options, verb->given, {}, "Training");
+  command->add_option("--tokenizer", o->tokenizer,
+                      "of the ids of --data: tokenizer.json or its folder; the checkpoint holds it, for sample");
   command->add_option("--ema-file", o->average, "file for the averaged weights of --ema, which test passes take");
   command->add_option("--checkpoint", o->checkpoint,
                       "file to resume from if it exists, and to save to; it supplies options that are not given");

@@ -7,6 +7,7 @@
 #include "core/memory/bytes.h"
 #include "core/printed.h"
 #include "core/random.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/replacement.h"
@@ -166,7 +167,10 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   check_weights(text(from, ": "));
   if (const auto tests = checkpoint.values.find(kTests); tests != checkpoint.values.end()) {
     check(best_.read(tests->second) && best_.last_step() <= step_, "its test passes are ", Shown{tests->second});
-    if (keeps_best()) result_.best = {.step = best_.step(), .loss = best_.loss()};
+    if (ranks_.any(is_first() && !o_.best.empty() && !file_exists(o_.best)))
+      best_ = training::BestLoss(o_.patience);  // the least loss was that of another file
+    else if (keeps_best())
+      result_.best = {.step = best_.step(), .loss = best_.loss()};
   }
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_ && is_first())
@@ -182,8 +186,6 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
 }
 
 bool Training::run() {
-  // The rate of a step follows from its number and the options alone, whatever the steps before it were trained with.
-  const optim::Schedule rates = o_.training.rates();
   training::Step step(*model_, *optimizer_, training::smoothed_cross_entropy(o_.training.label_smoothing),
                       {.limits = o_.training.limits(),
                        .accumulate = o_.training.accumulate,
@@ -197,7 +199,8 @@ bool Training::run() {
     seed_step(o_.training.seed, t);
     return source_.batch(t);
   };
-  training::Loop loop(step, batch, [&](int64_t t) { return rates.lr(t); });
+  // The rate of a step follows from its number and the options alone, whatever the steps before it were trained with.
+  training::Loop loop(step, batch, o_.training.rates());
   loop.every(1, [&](training::TrainingStep s) {
     if (average_) average_->update();
     s.seconds = watch_.seconds();
@@ -317,8 +320,8 @@ Checkpoint Training::checkpoint() {
   ranks_.check_same(all, "weight or optimizer's state");
   Checkpoint c{weights, state, identity_};
   c.values.emplace("step", text(step_));
-  if (const data::Alphabet& alphabet = source_.options().alphabet; !alphabet.empty())
-    c.values.insert_or_assign(training::kCharacters, alphabet.written());
+  for (const auto& [key, value] : training::ids_of(source_.options().alphabet, o_.tokenizer_json))
+    c.values.insert_or_assign(key, value);
   if (best_.step() > 0) c.values.insert_or_assign(kTests, best_.written());
   if (average_)
     for (const auto& [name, tensor] : average_->state_dict()) c.optimizer.add(text(kAverage, name), tensor);
@@ -328,7 +331,8 @@ Checkpoint Training::checkpoint() {
 void Training::save_average() {
   if (o_.average.empty() || !is_first()) return;
   average_->apply();
-  training::save_model(o_.average, *model_, training::kModels, source_.options().alphabet);
+  training::save_model(o_.average, *model_, training::kModels,
+                       training::ids_of(source_.options().alphabet, o_.tokenizer_json));
   average_->restore();
 }
 

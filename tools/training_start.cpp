@@ -75,6 +75,7 @@ Metadata checkpoint_values(const SafetensorsFile& file) {
 void set_as_trained(TrainOptions& o, const Metadata& values) {
   if (const auto characters = values.find(training::kCharacters); characters != values.end())
     o.training.alphabet = data::Alphabet::read(characters->second);
+  if (const auto json = values.find(training::kTokenizer); json != values.end()) o.tokenizer_json = json->second;
   training::Fields f;
   fields(o.training, f), fields(o, f);
   for (const training::Option& option : f.options)
@@ -93,6 +94,7 @@ training::OptionList given_of(const TrainOptions& o) {
   training::OptionList all = training::given(all_options(given), all_options(defaults));
   all.insert(all.begin(), {"--model", model.row().name});
   if (!o.init.empty()) all.emplace_back("--init", o.init);
+  if (!o.tokenizer.empty()) all.emplace_back("--tokenizer", o.tokenizer);
   if (o.save_every != defaults.save_every) all.emplace_back("--save-every", o.save_every);
   if (o.evaluate_every > 0) all.emplace_back("--evaluate-every", text(o.evaluate_every));
   if (o.patience > 0) all.emplace_back("--patience", text(o.patience));
@@ -162,7 +164,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   for (const auto& [key, value] : asked) hold(key, key);
   for (const auto& [key, value] : checkpoint.values)
     check(asked.contains(key) || key == "step" || key == "init" || key == kEarlier || key == kTests ||
-              key == training::kCharacters,
+              key == training::kCharacters || key == training::kTokenizer,
           path, ": it was trained with ", Shown{key}, ", which this program does not know");
   for (const char* kept : {"init", kEarlier})
     if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);

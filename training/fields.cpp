@@ -129,7 +129,7 @@ void fields(streams::StreamOptions& o, Fields& f) {
 
 void fields(TrainingOptions& o, Fields& f) {
   auto& [model, data, token_vocab, alphabet, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
-         weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, label_smoothing, loss_l2,
+         weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
          decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
          device, seed, threads] = o;
   f("letters", letters, "without --data: letters of a random text or of made pairs; 0: sentences");
@@ -167,6 +167,10 @@ void fields(TrainingOptions& o, Fields& f) {
   f("random_crop", random_crop,
     text(models_with(Input::images), ": shift training images by up to this many pixels each way"), {.most = 1 << 16});
   f("random_flip", random_flip, text(models_with(Input::images), ": half of the training images are mirrored"));
+  f("mixup", mixup,
+    text(models_with(Input::images),
+         ": each training image is mixed with another one, and so are their targets: l and 1 - l of them, l from "
+         "Beta(MIXUP, MIXUP) a batch; 0: none"));
   f("label_smoothing", label_smoothing,
     "share of each target's weight that is spread over all classes, in training alone", kShare);
   f("loss_l2", loss_l2, "L2 as a term of the loss: its gradient is clipped with the rest");

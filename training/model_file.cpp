@@ -45,8 +45,7 @@ OpenModelFile open_model_file(const std::string& path) {
   opened.description = model_description(*file);
   for (const auto& [key, value] : file->metadata())
     if (!trained && !key.starts_with(kOptionPrefix)) opened.other.emplace(key, value);
-  if (const data::Alphabet alphabet = alphabet_of(*file); trained && !alphabet.empty())
-    opened.other.emplace(kCharacters, alphabet.written());
+  if (trained) opened.other = ids_of(*file);
   return opened;
 }
 
@@ -60,10 +59,26 @@ Metadata model_description(const SafetensorsFile& file) {
   return description;
 }
 
+Metadata ids_of(const SafetensorsFile& file) {
+  const std::string_view before = is_checkpoint(file.metadata()) ? kCheckpointValue : "";
+  Metadata ids;
+  for (const char* key : {kCharacters, kTokenizer})
+    if (const auto at = file.metadata().find(text(before, key)); at != file.metadata().end())
+      ids.emplace(key, at->second);
+  return ids;
+}
+
+Metadata ids_of(const data::Alphabet& alphabet, const std::string& tokenizer) {
+  Metadata ids;
+  if (!alphabet.empty()) ids.emplace(kCharacters, alphabet.written());
+  if (!tokenizer.empty()) ids.emplace(kTokenizer, tokenizer);
+  return ids;
+}
+
 data::Alphabet alphabet_of(const SafetensorsFile& file) {
-  const Metadata& metadata = file.metadata();
-  const auto at = metadata.find(is_checkpoint(metadata) ? text(kCheckpointValue, kCharacters) : kCharacters);
-  return at == metadata.end() ? data::Alphabet() : data::Alphabet::read(at->second);
+  const Metadata ids = ids_of(file);
+  const auto at = ids.find(kCharacters);
+  return at == ids.end() ? data::Alphabet() : data::Alphabet::read(at->second);
 }
 
 ModelFile load_model_file(const std::string& path) {
@@ -74,11 +89,11 @@ ModelFile load_model_file(const std::string& path) {
   return file;
 }
 
-void save_model(const std::string& path, const nn::Module& model, ModelList models, const data::Alphabet& alphabet) {
+void save_model(const std::string& path, const nn::Module& model, ModelList models, const Metadata& ids) {
   nn::check_whole(model, path);
   const bool known = ModelOptions::of(model, models).has_value();
   Metadata metadata = known ? describe(model, models) : Metadata();
-  if (!alphabet.empty()) metadata.emplace(kCharacters, alphabet.written());
+  metadata.insert(ids.begin(), ids.end());
   save_safetensors(path, model.state_dict(), metadata);
 }
 

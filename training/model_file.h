@@ -11,11 +11,16 @@ namespace isonorm::training {
 
 // Where a file has the characters that the ids of its model stand for, as data::Alphabet writes them.
 inline constexpr const char* kCharacters = "characters";
+// And where it has the tokenizer.json of a model of tokens, which tokenizers::Tokenizer::of_json reads. Text in the metadata is what
+// other readers of safetensors pass over; a tensor more they would refuse. kMostTokenizer: bytes of it, which the header has place for
+// when each is escaped.
+inline constexpr const char* kTokenizer = "tokenizer";
+inline constexpr int64_t kMostTokenizer = int64_t{1} << 25;
 
 struct ModelFile {
   TensorMap state;
   Metadata description;  // as describe() gives it; empty where the file has none
-  Metadata other = {};   // metadata beside it; of a checkpoint of `isonorm train` its characters alone
+  Metadata other = {};   // metadata beside it; of a checkpoint of `isonorm train` what its ids stand for alone
   io::ForeignTypes foreign = {};
 };
 
@@ -39,14 +44,15 @@ ModelFile load_model_file(const std::string& path);
 // What such a file says of its model, as describe() gives it, without a look at its tensors; empty where it says nothing.
 Metadata model_description(const SafetensorsFile& file);
 
+// What the ids of such a file's model stand for: its entries under kCharacters and kTokenizer, those that it has.
+Metadata ids_of(const SafetensorsFile& file);
+Metadata ids_of(const data::Alphabet& alphabet, const std::string& tokenizer);  // either may be empty
 // The characters of such a file; none where it has none. Throws where they are damaged.
 data::Alphabet alphabet_of(const SafetensorsFile& file);
 
 // Saves a module's parameters and buffers as a safetensors file and, where a row of `models` is of its type, describe() of it:
-// verify, convert and train --init then know what it is. `alphabet`: what the ids of a model of characters stand for.
-// Throws as save_safetensors and describe.
-void save_model(const std::string& path, const nn::Module& model, ModelList models = kModels,
-                const data::Alphabet& alphabet = {});
+// verify, convert and train --init then know what it is. `ids`: what ids_of() gives. Throws as save_safetensors and describe.
+void save_model(const std::string& path, const nn::Module& model, ModelList models = kModels, const Metadata& ids = {});
 // The model of such a file or of a checkpoint of `isonorm train`, with its weights, in evaluation mode and in the dtype that
 // the file has it in. Throws where the file does not say what model it holds, or its tensors are not that model's.
 std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models = kModels);

@@ -33,6 +33,7 @@ class Source {
                                           .seed = o.seed,
                                           .scale = scale,
                                           .augment = {.crop = o.random_crop, .flip = o.random_flip},
+                                          .mixup = {.alpha = o.mixup, .classes = set->classes},
                                           .prefetch = ahead(),
                                           .device = o.device}));
       test_count_ = set->test.labels.numel();
@@ -108,10 +109,6 @@ class Source {
   static constexpr int64_t kMadePairs = 4096;
   static int64_t letters(const TrainingOptions& o) { return o.letters > 0 ? o.letters : 13; }
 
-  template <class Batch> static Examples examples_of(const Batch& batch) {
-    const auto& [inputs, targets] = batch;
-    return {inputs, targets};
-  }
   template <class Loader> void take_from(const std::shared_ptr<Loader>& loader) {
     steps_per_epoch_ = loader->steps_per_epoch();
     seek_ = [=](int64_t step) { loader->seek(step); };

@@ -19,9 +19,9 @@ namespace isonorm::training {
 
 struct TrainingOptions {
   ModelOptions model = {};
-  std::string data;  // images: a folder or the name of a set (data/image_sets.h); gpt: a text file, empty: see
-                     // `letters`; translator: folder of source.txt and target.txt, empty: see `task`
-  int64_t token_vocab = 0;       // of a file of token ids (data/text.h); 0: the data are characters
+  std::string data;         // images: a folder or the name of a set (data/image_sets.h); gpt: a text file, empty: see
+                            // `letters`; translator: folder of source.txt and target.txt, empty: see `task`
+  int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are characters
   data::Alphabet alphabet = {};  // of a text: the characters of the weights that it begins with; none: its own
   int64_t letters = 13;          // without data: of a random text or of pairs; 0: sentences made from the seed
   data::Task task = data::Task::translate;  // translator without data: what pairs are of
@@ -38,6 +38,7 @@ struct TrainingOptions {
   double clip_value = 0;             // largest entry of the gradient; 0: no clipping
   int random_crop = 0;               // images: largest shift in pixels (data/augment.h)
   bool random_flip = false;          // images: mirrored, half of them
+  double mixup = 0;                  // images: alpha of the mixing of two of them (data/augment.h); 0: none
   double label_smoothing = 0;        // share of a target's weight in the training loss that all classes have alike
   double loss_l2 = 0;                // L2 as a term of the loss: its gradient is clipped with the rest
   bool decay_matrices_only = false;  // vectors (biases, gains, layer scales, a class token) are not decayed

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace isonorm {
@@ -24,6 +25,9 @@ struct Bytes {
 Bytes open_bytes(const std::string& path);
 // A view of memory, which must live as long as the result.
 Bytes memory_bytes(std::span<const uint8_t> memory, const std::string& name);
+inline Bytes memory_bytes(std::string_view text, const std::string& name) {
+  return memory_bytes({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, name);
+}
 
 // All bytes. Throws, before anything is allocated, where there are more than `limit`.
 std::vector<uint8_t> read_all(const Bytes& bytes, int64_t limit);

@@ -1,8 +1,12 @@
-// Shifted and mirrored images against all that a plain crop of a padded image can be.
+// Shifted and mirrored images against all that a plain crop of a padded image can be; mixed ones against the formula.
 #include "data/augment.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
+#include "autograd/ops/create.h"
+#include "autograd/ops/copy.h"
 #include "data/loader.h"
 #include "tests/support/catch.h"
 
@@ -85,4 +89,83 @@ TEST_CASE("augment: what happens depends on seed, step and row; a loader that go
   CHECK(plain.batch(7).images.to_vector<float>() != images);
   const double border = -kFashionMnistMean / kFashionMnistStd;
   CHECK(std::ranges::count(images, static_cast<float>(border)) > 10);
+}
+
+TEST_CASE("mix: each image and its target are lambda of themselves and the rest of the next ones") {
+  constexpr int64_t kRows = 5, kClasses = 3;
+  const std::vector<int64_t> labels = {2, 0, 1, 1, 0};
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    const Tensor images = numbered(kRows).to(dtype);
+    const Image before = images.to(DType::f64).to_vector<double>();
+    const Tensor targets = mix(images, from_vector(labels, {kRows}), {.alpha = 1, .classes = kClasses}, 1, 3);
+    REQUIRE((targets.shape() == Dims{kRows, kClasses} && targets.dtype() == dtype));
+    const Image after = images.to(DType::f64).to_vector<double>(), q = targets.to(DType::f64).to_vector<double>();
+    const double share = q[2], eps = epsilon(dtype);
+    CHECK((share > 0.01 && share < 0.99));
+    const size_t size = before.size() / kRows;
+    for (size_t i = 0; i < before.size(); ++i) {
+      const double other = before[(i + size) % before.size()];
+      // The share that the targets show is rounded, too.
+      CHECK(std::abs(after[i] - (share * before[i] + (1 - share) * other)) <= 2 * eps * (before[i] + other + 1));
+    }
+    for (size_t r = 0; r < kRows; ++r)
+      for (int64_t c = 0; c < kClasses; ++c) {
+        const double expected = share * (labels[r] == c) + (1 - share) * (labels[(r + 1) % kRows] == c);
+        CHECK(std::abs(q[r * kClasses + static_cast<size_t>(c)] - expected) <= eps);
+      }
+  }
+}
+
+TEST_CASE("mix: lambda is from Beta(alpha, alpha), by seed and step alone") {
+  const auto share_of = [](double alpha, uint64_t seed, int64_t step) {
+    const Tensor labels = from_vector(std::vector<int64_t>{0, 1}, {2});
+    return mix(zeros({2, 1}, {DType::f64}), labels, {.alpha = alpha, .classes = 2}, seed, step).data<double>()[0];
+  };
+  CHECK(share_of(1, 2, 3) == share_of(1, 2, 3));
+  CHECK(share_of(1, 2, 3) != share_of(1, 2, 4));
+  CHECK(share_of(1, 2, 3) != share_of(1, 3, 3));
+  constexpr int kDraws = 4000;
+  for (const double alpha : {1e-3, 0.2, 0.5, 1.0, 3.0, 1e3}) {
+    std::vector<double> drawn;
+    for (int step = 0; step < kDraws; ++step) drawn.push_back(share_of(alpha, 1, step));
+    std::ranges::sort(drawn);
+    CHECK((drawn.front() >= 0 && drawn.back() <= 1));
+    double squares = 0;
+    for (const double x : drawn) squares += (2 * x - 1) * (2 * x - 1) / kDraws;
+    CHECK(std::abs(squares - 1 / (2 * alpha + 1)) < 5 / std::sqrt(kDraws) / (2 * alpha + 1) * 2);  // E (2 x - 1)^2
+    // Distribution functions that are elementary; Kolmogorov's distance is above 1.95 / sqrt(n) once in a thousand times.
+    for (size_t i = 0; i < drawn.size(); ++i) {
+      const double x = drawn[i], at = (static_cast<double>(i) + 0.5) / kDraws;
+      if (alpha == 0.5) REQUIRE(std::abs(at - 2 / M_PI * std::asin(std::sqrt(x))) < 1.95 / std::sqrt(kDraws));
+      if (alpha == 1) REQUIRE(std::abs(at - x) < 1.95 / std::sqrt(kDraws));
+      if (alpha == 3) REQUIRE(std::abs(at - x * x * x * (10 - 15 * x + 6 * x * x)) < 1.95 / std::sqrt(kDraws));
+    }
+  }
+}
+
+TEST_CASE("mix: what cannot be is refused; a loader mixes batches of any step alike, and none where alpha is 0") {
+  const Tensor labels = from_vector(std::vector<int64_t>{0, 3}, {2});
+  CHECK_THROWS_WITH(mix(zeros({2, 1}), labels, {.alpha = 1, .classes = 3}, 1, 1), Contains("label 3 of 3 classes"));
+  for (const double alpha : {0.0, -1.0, HUGE_VAL, std::nan("")})
+    CHECK_THROWS_WITH(mix(zeros({2, 1}), labels, {.alpha = alpha, .classes = 4}, 1, 1), Contains("mix: alpha is "));
+
+  std::vector<uint8_t> pixels(20 * 6 * 6);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * i * 7);
+  std::vector<int64_t> classes(20);
+  for (size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<int64_t>(i % 4);
+  const LabelledImages set{from_vector(pixels, {20, 6, 6}), from_vector(classes, {20})};
+  LoaderOptions options{.rows = 5, .seed = 5, .augment = {.crop = 1}, .mixup = {0.4, 4}, .prefetch = 0};
+  Loader whole(set, options), resumed(set, options);
+  for (int step = 0; step < 6; ++step) whole.next();
+  resumed.seek(6);
+  const Batch a = whole.next(), b = resumed.next(), any = whole.batch(6);
+  CHECK(a.labels.shape() == Dims{5, 4});
+  for (const Batch& other : {b, any}) {
+    CHECK(a.images.to_vector<float>() == other.images.to_vector<float>());
+    CHECK(a.labels.to_vector<float>() == other.labels.to_vector<float>());
+  }
+  options.mixup.alpha = 0;
+  const Batch plain = Loader(set, options).batch(6);
+  CHECK(plain.labels.dtype() == DType::i64);
+  CHECK(plain.images.to_vector<float>() != a.images.to_vector<float>());
 }

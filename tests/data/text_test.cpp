@@ -12,7 +12,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 data::Text make(const std::string& s, uint64_t seed = 0, double held_out = 0) {
-  return data::Text(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t"), seed, held_out);
+  return data::Text(memory_bytes(s, "t"), seed, held_out);
 }
 }  // namespace
 
@@ -31,14 +31,14 @@ TEST_CASE("text: the vocabulary is the sorted set of bytes") {
 TEST_CASE("text: characters that are given are those of the ids, whichever occur") {
   const data::Alphabet alphabet("xyzab");
   const std::string s = "abba";
-  const data::Text t(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t"), 0, 0, alphabet);
+  const data::Text t(memory_bytes(s, "t"), 0, 0, alphabet);
   CHECK(t.vocab() == 5);
   CHECK(t.batch(1, 3, 0).x.to_vector<int64_t>() == std::vector<int64_t>{3, 4, 4});
   CHECK(data::Alphabet::read(alphabet.written()) == alphabet);
   CHECK(data::Alphabet("\n\xff").written() == "0aff");
   const std::string other = "abbqa";
   CHECK_THROWS_WITH(
-      data::Text(memory_bytes({reinterpret_cast<const uint8_t*>(other.data()), other.size()}, "t"), 0, 0, alphabet),
+      data::Text(memory_bytes(other, "t"), 0, 0, alphabet),
       Contains("t: byte 113 at position 3 is none of the 5 characters"));
   for (const char* damaged : {"0", "0g", "0A", "0a0a"})
     CHECK_THROWS_WITH(data::Alphabet::read(damaged), Contains("alphabet"));

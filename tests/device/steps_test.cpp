@@ -1,6 +1,7 @@
 // Training steps on a device: how often they wait, and the same steps replayed as a graph.
 #include "core/kernels/optimizer.h"
 #include "core/memory/storage.h"
+#include "data/augment.h"
 #include "data/text.h"
 #include "gpu/device.h"
 #include "gpu/recorder.h"
@@ -63,6 +64,13 @@ Task vit_task() {
             {}};
   Generator g{.seed = 5};
   for (int i = 0; i < 6; ++i) task.batches.push_back({randn({4, 8, 8, 1}, {}, g), randint(0, 5, {4}, kCpu, g)});
+  return task;
+}
+
+Task mixed_vit_task() {
+  Task task = vit_task();
+  for (int64_t step = 0; training::Examples & b : task.batches)
+    b.targets = data::mix(b.inputs, b.targets, {.alpha = 0.4, .classes = 5}, 1, step++);
   return task;
 }
 
@@ -172,6 +180,8 @@ TEST_CASE(
     compare([] { return gpt_task(); }, optimizer, {.limits = {.norm = 0.5}});
   compare(vit_task, kOptimizers[0], {.limits = {.norm = 0.5}, .accumulate = 2});
   compare(vit_task, kOptimizers[0], {.limits = {.norm = 0.5}});
+  for (const int64_t parts : {1, 2})
+    compare(mixed_vit_task, kOptimizers[0], {.limits = {.norm = 0.5}, .accumulate = parts});
   compare(vit_task, kOptimizers[3], {.limits = {.value = 0.1}});
   compare([] { return gpt_task(true); }, kOptimizers[0], {.limits = {.l2 = 0.01, .norm = 0.5}, .accumulate = 2});
   compare([] { return gpt_task(); }, kOptimizers[0], {.activations = DType::bf16});
@@ -179,7 +189,7 @@ TEST_CASE(
 
 TEST_CASE("steps are captured and replayed while a loader brings the next batches, in mixed precision too") {
   const std::string words = "the quick brown fox jumps over the lazy dog; 0123456789";
-  const data::Text text(memory_bytes(std::vector<uint8_t>(words.begin(), words.end()), "words"), 4);
+  const data::Text text(memory_bytes(words, "words"), 4);
   for (const nn::MixedPrecision precision :
        {nn::MixedPrecision{}, nn::MixedPrecision{.products = nn::Precision::bf16}}) {
     const auto train = [&](bool captured) {

@@ -108,7 +108,7 @@ TEST_CASE("loaders give the batches of the CPU on a device, in order, after a se
   at_every_pace([] {
     const data::LabelledImages set = some_images();
     const std::string letters = "the quick brown fox jumps over the lazy dog";
-    const data::Text text(memory_bytes(std::vector<uint8_t>(letters.begin(), letters.end()), "letters"), 3);
+    const data::Text text(memory_bytes(letters, "letters"), 3);
     for (int prefetch : {0, 1, 3}) {
       data::Loader here(set, {.rows = 6, .seed = 4}),
           there(set, {.rows = 6, .seed = 4, .prefetch = prefetch, .device = kCuda});

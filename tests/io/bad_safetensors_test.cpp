@@ -26,7 +26,7 @@ std::string file_of(const std::string& header, size_t data, int64_t claimed = -1
 }
 
 TensorMap parse(const std::string& s) {
-  return load_safetensors(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "x"));
+  return load_safetensors(memory_bytes(s, "x"));
 }
 
 // {"t":{"dtype":D,"shape":S,"data_offsets":O}}
@@ -216,7 +216,7 @@ TEST_CASE("safetensors: files that cannot be read") {
   } catch (const Error& e) {
     CHECK(e.kind() == ErrorKind::io);
   }
-  Bytes shrinks = memory_bytes({}, "x");
+  Bytes shrinks = memory_bytes("", "x");
   shrinks.size = 8;  // a file that becomes shorter between its opening and its reading
   CHECK_THROWS_WITH(load_safetensors(shrinks), Contains("leave the file"));
 }

@@ -12,7 +12,7 @@ using Catch::Matchers::StartsWith;
 namespace {
 
 io::FlaxFile opened(const std::string& s) {
-  return io::FlaxFile(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "x"));
+  return io::FlaxFile(memory_bytes(s, "x"));
 }
 
 std::string big(uint64_t n, int bytes) {

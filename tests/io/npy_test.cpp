@@ -24,7 +24,7 @@ std::string dict(const std::string& descr, const std::string& order, const std::
 }
 std::string f4(const std::string& shape, size_t data) { return npy(dict("'<f4'", "False", shape), data); }
 Tensor parse(const std::string& s) {
-  return load_npy(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "x"));
+  return load_npy(memory_bytes(s, "x"));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 TensorMap parse(const std::string& s) {
-  return load_npz(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "x"));
+  return load_npz(memory_bytes(s, "x"));
 }
 
 const Tensor kArray = from_vector<float>({1, 2, 3, 4, 5, 6}, {2, 3});

@@ -14,7 +14,7 @@ using Catch::Matchers::StartsWith;
 namespace {
 
 io::TorchFile opened(const std::string& s) {
-  return io::TorchFile(memory_bytes({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "x"));
+  return io::TorchFile(memory_bytes(s, "x"));
 }
 
 std::string file_of(const std::string& pickle, const std::string& storage = std::string(24, '\1')) {

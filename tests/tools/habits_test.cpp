@@ -112,6 +112,27 @@ TEST_CASE("train --best: what was the best stays so through a part of the traini
   CHECK(load_checkpoint(f / "c").values.at("tests") == tests);
 }
 
+TEST_CASE("train --best: a file that is not there is written by the first test pass behind a resumption") {
+  const Folder f;
+  const std::string train = kTrain + "-q --checkpoint @c --extend --evaluate-every 1 ";
+  f.succeeds(train.substr(0, train.find("--extend")) + "--steps 5 --evaluate-every 1 --best @first");
+  Checkpoint c = load_checkpoint(f / "c");
+  c.values["tests"] = "0.5 3 2 5";  // less than any later loss
+  save_checkpoint(f / "c", c);
+  std::filesystem::copy_file(f / "c", f / "copy");
+  const std::string first = read(f / "first");
+  f.succeeds(train + "--steps 9 --best @first");
+  CHECK(read(f / "first") == first);
+  CHECK(load_checkpoint(f / "c").values.at("tests") == "0.5 3 5 8");
+  std::filesystem::rename(f / "copy", f / "c");
+  f.succeeds(train + "--steps 9 --best @other --log @log");
+  const auto losses = tests_of(f, "log");
+  const auto least = std::ranges::min_element(losses, {}, [](const auto& l) { return l.second; });
+  CHECK(integer_at(load_checkpoint(f / "other").values, "step") == least->first);
+  CHECK(losses.begin()->first == 5);  // the step that it goes on after is tested once more
+  CHECK(f.run("train --data @text.txt --threads 1 -q --checkpoint @other").code == 0);
+}
+
 TEST_CASE("train --save-every: a time") {
   const Folder f;
   f.gives(130, kTrain + "--steps 100000 --save-every 0.01s --checkpoint @c", {.interrupt_after = "step 20000/"});
@@ -195,14 +216,43 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   refused("affine = maybe\n", "affine");
   refused("patience = 1.5\nevaluate-every = 3\n", "patience");
   refused("[prove]\nlr = 0.5\n", "there is no section prove, expected train");
-  refused("data = \"a#b\"\n", "data: a text has no second quote, or a # in it");
+  for (const auto& [line, expected] :
+       std::vector<std::pair<std::string, std::string>>{{"lr", "NAME = VALUE"},
+                                                        {"q", "NAME = VALUE"},
+                                                        {"affine", "NAME = VALUE"},
+                                                        {"q =", "a value"},
+                                                        {"-- = 3", ""},
+                                                        {"model.width = 8", "NAME = VALUE"},
+                                                        {"; lr = 0.5", "NAME = VALUE"},
+                                                        {"width = 8 9", "the end of the line"},
+                                                        {"lr = 0.5 warmup = 3", "the end of the line"},
+                                                        {"no-decay = [\"a\"\nlr = 0.5\n", "the ] of an array"},
+                                                        {"no-decay = [[\"a\"]]", "a value"},
+                                                        {"[train\nlr = 0.5", "the ] of a section"},
+                                                        {"[[train]]", "NAME = VALUE"},
+                                                        {"data = \"a\nlr = 0.5", "the second quote of a text"},
+                                                        {"data = \"\"\"a\"\"\"", "the end of the line"},
+                                                        {"data = \"\\q\"", "\\n, \\u00e9 or their like"}}) {
+    refused("width = 8\n\n  # two lines\n" + line, expected.empty() ? "there is no option --" : "x.toml: line ");
+    if (!expected.empty()) refused("width = 8\n" + line, ": expected " + expected);
+  }
+  refused("q = 1\n", "there is no option q");
   f.refuses("train -q --config @none", 4, "none: cannot be read");
-  write_text(f / "y.toml",
-             "# a comment\n[train]\nlr = 0.5  # fast\nno_bias = true\nno-decay = [\"head.*\", \"**.weight\"]\n");
+  write_text(
+      f / "y.toml",
+      "# a comment\r\n[train]\nlr=0.5#fast\n\"no_bias\"= true\nno-decay = [\n \"head.*\", # one\n'**.weight',\n]\n\n");
   f.succeeds("train +small -q --config @y.toml --steps 1 --json @y");
   CHECK(f.json("y")["options"]["lr"] == 0.5);
   CHECK(f.json("y")["options"]["bias"] == false);
   CHECK(f.json("y")["options"]["no_decay"] == "head.*,**.weight");
+
+  const std::string odd = f / "a#b \"c\" \\ \t'\xff";  // a name may have any bytes
+  std::filesystem::copy_file(f / "text.txt", odd);
+  Words train_odd = f.words("train +small -q --steps 1 --checkpoint @odd");
+  *(std::ranges::find(train_odd, f / "text.txt")) = odd;
+  REQUIRE(run_child(train_odd).code == 0);
+  f.succeeds("train -q --config @odd.toml --checkpoint @same");
+  CHECK(read(f / "same") == read(f / "odd"));
 }
 
 TEST_CASE("train says at the start what it trains, but where it is quiet") {
@@ -235,6 +285,8 @@ TEST_CASE("train --beta1, --min-lr, --no-decay: what does not fit is refused") {
   f.refuses("train +small -q --schedule constant --min-lr 0.0001", 2, "--schedule constant has no other rate");
   f.refuses("train +small -q --random-flip", 2, "--random-flip belongs to --model vit");
   f.refuses("train +small -q --random-crop 2", 2, "--random-crop belongs to --model vit");
+  f.refuses("train +small -q --mixup 0.2", 2, "--mixup belongs to --model vit");
+  f.refuses("train --model vit -q --mixup -1", 2, "--mixup: \"-1\" is not a number from 0 on");
   f.refuses("train +small -q --no-decay nothing.*", 3, "no_decay: no parameter is called 'nothing.*'");
   f.succeeds(
       "train +small -q --steps 4 --lr 0.1 --min-lr 0.05 --warmup 0 --schedule linear --beta2 0.9 --log @log "

@@ -1,10 +1,13 @@
 // Text to token ids and back by the program, and a model that was trained on them and continues a text.
+#include "io/checkpoint.h"
 #include "tests/support/read_text.h"
 #include "tests/tools/small_run.h"
 #include "tokenizers/tokenizer.h"
+#include "training/model_file.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 
 namespace {
@@ -86,6 +89,76 @@ TEST_CASE("sample: a model of tokens and one of characters continue a text") {
   f.refuses(of_tokens + " --data @text.txt", 2, "one of --tokenizer, --data and --ids at most");
   f.refuses("sample @characters abc --tokenizer " + tokenizer, 3, "its vocabulary is of 7, that of");
   f.refuses("sample @tokens abc --data @text.txt", 3, "its vocabulary is of 701, that of");
+}
+
+TEST_CASE("train --tokenizer: checkpoint, averages and what is made of them sample without one") {
+  const Folder f;
+  const std::string tokenizer = kFolder + "gpt2", train = "train +small --data @ids --token-vocab 704 -q ";
+  f.succeeds("tokenize " + tokenizer + " docs/training.md @ids");
+  f.succeeds(train + "--steps 2 --checkpoint @without");
+  const std::string line = f.succeeds("sample @without Checkpoint --tokenizer " + tokenizer).out;
+  f.refuses("sample @without Checkpoint", 2, "does not say what its ids stand for");
+  f.succeeds(train + "--steps 2 --checkpoint @c --tokenizer " + tokenizer + " --ema 0.5 --ema-file @ema");
+  f.succeeds("convert @c @converted --to crms_norm --dtype f64");
+  f.succeeds(train + "--steps 1 --init @converted --checkpoint @tuned --form layer_norm");
+  const std::string json = test::read_text(tokenizer + "/tokenizer.json");
+  for (const char* file : {"c", "ema", "converted", "tuned"}) {
+    const SafetensorsFile written(f / file);
+    CHECK(training::ids_of(written) == Metadata{{"tokenizer", json}});
+    CHECK_THAT(f.succeeds(text("info @", file)).out, Contains("\ntokenizer   tokenizer.json of 11,931 bytes\n"));
+    CHECK_THAT(f.succeeds(text("sample @", file, " Checkpoint")).out, StartsWith("Checkpoint"));
+  }
+  CHECK(f.succeeds("sample @c Checkpoint").out == line);
+  // On the command line another one wins.
+  const std::string other = "sample @c Checkpoint --tokenizer " + kFolder;
+  CHECK(f.succeeds(other + "gpt2").out == line);
+  CHECK(f.succeeds(other + "llama3").out != line);
+  const std::string of_ids = f.succeeds("evaluate @c --data @ids").out;
+  CHECK(f.succeeds("evaluate @c --data docs/training.md --text").out == of_ids);
+  CHECK(f.succeeds("evaluate @without --data docs/training.md --text --tokenizer " + tokenizer).out == of_ids);
+  CHECK(f.succeeds("evaluate @converted --data docs/training.md --text").code == 0);
+  f.refuses("evaluate @without --data docs/training.md --text", 2, "without has no tokenizer: --tokenizer is needed");
+  f.refuses("evaluate @c --data @ids --tokenizer " + tokenizer, 2, "--tokenizer belongs to --text");
+  f.refuses("evaluate @c --data @ids --text --token-vocab 704", 2, "--data is a text or a file of ids");
+  f.refuses("evaluate @c --text", 2, "--text needs --data");
+  // A resumed training keeps it, and takes it where there was none.
+  const std::string more = "train -q --data @ids --threads 1 --steps 3 --extend --checkpoint ";
+  f.succeeds(more + "@c");
+  f.succeeds(more + "@without --tokenizer " + tokenizer);
+  for (const char* file : {"c", "without"}) CHECK(load_checkpoint(f / file).values.at("tokenizer") == json);
+  f.refuses("train -q --data @ids --checkpoint @c --tokenizer " + kFolder + "llama3", 3, "c has another tokenizer");
+  f.succeeds("train -q --config @without.toml --checkpoint @again");
+  CHECK(load_checkpoint(f / "again").values.at("tokenizer") == json);
+
+  f.refuses("train +small -q --tokenizer " + tokenizer, 2, "--tokenizer belongs to --token-vocab");
+  f.refuses("train +small --data @ids --token-vocab 700 -q --tokenizer " + tokenizer, 3,
+            "it has ids up to 700, --token-vocab is 700");
+  f.refuses(train + "--tokenizer " + kFolder + "gpt2_pair", 3, "two files; expected tokenizer.json");
+  f.refuses(train + "--tokenizer @none", 4, "none: cannot open");
+  f.refuses(train + "--tokenizer @text.txt", 3, "text.txt: json: ");
+  f.refuses(train + "--tokenizer @ids --json @ids", 2, "ids");
+  std::filesystem::resize_file(f / "text.txt", training::kMostTokenizer + 1);
+  f.refuses(train + "--tokenizer @text.txt", 3, "has 33554433 bytes, over the limit of 33554432");
+
+  Checkpoint forged = load_checkpoint(f / "c");
+  forged.values["tokenizer"] = "{}";
+  save_checkpoint(f / "forged", forged);
+  f.refuses("sample @forged Checkpoint", 3, "forged: it has no model");
+}
+
+TEST_CASE("import takes the tokenizer of a folder along, where it is one that can be read") {
+  const Folder f;
+  std::filesystem::copy("tests/fixtures/families/gpt2", f / "in");
+  f.succeeds("import @in @none");
+  CHECK(training::ids_of(SafetensorsFile(f / "none")).empty());
+  std::filesystem::copy(kFolder + "gpt2/tokenizer.json", f / "in/tokenizer.json");
+  f.succeeds("import @in @out");
+  CHECK(training::ids_of(SafetensorsFile(f / "out")).at("tokenizer") ==
+        test::read_text(kFolder + "gpt2/tokenizer.json"));
+  write_text(f / "in/tokenizer.json", "{}");
+  CHECK_THAT(f.succeeds("import @in @bare").err,
+             StartsWith("isonorm import: without the tokenizer: ") && EndsWith("tokenizer.json: it has no model\n"));
+  CHECK(read(f / "bare") == read(f / "none"));
 }
 
 TEST_CASE("sample: stop words, several texts, ids, a prompt from standard input, speed") {

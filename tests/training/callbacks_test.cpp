@@ -1,20 +1,28 @@
-// Ready callbacks of a loop, the range test of rates, and intervals as words.
+// Ready callbacks of a loop, the test of a batch, the range test of rates, and intervals as words.
 #include "training/steps/callbacks.h"
 
 #include <cmath>
 #include <thread>
 
 #include "autograd/ops/create.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "core/error.h"
 #include "nn/linear.h"
+#include "optim/adamw.h"
+#include "optim/schedule.h"
 #include "optim/sgd.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
+#include "training/records/held_out.h"
 #include "training/steps/lr_range.h"
 
 using namespace isonorm;
 using namespace isonorm::training;
 using namespace std::chrono_literals;
+using Catch::Matchers::Contains;
 
 TEST_CASE("an interval is a number of steps or a time") {
   CHECK(Interval::read("0")->steps == 0);
@@ -71,6 +79,76 @@ TEST_CASE("the best loss, and how long to wait for a better one") {
   BestLoss patient;  // without end
   for (int t = 1; t < 100; ++t) patient.take(t, 1);
   CHECK_FALSE(patient.over());
+}
+
+TEST_CASE("a saved training goes on to the same bits: weights, optimizer, random numbers, the least loss") {
+  const TempFolder f;
+  struct Run {
+    nn::Linear model{4, 3};
+    optim::AdamW adamw{model.parameters()};
+    BestLoss best{9};
+    Step step{model, adamw,
+              [](nn::Module& m, const Examples& e) { return cross_entropy(dropout(m(e.inputs), 0.5), e.targets); }};
+    Loop loop{step,
+              [](int64_t t) {
+                Generator g{3, static_cast<uint64_t>(t)};
+                return Examples{randn({2, 4}, {}, g), randint(0, 3, {2}, kCpu, g)};
+              },
+              optim::Schedule{.peak = 0.1, .steps = 9}};
+    Run() {
+      loop.every(2, [&](const TrainingStep& s) { return best.take(s.step, s.loss), true; });
+    }
+    std::vector<float> weights() const { return model.parameters()[0].to_vector<float>(); }
+  };
+  manual_seed(7);
+  Run whole;
+  SavedTraining all(f / "whole", whole.model, whole.adamw, whole.best);
+  CHECK(all.done() == 0);
+  CHECK(whole.loop.run(9));
+  CHECK(whole.loop.step() == 9);
+
+  manual_seed(7);
+  Run begun;
+  SavedTraining saved(f / "part", begun.model, begun.adamw, begun.best);
+  begun.loop.every(1, [](const TrainingStep& s) { return s.step < 5; });
+  begun.loop.every(5, std::ref(saved));
+  CHECK_FALSE(begun.loop.run(9));
+  CHECK(begun.loop.step() == 5);
+
+  manual_seed(8);
+  Run resumed;
+  SavedTraining again(f / "part", resumed.model, resumed.adamw, resumed.best);
+  CHECK(again.done() == 5);
+  CHECK(resumed.best.written() == begun.best.written());
+  CHECK(resumed.loop.run(9, again.done()));
+  CHECK(resumed.weights() == whole.weights());
+  CHECK(resumed.best.written() == whole.best.written());
+  all.save(9), again.save(resumed.loop.step());
+  CHECK(read_bytes(f / "whole") == read_bytes(f / "part"));
+  CHECK(std::filesystem::exists(f / "part.previous"));
+
+  nn::Linear other(4, 4);
+  optim::AdamW adamw(other.parameters());
+  BestLoss best;
+  CHECK_THROWS_WITH(SavedTraining(f / "part", other, adamw, best), Contains("part: "));
+  write_text(f / "part", "");  // then it is the one before
+  CHECK(SavedTraining(f / "part", resumed.model, resumed.adamw, resumed.best).done() == 5);
+}
+
+TEST_CASE("evaluate: mean loss and right predictions of the targets that count, in evaluation mode") {
+  struct Net : nn::Module {
+    Tensor forward(const Tensor& x) override { return training() ? x * NAN : x; }
+  } net;
+  const Tensor logits = from_vector(std::vector<double>{1, 2, 0, 5, 1, 1, 0, 0, 3}, {3, 3});
+  const Examples batch{logits, from_vector(std::vector<int64_t>{1, -100, 0}, {3})};
+  const Evaluation e = evaluate(net, batch, 12);
+  CHECK((e.step == 12 && e.right == 1 && e.predictions == 2));
+  const double first = std::log(std::exp(1) + std::exp(2) + 1) - 2, last = std::log(2 + std::exp(3));
+  CHECK(std::abs(e.loss - (first + last) / 2) < 1e-15 * 8);
+  CHECK(net.training());
+  net.eval();
+  evaluate(net, batch, 12);
+  CHECK_FALSE(net.training());
 }
 
 TEST_CASE("the range test: rates grow by one factor, the suggestion is where the smoothed loss falls fastest") {

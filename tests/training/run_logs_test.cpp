@@ -143,7 +143,9 @@ TEST_CASE("event files: what a training logged, and from which step on earlier f
                                          {"test/accuracy", 300, 0.75f}});
   CHECK(b.start == 201);
   CHECK(b.scalars.size() == 2);
-  CHECK_THROWS_AS(EventLog(f / "none"), Error);
+  EventLog(f / "new").step({.step = 1});  // which it makes
+  CHECK(std::filesystem::is_directory(f / "new"));
+  CHECK_THROWS_AS(EventLog(f / "none/deeper"), Error);
 }
 
 TEST_CASE("a CSV log keeps what lies before the step that is gone on behind, and is of one training") {

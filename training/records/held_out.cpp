@@ -27,6 +27,17 @@ bool sum_of_ranks(distributed::Group& group, TestPass& pass, bool go_on) {
   return sum[0] == 0;
 }
 
+// One forward; `targets` are those of the batch, `predicted` becomes a class for each.
+Evaluation tested(nn::Module& model, const Examples& batch, const std::vector<int64_t>& targets,
+                  std::vector<int64_t>& predicted) {
+  const Tensor logits = model(batch.inputs);
+  predicted = argmax(logits, -1).to_vector<int64_t>();
+  Evaluation e{.loss = cross_entropy(logits, batch.targets).item()};
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (targets[i] >= 0) ++e.predictions, e.right += predicted[i] == targets[i];  // the others count for nothing
+  return e;
+}
+
 }  // namespace
 
 std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* const> models,
@@ -42,23 +53,17 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
   for (int b = ranks > 1 ? group->rank() : 0; b < batches && go_on; b += ranks) {
     const Examples batch = source.test_rows(b * rows, std::min(rows, examples - b * rows));
     const std::vector<int64_t> targets = batch.targets.to_vector<int64_t>();
-    const int64_t n = std::ranges::count_if(targets, [](int64_t t) { return t >= 0; });  // the others count for nothing
-    std::vector<int64_t> first;
+    std::vector<int64_t> first, predicted;
     for (size_t m = 0; m < models.size(); ++m) {
       const std::vector<Tensor> weights = models[m]->parameters();
-      const Examples mine = weights.empty() ? batch : batch.on(weights.front().device());
-      const Tensor logits = (*models[m])(mine.inputs);
-      const std::vector<int64_t> predicted = argmax(logits, -1).to_vector<int64_t>();
-      if (m == 0) first = predicted;
+      const Evaluation e =
+          tested(*models[m], weights.empty() ? batch : batch.on(weights.front().device()), targets, predicted);
+      if (m == 0) first = predicted, pass.predictions += e.predictions;
       TestScore& score = pass.scores[m];
-      score.loss += cross_entropy(logits, mine.targets).item() * static_cast<double>(n);
-      for (size_t i = 0; i < targets.size(); ++i) {
-        if (targets[i] < 0) continue;
-        score.right += predicted[i] == targets[i];
-        score.differing += predicted[i] != first[i];
-      }
+      score.loss += e.loss * static_cast<double>(e.predictions);
+      score.right += e.right;
+      for (size_t i = 0; i < targets.size(); ++i) score.differing += targets[i] >= 0 && predicted[i] != first[i];
     }
-    pass.predictions += n;
     go_on = !progress || progress(b + 1, batches);
   }
   for (nn::Module* model : models) model->train();
@@ -67,6 +72,17 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
   for (TestScore& score : pass.scores)
     if (pass.predictions > 0) score.loss /= static_cast<double>(pass.predictions);
   return pass;
+}
+
+Evaluation evaluate(nn::Module& model, const Examples& batch, int step) {
+  const NoGrad no_grad;
+  const bool training = model.training();
+  std::vector<int64_t> predicted;
+  model.eval();
+  Evaluation e = tested(model, batch, batch.targets.to_vector<int64_t>(), predicted);
+  model.train(training);
+  e.step = step;
+  return e;
 }
 
 }  // namespace isonorm::training

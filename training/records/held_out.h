@@ -8,6 +8,7 @@
 
 #include "distributed/group.h"
 #include "nn/module.h"
+#include "training/records/training_result.h"
 #include "training/source.h"
 
 namespace isonorm::training {
@@ -34,5 +35,9 @@ struct TestPass {
 std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* const> models,
                                   const std::function<bool(int batch, int batches)>& progress = {},
                                   distributed::Group* group = nullptr);
+
+// The test of one model on one batch, on the model's device, after `step` steps: mean cross-entropy and right predictions at the
+// targets that are not below 0. Leaves the model in its mode, evaluation or training. Throws where targets are not i64.
+Evaluation evaluate(nn::Module& model, const Examples& batch, int step);
 
 }  // namespace isonorm::training

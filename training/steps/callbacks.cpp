@@ -1,10 +1,14 @@
 #include "training/steps/callbacks.h"
 
+#include <climits>
 #include <cmath>
 #include <sstream>
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/random.h"
+#include "core/system/file.h"
+#include "io/checkpoint.h"
 
 namespace isonorm::training {
 
@@ -33,6 +37,33 @@ bool BestLoss::read(const std::string& words) {
   if (!whole || !std::isfinite(b.loss_) || b.step_ < 1 || b.since_ < 0 || b.last_ < b.step_) return false;
   *this = b;
   return true;
+}
+
+SavedTraining::SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best)
+    : path_(std::move(path)), model_(model), optimizer_(optimizer), best_(best) {
+  if (!file_exists(path_)) return;
+  const auto [checkpoint, from] = load_newest_checkpoint(path_);
+  const Scope scope(from);
+  const int64_t step = integer_at(checkpoint.values, "step");
+  check(step >= 0 && step <= INT_MAX, "it is after step ", step);
+  const auto tests = checkpoint.values.find("tests");
+  check(tests == checkpoint.values.end() || best_.read(tests->second), "its test passes are damaged");
+  model_.load_state_dict(checkpoint.weights);
+  optimizer_.load_state_dict(checkpoint.optimizer);
+  default_generator() = {static_cast<uint64_t>(integer_at(checkpoint.values, "random seed")),
+                         static_cast<uint64_t>(integer_at(checkpoint.values, "random offset"))};
+  done_ = static_cast<int>(step);
+}
+
+void SavedTraining::save(int step) {
+  const Generator& random = default_generator();
+  Checkpoint c{model_.state_dict(), optimizer_.state_dict(), {}};
+  c.values = {{"step", text(step)},
+              {"random seed", text(static_cast<int64_t>(random.seed))},
+              {"random offset", text(static_cast<int64_t>(random.offset))}};
+  if (best_.step() > 0) c.values.emplace("tests", best_.written());
+  keep_previous_checkpoint(path_);
+  save_checkpoint(path_, c);
 }
 
 }  // namespace isonorm::training

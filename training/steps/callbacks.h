@@ -1,4 +1,4 @@
-// Ready callbacks of a loop: progress, and the best test loss with the patience to wait for a better one.
+// Ready callbacks of a loop: progress, the best test loss with the patience to wait for a better one, a file to go on from.
 #pragma once
 
 #include <limits>
@@ -45,6 +45,27 @@ class BestLoss {
   int patience_;
   double loss_ = std::numeric_limits<double>::infinity();
   int step_ = 0, since_ = 0, last_ = 0;
+};
+
+// A checkpoint from which the same program goes on, bit-equal where batches and rates depend on the step alone: weights, the
+// optimizer's state, random numbers, the least test loss. Keeps references to all of them; for Loop::every(10min), by std::ref.
+class SavedTraining {
+ public:
+  // Where there is such a file, they become what it holds. Throws what load_newest_checkpoint() does, and where it is of another
+  // model or optimizer.
+  SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
+
+  int done() const { return done_; }  // steps of the file; 0: there was none
+  // Replaces the file, which is of `step` steps then; the one before stays as FILE.previous.
+  void save(int step);
+  bool operator()(const TrainingStep& step) { return save(step.step), true; }
+
+ private:
+  const std::string path_;
+  nn::Module& model_;
+  optim::Optimizer& optimizer_;
+  BestLoss& best_;
+  int done_ = 0;
 };
 
 }  // namespace isonorm::training

@@ -39,9 +39,11 @@ bool Loop::is_due(const Call& call, int step) {
 
 bool Loop::run(int steps, int done) {
   bool go_on = true;
-  for (int t = done; t < steps && go_on; ++t) {
+  for (done_ = done; done_ < steps && go_on;) {
+    const int t = done_;
     TrainingStep s{.step = t + 1, .lr = rate_(t)};
     const StepResult r = step_(batches_(t), s.lr);
+    done_ = s.step;
     s.loss = r.loss, s.gradient_norm = r.gradient_norm;
     s.seconds = watch_.seconds();
     for (Call& call : calls_)

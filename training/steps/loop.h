@@ -34,7 +34,7 @@ struct Interval {
 
 // Steps on batches at a rate, all three given by the number of the step.
 //
-//   training::Loop loop(step, [&](int64_t t) { return text.batch(t); }, [&](int64_t t) { return schedule.lr(t); });
+//   training::Loop loop(step, [&](int64_t t) { return examples_of(text.batch(16, 32, t)); }, optim::Schedule{.steps = 1000});
 //   loop.every(50, [](const training::TrainingStep& s) { return std::printf("%d  %.4f\n", s.step, s.loss), true; });
 //   loop.run(1000);
 class Loop {
@@ -53,6 +53,7 @@ class Loop {
   // Takes the steps behind `done` up to `steps`. Returns false where a callback stopped it, behind the last step, too;
   // the step that it stopped behind is done, and known to all callbacks.
   bool run(int steps, int done = 0);
+  int step() const { return done_; }  // that it took last
 
  private:
   Step& step_;
@@ -65,6 +66,7 @@ class Loop {
   };
   bool is_due(const Call& call, int step);
   std::vector<Call> calls_;
+  int done_ = 0;
   const Stopwatch watch_;
 };
 

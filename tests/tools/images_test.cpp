@@ -1,0 +1,45 @@
+// Trainings on images, of a folder as small as such a folder can be.
+#include "tests/support/gzip.h"
+#include "tests/tools/small_run.h"
+
+using namespace isonorm;
+
+namespace {
+
+// A folder of Fashion-MNIST's four files.
+void write_images(const Folder& f) {
+  std::filesystem::create_directory(f / "images");
+  for (const auto& [name, n] : {std::pair{"images/train", 40}, {"images/t10k", 10}}) {
+    std::vector<uint8_t> images = {0, 0, 8, 3, 0, 0, 0, static_cast<uint8_t>(n), 0, 0, 0, 28, 0, 0, 0, 28};
+    std::vector<uint8_t> labels = {0, 0, 8, 1, 0, 0, 0, static_cast<uint8_t>(n)};
+    for (int i = 0; i < n; ++i) {
+      labels.push_back(static_cast<uint8_t>(i % 10));
+      for (int p = 0; p < 28 * 28; ++p) images.push_back(static_cast<uint8_t>(p * (i % 10 + 1) + i));
+    }
+    write_bytes(f / (name + std::string("-images-idx3-ubyte.gz")), gzip(images));
+    write_bytes(f / (name + std::string("-labels-idx1-ubyte.gz")), gzip(labels));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("train --mixup: other losses, the same on resume; tests are of images as they are") {
+  const Folder f;
+  write_images(f);
+  const std::string train =
+      "train --data @images --width 8 --depth 1 --heads 2 --patch 14 --batch 8 --dtype f64 --threads 1 -q ";
+  const double plain = first_loss(f, train), mixed = first_loss(f, train + "--mixup 0.4");
+  CHECK(mixed != plain);
+  CHECK(first_loss(f, train + "--mixup 0") == plain);
+  CHECK(first_loss(f, train + "--mixup 0.4 --accumulate 4") == Approx(mixed).epsilon(1e-13));
+  CHECK(first_loss(f, train + "--mixup 0.4 --label-smoothing 0.1") != mixed);
+
+  const std::string more = train + "--mixup 0.4 --random-flip --steps 12 --save-every 5 --checkpoint ";
+  f.succeeds(more + "@whole --json @json");
+  std::filesystem::copy_file(f / "whole.previous", f / "part");  // after step 10, in another epoch than it began
+  f.succeeds(more + "@part");
+  CHECK(read(f / "part") == read(f / "whole"));
+  f.refuses(train + "--mixup 0.3 --steps 12 --checkpoint @whole", 3, "was trained with --mixup 0.4, asked for is 0.3");
+  f.succeeds("evaluate @whole --data @images --json @tested");
+  CHECK(f.json("tested")["loss"] == Approx(f.json("json")["values"]["test loss"].get<double>()).epsilon(1e-14));
+}
