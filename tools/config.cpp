@@ -1,16 +1,20 @@
 #include "tools/config.h"
 
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/system/foreign_text.h"
 #include "tools/ending.h"
 #include "tools/suggestion.h"
-#include "tools/toml.h"
 
 namespace isonorm::tools {
 namespace {
@@ -26,6 +30,73 @@ CLI::Option* option_named(CLI::App& command, const std::string& name) {
   return option;
 }
 
+// The shortest word that is this number.
+template <class T> std::string word_of(T number) {
+  char word[32];
+  return {word, std::to_chars(word, std::end(word), number).ptr};
+}
+
+// Several values by commas, as the command line takes them.
+std::string word_of(const std::string& name, const toml::node& value) {
+  if (const toml::array* values = value.as_array()) {
+    std::string all;
+    for (const toml::node& one : *values) {
+      if (one.is_array()) throw UsageError(text(printable(name, 60), " is an array in an array"));
+      all += text(all.empty() ? "" : ",", word_of(name, one));
+    }
+    return all;
+  }
+  if (const auto* words = value.as_string()) return words->get();
+  if (const auto* number = value.as_integer()) return word_of(number->get());
+  if (const auto* number = value.as_floating_point()) return word_of(number->get());
+  if (const auto* said = value.as_boolean()) return said->get() ? "true" : "false";
+  throw UsageError(text(printable(name, 60), " is a ", value.is_table() ? "table" : "time", ", which no option is"));
+}
+
+toml::table table_in(const std::string& lines) {
+  try {
+    return toml::parse(lines);
+  } catch (const toml::parse_error& e) {
+    throw UsageError(text("line ", e.source().begin.line, ": ", printable(e.description())));
+  }
+}
+
+// The value as TOML: a number where that is the same word, else text. An empty one is true.
+std::string toml_of(const std::string& value) {
+  const char *begin = value.data(), *end = begin + value.size();
+  int64_t integer = 0;
+  double number = 0;
+  if (std::from_chars(begin, end, integer).ptr == end && word_of(integer) == value) return value;
+  if (std::from_chars(begin, end, number).ptr == end && word_of(number) == value) return value;
+  std::ostringstream out;
+  out << toml::toml_formatter(toml::value(value));
+  return value.empty() ? "true" : out.str();
+}
+
+void take(CLI::App& command, const toml::table& entries, std::set<const CLI::Option*>& taken) {
+  for (const auto& [key, node] : entries) {
+    const std::string name(key.str());
+    if (const toml::table* section = node.as_table()) {
+      if (name != command.get_name())
+        throw UsageError(text("there is no section ", printable(name, 60), ", expected ", command.get_name()));
+      take(command, *section, taken);
+      continue;
+    }
+    CLI::Option* option = option_named(command, name);
+    const std::string value = word_of(name, node);
+    if (option->count() > 0 && !taken.contains(option)) continue;  // the command line wins
+    if (!taken.insert(option).second) throw UsageError(text(printable(name, 60), " is there twice"));
+    bool excluded = false;
+    for (const CLI::Option* other : option->get_excludes()) {
+      if (taken.contains(other)) throw UsageError(text(option->get_name(), " excludes ", other->get_name()));
+      excluded = excluded || other->count() > 0;
+    }
+    if (excluded) continue;
+    option->add_result(value);
+    option->run_callback();
+  }
+}
+
 }  // namespace
 
 void take_config(CLI::App& command, const std::string& file) {
@@ -34,26 +105,9 @@ void take_config(CLI::App& command, const std::string& file) {
   check_io(in.is_open() && !std::filesystem::is_directory(file), file, ": cannot be read");
   const std::string lines{std::istreambuf_iterator<char>(in), {}};
   check_io(!in.bad(), file, ": cannot be read");
-  std::set<const CLI::Option*> taken;
-  const std::string verb = command.get_name();
   try {
-    for (const TomlEntry& item : read_toml(lines)) {
-      if (!item.section.empty() && item.section != verb)
-        throw UsageError(text("there is no section ", printable(item.section, 60), ", expected ", verb));
-      CLI::Option* option = option_named(command, item.name);
-      std::string value;  // several by commas, as the command line takes them
-      for (const std::string& one : item.values) value += text(value.empty() ? "" : ",", one);
-      if (option->count() > 0 && !taken.contains(option)) continue;  // the command line wins
-      if (!taken.insert(option).second) throw UsageError(text(printable(item.name, 60), " is there twice"));
-      bool excluded = false;
-      for (const CLI::Option* other : option->get_excludes()) {
-        if (taken.contains(other)) throw UsageError(text(option->get_name(), " excludes ", other->get_name()));
-        excluded = excluded || other->count() > 0;
-      }
-      if (excluded) continue;
-      option->add_result(value);
-      option->run_callback();
-    }
+    std::set<const CLI::Option*> taken;
+    take(command, table_in(lines), taken);
   } catch (const CLI::Error& e) {
     throw UsageError(text(file, ": ", e.what()));
   } catch (const UsageError& e) {
@@ -63,7 +117,7 @@ void take_config(CLI::App& command, const std::string& file) {
 
 std::string config_of(const std::string& verb, const training::OptionList& options) {
   std::string all = text("# The options of a training: isonorm ", verb, " --config FILE repeats it.\n");
-  for (const auto& [word, value] : options) all += toml_line(word.substr(2), value);
+  for (const auto& [word, value] : options) all += text(word.substr(2), " = ", toml_of(value), '\n');
   return all;
 }
 

@@ -212,30 +212,20 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   refused("wiidth = 8\n", "x.toml: there is no option wiidth (is --width meant?)");
   refused("config = \"x\"\n", "--config is for the command line alone");
   refused("lr = \"fast\"\n", "--lr: \"fast\" is not a number above 0");
-  refused("lr = 0.5\nlr = 0.6\n", "");
   refused("affine = maybe\n", "affine");
   refused("patience = 1.5\nevaluate-every = 3\n", "patience");
   refused("[prove]\nlr = 0.5\n", "there is no section prove, expected train");
-  for (const auto& [line, expected] :
-       std::vector<std::pair<std::string, std::string>>{{"lr", "NAME = VALUE"},
-                                                        {"q", "NAME = VALUE"},
-                                                        {"affine", "NAME = VALUE"},
-                                                        {"q =", "a value"},
-                                                        {"-- = 3", ""},
-                                                        {"model.width = 8", "NAME = VALUE"},
-                                                        {"; lr = 0.5", "NAME = VALUE"},
-                                                        {"width = 8 9", "the end of the line"},
-                                                        {"lr = 0.5 warmup = 3", "the end of the line"},
-                                                        {"no-decay = [\"a\"\nlr = 0.5\n", "the ] of an array"},
-                                                        {"no-decay = [[\"a\"]]", "a value"},
-                                                        {"[train\nlr = 0.5", "the ] of a section"},
-                                                        {"[[train]]", "NAME = VALUE"},
-                                                        {"data = \"a\nlr = 0.5", "the second quote of a text"},
-                                                        {"data = \"\"\"a\"\"\"", "the end of the line"},
-                                                        {"data = \"\\q\"", "\\n, \\u00e9 or their like"}}) {
-    refused("width = 8\n\n  # two lines\n" + line, expected.empty() ? "there is no option --" : "x.toml: line ");
-    if (!expected.empty()) refused("width = 8\n" + line, ": expected " + expected);
-  }
+  for (const std::string line :
+       {"lr", "q", "affine", "q =", "; lr = 0.5", "width = 8 9", "lr = 0.5 warmup = 3", "[train", "no-decay = [\"a\"",
+        "width = eight", "data = \"a", "data = \"\\q\"", "data = \"\xff\"", "width = 9"})
+    refused("width = 8\n\n# two lines\n" + line + "\nlr = 0.5\n", "x.toml: line 4: ");
+  refused("-- = 3\n", "there is no option --");
+  refused("model.width = 8\n", "there is no section model, expected train");
+  refused("[[train]]\nlr = 0.5\n", "there is no option train");
+  refused("no-decay = [[\"a\"]]\n", "no-decay is an array in an array");
+  refused("no-decay = [{a = 1}]\n", "no-decay is a table, which no option is");
+  refused("data = 2026-11-28\n", "data is a time, which no option is");
+  refused("no-bias = true\nno_bias = true\n", "no_bias is there twice");
   refused("q = 1\n", "there is no option q");
   f.refuses("train -q --config @none", 4, "none: cannot be read");
   write_text(
@@ -246,7 +236,7 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   CHECK(f.json("y")["options"]["bias"] == false);
   CHECK(f.json("y")["options"]["no_decay"] == "head.*,**.weight");
 
-  const std::string odd = f / "a#b \"c\" \\ \t'\xff";  // a name may have any bytes
+  const std::string odd = f / "a#b \"c\" \\ \t'\x1b \u00e9";
   std::filesystem::copy_file(f / "text.txt", odd);
   Words train_odd = f.words("train +small -q --steps 1 --checkpoint @odd");
   *(std::ranges::find(train_odd, f / "text.txt")) = odd;
