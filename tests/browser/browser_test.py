@@ -48,7 +48,7 @@ FAULTS = r"""(() => {
   for (const image of document.images) if (!image.naturalWidth) out.push(`${image.src}: no image`);
   const svgs = [...document.querySelectorAll("svg")].filter(e => !e.parentElement?.closest("svg"));
   for (const svg of svgs) {
-    const frame = (svg.parentElement ?? svg).getBoundingClientRect();
+    const frame = (svg.closest("figure") ?? svg.parentElement ?? svg).getBoundingClientRect();
     const texts = [...svg.querySelectorAll("text")].filter(shown).map(e => [e.textContent, e.getBoundingClientRect()]);
     texts.forEach(([said, box], i) => {
       if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
