@@ -81,7 +81,8 @@ class Chromium:
         self._events.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.call("Page.navigate", url=file.resolve().as_uri())
+        if why := self.call("Page.navigate", url=file.resolve().as_uri()).get("errorText"):
+            raise FileNotFoundError(f"{file}: {why}")
         while "Page.loadEventFired" not in self._events:
             self._event(self._message())
 
