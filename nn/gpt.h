@@ -46,7 +46,7 @@ GptOptions gpt_preset(std::string_view name);
 
 // The LLaMA sizes of 2506.22049: "9m", "20m", "35m", "40m", "60m", "71m", "100m", "130m", "250m", "350m", "1b", "3b",
 // "7b": RMSNorm by definition with a gain, SwiGLU, rotary positions in halves of a head, no biases, an untied head,
-// initial matrices N(0, 0.02^2) and a token table N(0, 2/5). Throws on another name.
+// initial matrices of standard deviation 0.02 and a token table of sqrt(2/5). Throws on another name.
 GptOptions llama_preset(std::string_view name);
 
 }  // namespace isonorm::nn

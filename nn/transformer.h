@@ -16,9 +16,10 @@ constexpr const char* name_of(Positions p) { return kPositionsNames[static_cast<
 constexpr bool rotates(Positions p) { return p == Positions::rotary || p == Positions::rotary_halves; }
 
 // The distributions that matrices and tables begin with; vectors begin as their layers say. by_layer: uniform in
-// +-1/sqrt(in), tables standard normal. normal: N(0, 0.02^2), tables N(0, 2/5) (as in LLaMA models of 2506.22049; a
-// table that is not small beside the branches: Takase et al., 2312.16903). scaled: that, and N(0, 0.02^2/(2 depth)) for
-// what writes to the stream (GPT-2; scale_pre in 2506.22049). Matrices that connections initialise are theirs.
+// +-1/sqrt(in), tables standard normal. normal: normal of mean 0 and standard deviation 0.02, tables sqrt(2/5) (as in LLaMA
+// models of 2506.22049; a table that is not small beside the branches: Takase et al., 2312.16903). scaled: that, and
+// 0.02 / sqrt(2 depth) for what writes to the stream (GPT-2; scale_pre in 2506.22049). Matrices that connections
+// initialise are theirs.
 enum class Initialisation { by_layer, normal, scaled };
 inline constexpr const char* kInitialisationNames[] = {"by_layer", "normal", "scaled"};
 constexpr const char* name_of(Initialisation i) { return kInitialisationNames[static_cast<size_t>(i)]; }

@@ -87,7 +87,7 @@ ExperimentResult conversion(const ExperimentOptions& options) {
                                            "logits; of each parameter's gradient, in raw coordinates).")};
   reports::Figure figure{.name = "deviation",
                          .heading = "Deviation from Pre-LN",
-                         .css = "two",
+                         .css = "three",
                          .caption =
                              "Filled: expected to be rounding. Plain RMSNorm on converted weights is the same "
                              "function, and its gradient another one: what is missing is the projection."};
@@ -106,7 +106,7 @@ ExperimentResult conversion(const ExperimentOptions& options) {
                           .axis = "relative deviation: logits above, gradients below",
                           .low = 1e-17,
                           .high = 100,
-                          .width = 560,
+                          .width = 340,
                           .zones = {{"good", "same", 1e-17, kSame}, {"bad", "different", kDifferent, 100}}};
     for (size_t i = 0; i < std::size(kRows); ++i) {
       const Row& row = kRows[i];

@@ -70,7 +70,7 @@ constexpr Experiment kExperiments[] = {
      "Shoeybi et al., Megatron-LM, 1909.08053; Korthikanti et al., 2205.05198; derived in "
      "papers/ranks/tensor_parallel.cpp",
      tensor_parallel, 0},
-    {"zero-memory", "Each stage of ZeRO has a rank hold what its formula says.",
+    {"zero-memory", "Each stage of ZeRO has a rank hold and send what its formulas say.",
      "Rajbhandari et al., ZeRO, 1910.02054, figure 1", zero_memory, 0},
     {"controls",
      "30 times what four controls reach, and 64 eps, rejects a training that differs by rounding alone in at most one "

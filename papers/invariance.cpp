@@ -87,7 +87,7 @@ reports::Panel invariance_panel(const Data& data, const Tensor& c, reports::Text
   reports::Panel panel;
   for (const System& s : kSystems) panel.legend.push_back({text("dot solid ", s.css), s.name});
   reports::DotPlot plot{.title = "Largest change of a normalised row under each change of weights or data",
-                        .axis = "largest |y - y'|  (filled: expected to be 0)",
+                        .axis = "largest |y - y'|",
                         .low = 1e-17,
                         .high = 100,
                         .zones = {{"good", "invariant", 1e-17, kSame}, {"bad", "not invariant", kDifferent, 100}}};

@@ -182,9 +182,10 @@ std::string to_html(const Document& d) {
   if (!d.method.empty()) body += "<h2>How it is decided</h2>\n" + paragraphs(d.method);
   if (!d.environment.command.empty())
     body += text("<h2>Repeat it</h2>\n<pre>", escaped(d.environment.command), "</pre>\n");
-  std::vector<Named> facts = d.environment.facts;
-  facts.push_back({"seconds", std::round(d.environment.seconds)});  // as the JSON calls it
-  body += values_html("Environment", facts);
+  if (std::vector<Named> facts = d.environment.facts; !facts.empty()) {
+    facts.push_back({"seconds", std::round(d.environment.seconds)});  // as the JSON calls it
+    body += values_html("Environment", facts);
+  }
   return text(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",

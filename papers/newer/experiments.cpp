@@ -75,7 +75,7 @@ class Measured {
         "Deviation from the model with LayerNorm: of the logits, relative to the largest; of gradients and weights in "
         "20 steps of AdamW, largest, beside those of the model moved by one unit in the last place.";
     plot_.title = "Deviation of the logits from the model with LayerNorm";
-    plot_.axis = "relative to the largest logit  (filled: expected to be rounding)";
+    plot_.axis = "relative to the largest logit";
     plot_.low = 1e-17, plot_.high = 100;
     plot_.zones = {{"good", "the same", 1e-17, kSame}, {"bad", "another function", kDifferent, 100}};
   }

@@ -137,7 +137,7 @@ ExperimentResult sharded_norms(const ExperimentOptions& options) {
                       "the largest, from the same "
                       "norm of whole rows in f64; in f32 the rows of layer_norm have a mean of 1000 deviations.")};
   reports::DotPlot plot{.title = "Deviation from the same norm of whole rows",
-                        .axis = "relative to the largest entry  (filled: f64, hollow: f32)",
+                        .axis = "relative to the largest entry",
                         .low = 1e-17,
                         .high = 10,
                         .zones = {{"good", "rounding", 1e-17, kSame}, {"bad", "cancelled", kDifferent, 10}}};

@@ -104,7 +104,7 @@ ExperimentResult tensor_parallel(const ExperimentOptions& options) {
           "Bytes that a rank sends in forward and backward, in f64; weights: largest deviation after "
           "10 steps of AdamW from those of one process, relative to the largest weight."};
   reports::DotPlot plot{.title = "Weights on four ranks against those of one process",
-                        .axis = "largest deviation, relative to the largest weight  (filled: expected to be rounding)",
+                        .axis = "deviation relative to the largest weight",
                         .low = 1e-17,
                         .high = 10,
                         .zones = {{"good", "the same", 1e-17, kSame}, {"bad", "another training", kDifferent, 10}}};

@@ -1,5 +1,5 @@
 // What a rank of four holds in the stages of ZeRO (1910.02054, figure 1), as the allocator counts it, beside the formula: with P bytes of
-// f32 weights, N ranks and AdamW, weights, gradients and state of P, P, 2 P; P, P, 2 P / N; P + P / N, P / N, 2 P / N; P / N, P / N, 2 P / N.
+// f32 weights, N ranks and AdamW, weights, gradients and state of P, P, 2 P; P, P, 2 P / N; P + P / N, P / N, 2 P / N; P / N, P / N, 2 P / N. And what it sends in a step.
 #include "core/memory/allocator.h"
 #include "core/memory/bytes.h"
 #include "core/printed.h"
@@ -20,7 +20,7 @@ constexpr int64_t kWidth = 128, kDepth = 6;
 constexpr double kOff = 0.05;  // vectors that all have, blocks that the allocator rounds up
 
 struct Held {
-  double weights = 0, all = 0, peak = 0;  // bytes a rank: P; behind a backward; in a step
+  double weights = 0, all = 0, peak = 0, sent = 0;  // bytes a rank: P; behind a backward; in it; in a step
 };
 
 Held held(int stage, const ExperimentOptions& options) {
@@ -38,11 +38,14 @@ Held held(int stage, const ExperimentOptions& options) {
     optim::AdamW adamw(model.parameters(), {.lr = 1e-3});
     training::Step step(model, adamw, training::cross_entropy_of,
                         {.group = &g, .zero = stage == 1 ? 1 : 0, .parts = shards ? &*shards : nullptr});
-    step(rank_batch(options.seed, 0));
+    for (int i = 0; i < 2; ++i) step(rank_batch(options.seed, i));  // those compare all weights
+    const int64_t before_step = g.bytes_sent();
+    step(rank_batch(options.seed, 2));
+    if (g.rank() == 0) h.sent = static_cast<double>(g.bytes_sent() - before_step);
     g.barrier();
     if (g.rank() == 0) host_allocator().reset_peak();
     g.barrier();
-    step.differentiate(rank_batch(options.seed, 1));
+    step.differentiate(rank_batch(options.seed, 3));
     g.barrier();
     if (g.rank() == 0) {
       const MemoryStats s = host_allocator().stats();
@@ -57,12 +60,13 @@ Held held(int stage, const ExperimentOptions& options) {
 
 ExperimentResult zero_memory(const ExperimentOptions& options) {
   ExperimentResult r;
-  reports::TextTable table{.heading = "Memory of a rank of four, in bytes of all weights",
-                           .columns = {"stage", "weights", "gradients", "AdamW", "formula", "measured", "peak"},
-                           .caption =
-                               "Measured: what the allocator has given, behind a backward. Peak: in it, with the "
-                               "buffers of what is sent. Blocks "
-                               "are computed once more in the backward."};
+  reports::TextTable table{
+      .heading = "What a rank of four holds and sends, in bytes of all weights",
+      .columns = {"stage", "weights", "gradients", "AdamW", "formula", "measured", "peak", "to send", "sent"},
+      .caption =
+          "Measured: what the allocator has given, behind a backward. Peak: in it, with the "
+          "buffers of what is sent. Sent: in a step. Blocks "
+          "are computed once more in the backward."};
   reports::DotPlot plot{.title = "Bytes of a rank beside the formula",
                         .axis = "measured / formula",
                         .low = 0.1,
@@ -70,6 +74,8 @@ ExperimentResult zero_memory(const ExperimentOptions& options) {
                         .zones = {{"good", "as derived", 1 - kOff, 1 + kOff}}};
   constexpr double n = kRanks;
   constexpr double kParts[][3] = {{1, 1, 2}, {1, 1, 2 / n}, {1 + 1 / n, 1 / n, 2 / n}, {1 / n, 1 / n, 2 / n}};
+  // Sums of gradients, and weights from their owners: by a broadcast 2 (N - 1) / N of them, by a gather (N - 1) / N.
+  constexpr double kSent[] = {2 * (n - 1) / n, 4 * (n - 1) / n, 2 * (n - 1) / n, 3 * (n - 1) / n};
   double worst = 0, least = INFINITY, last = INFINITY;
   bool falls = true;
   for (int stage = 0; stage < 4; ++stage) {
@@ -77,7 +83,8 @@ ExperimentResult zero_memory(const ExperimentOptions& options) {
     const Held h = held(stage, options);
     const auto& [weights, gradients, state] = kParts[stage];
     const double formula = weights + gradients + state, all = h.all / h.weights;
-    worst = std::max(worst, all / formula), least = std::min(least, all / formula);
+    const double sent = h.sent / h.weights / kSent[stage];
+    worst = std::max({worst, all / formula, sent}), least = std::min({least, all / formula, sent});
     falls = falls && all < last, last = all;
     table.rows.push_back({{text(stage)},
                           {printed("%.2f", weights)},
@@ -85,7 +92,9 @@ ExperimentResult zero_memory(const ExperimentOptions& options) {
                           {printed("%.2f", state)},
                           {printed("%.2f", formula)},
                           {printed("%.2f", all)},
-                          {printed("%.2f", h.peak / h.weights)}});
+                          {printed("%.2f", h.peak / h.weights)},
+                          {printed("%.2f", kSent[stage])},
+                          {printed("%.2f", h.sent / h.weights)}});
     plot.rows.push_back({text("stage ", stage), {{"rms", printed("%.2f", all / formula), all / formula, true}}});
   }
   r.tables.push_back(std::move(table));
@@ -97,8 +106,8 @@ ExperimentResult zero_memory(const ExperimentOptions& options) {
                        .panels = {std::move(panel)},
                        .caption = "Behind a backward; vectors, which all ranks have, are in it."});
   r.confirmed = falls && least > 1 - kOff && worst < 1 + kOff;
-  r.measured = text("A rank holds ", printed("%.2f to %.2f", least, worst), " of the formula's bytes.");
-  r.refuted = "a stage that holds more than the one before it, or is off the formula by 5 %";
+  r.measured = text("A rank holds and sends ", printed("%.2f to %.2f", least, worst), " of the formulas' bytes.");
+  r.refuted = "a stage that holds more than the one before it, or is off a formula by 5 %";
   return r;
 }
 

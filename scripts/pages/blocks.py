@@ -159,6 +159,6 @@ def wrong(root, pages, build, quick=False, update=False):
 def show_unchecked(root):
     for page in links.pages(root):
         for block in of(root, page):
-            if block.mark == "not run":
-                print(f"{page}:{block.line}: {block.about}")
+            if block.mark in ("not run", "slow output of"):
+                print(f"{page}:{block.line}: {'slow: ' if block.mark != 'not run' else ''}{block.about}")
     return 0

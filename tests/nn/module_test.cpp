@@ -159,7 +159,7 @@ TEST_CASE("a prepared model records gradients of its parameters, and follows the
 }
 
 TEST_CASE("the paper's ViT and GPT sizes have the parameters of its code") {
-  // docs: normalization.md, table of section 1.4; counted from shapes without building the large ones.
+  // Counted from shapes, without building the large ones.
   const auto count = [](const VitOptions& o) {
     const auto t = o.transformer.complete();
     const int64_t d = t.width, tokens = (o.image / o.patch) * (o.image / o.patch), inner = t.heads * t.head_width;

@@ -114,7 +114,7 @@ reports::Document comparison_of(const Trainings& trainings) {
                         window_of(c));
   });
   add(course.panels, trainings, "Steps per second", 330, speed_of);
-  reports::Document d{.title = text(trainings.size(), " trainings"), .tables = {ends(trainings)}};
+  reports::Document d{.title = plural(static_cast<int64_t>(trainings.size()), "training"), .tables = {ends(trainings)}};
   for (size_t i = 0; i < trainings.size(); ++i)
     loss.legend.push_back({kColours[i % std::size(kColours)], trainings[i].name});
   course.legend = loss.legend, course.css = "three";

@@ -1,0 +1,158 @@
+"""Pages in a real browser: the course's picture and slides, the documentation's pictures, and reports of the program.
+
+usage: browser_test.py ISONORM [FOLDER]     FOLDER gets screenshots, to be looked at. Exit code 77 where there is no chromium."""
+
+import base64
+import math
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+import chromium  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+SCREENS = [(1200, 900, "light"), (390, 844, "dark")]  # a desk's and a phone's
+REPORTS = {
+    "invariance": "experiment invariance --report {page}",
+    "plot": "plot {log} --report {page}",
+    "proof": "prove --width 16 --depth 1 --heads 2 --batch 8 --steps 20 -q --report {page}",
+}
+TRAIN = "train --width 16 --depth 1 --heads 2 --batch 8 --steps 20 --log {log} -q"
+
+# What a reader would stumble over, a line each.
+FAULTS = r"""(() => {
+  const out = [], root = document.documentElement, shown = e => e.checkVisibility() && e.getBoundingClientRect().width > 0;
+  if (root.scrollWidth > innerWidth + 1 && root.tagName != "svg") out.push(`${root.scrollWidth} px wide`);
+  const channels = css => (css.match(/[\d.]+/g) || []).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const behind = e => {
+    for (; e instanceof Element; e = e.parentElement) {
+      const c = channels(getComputedStyle(e).backgroundColor);
+      if (c.length == 3 || c[3] > 0) return c;
+    }
+    return matchMedia("(prefers-color-scheme: dark)").matches && getComputedStyle(root).colorScheme.includes("dark") ? [18, 18, 18] : [255, 255, 255];
+  };
+  for (const e of document.querySelectorAll("body *")) {
+    if (![...e.childNodes].some(n => n.nodeType == 3 && n.data.trim()) || /STYLE|SCRIPT|TITLE/i.test(e.tagName) || !shown(e)) continue;
+    const style = getComputedStyle(e), said = e.textContent.trim().slice(0, 40), size = parseFloat(style.fontSize);
+    const [a, b] = [light(channels(e.closest("svg") ? style.fill : style.color)), light(behind(e))];
+    const contrast = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (contrast < 3) out.push(`${said}: contrast ${contrast.toFixed(1)}`);
+    if (size < 10) out.push(`${said}: ${size} px`);
+    if (style.overflowX == "hidden" && e.scrollWidth > e.clientWidth + 1) out.push(`${said}: cut`);
+  }
+  for (const image of document.images) if (!image.naturalWidth) out.push(`${image.src}: no image`);
+  const svgs = [...document.querySelectorAll("svg")].filter(e => !e.parentElement?.closest("svg"));
+  for (const svg of svgs) {
+    const frame = (svg.closest("figure") ?? svg.parentElement ?? svg).getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].filter(shown).map(e => [e.textContent, e.getBoundingClientRect()]);
+    texts.forEach(([said, box], i) => {
+      if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+        out.push(`${said}: outside of its picture`);
+      for (const [other, beside] of texts.slice(i + 1))
+        if (Math.min(box.right, beside.right) - Math.max(box.left, beside.left) > 2 &&
+            Math.min(box.bottom, beside.bottom) - Math.max(box.top, beside.top) > 4) out.push(`${said} lies on ${other}`);
+    });
+  }
+  return out;
+})()"""
+
+
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # the browser's last process may still write
+        cls.browser = chromium.Chromium(cls.folder.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.folder.cleanup()
+
+    def seen(self, file, width=1200, height=900, scheme="light"):
+        """Opens it; it has no fault, and nothing went wrong."""
+        self.browser.open(file, width, height, scheme)
+        if SHOTS:
+            (SHOTS / f"{file.stem}_{width}.png").write_bytes(base64.b64decode(self.browser.screenshot()))
+        self.assertEqual((self.browser.value(FAULTS), self.browser.errors), ([], []), f"{file.name} on {width} px, {scheme}")
+
+    def drawn(self, selector):
+        """The far end of each line of the picture."""
+        return self.browser.value(f"[...document.querySelectorAll('#view {selector}')].map(e => [+e.getAttribute('x2'), +e.getAttribute('y2')])")
+
+    def check_picture(self, x):
+        """The picture is an orthographic view of what it names: the axes say which, x, P x, D and Q have to follow."""
+        axes, scale, mean = self.drawn("line[stroke=\"#999\"]:not([stroke-dasharray])"), 48, sum(x) / 3
+        view = [[axes[i][k] / 2.6 for i in range(3)] for k in range(2)]  # from entries to right and down
+        for a in range(2):
+            for b in range(2):
+                self.assertAlmostEqual(sum(p * q for p, q in zip(view[a], view[b])), scale**2 * (a == b), 9)
+        q1, q2 = [1 / math.sqrt(2), -1 / math.sqrt(2), 0], [1 / math.sqrt(6), 1 / math.sqrt(6), -2 / math.sqrt(6)]
+        rows = [[1, 0, -1], [0, 1, -1], q1, q2, [v - mean for v in x], x]
+        arrows = self.drawn("line[stroke-width]")
+        self.assertEqual(len(arrows), len(rows))
+        for row, arrow in zip(rows, arrows):
+            for k in range(2):
+                self.assertAlmostEqual(sum(v * w for v, w in zip(view[k], row)), arrow[k], 9)
+        said = self.browser.value("[...document.querySelectorAll('#numbers tr')].map(r => [...r.cells].map(c => c.textContent))")
+        squared = sum((v - mean)**2 for v in x)
+        self.assertEqual([r[2].split(" = ")[-1] for r in said], [f"mean {mean:.2f}".replace("-0.00", "0.00"), *[f"{squared:.3f}"] * 3])
+
+    def test_projection(self):
+        for screen in SCREENS:
+            self.seen(ROOT / "course/projection.html", *screen)
+            self.check_picture([2, -0.4, 1.4])
+            before = self.drawn("line")
+            x, y = self.browser.value("(b => [b.x + b.width / 2, b.y + b.height / 2])(document.getElementById('view').getBoundingClientRect())")
+            self.browser.drag(x, y, 40, 25)
+            self.assertNotEqual(self.drawn("line"), before)
+            self.check_picture([2, -0.4, 1.4])
+            before = self.drawn("line")
+            self.browser.value("document.getElementById('view').focus()")
+            self.browser.press("ArrowLeft")
+            self.assertNotEqual(self.drawn("line"), before)
+            for end in [2, 2, 2], [2, -2, -2], [-2, 2, 2]:  # the farthest that a slider goes
+                self.browser.value(f"[{end}].flat().forEach((v, i) => (inputs[i].value = v, inputs[i].dispatchEvent(new Event('input'))))")
+                self.check_picture(end)
+                box = self.browser.value("(b => [b.x, b.y, b.x + b.width, b.y + b.height].map(Math.abs))(view.getBBox())")
+                self.assertLess(max(box), 190)
+            self.assertEqual(self.browser.errors, [])
+
+    def test_slides(self):
+        for screen in SCREENS:
+            self.seen(ROOT / "course/slides.html", *screen)
+            cut = "[...document.querySelectorAll('section')].filter(s => s.scrollHeight > s.clientHeight || s.scrollWidth > s.clientWidth).length"
+            self.assertEqual(self.browser.value(cut), 0)
+            slides = self.browser.value("slides.length")
+            at = "Math.round(scrollY / innerHeight)"
+            for key, places in ("ArrowRight", [*range(1, slides), slides - 1]), ("ArrowLeft", [*range(slides - 2, -1, -1), 0]):
+                for place in places:
+                    self.browser.press(key)
+                    self.assertEqual(self.browser.value(at), place, key)
+            self.assertEqual(self.browser.errors, [])
+
+    def test_pictures(self):
+        for file in sorted((ROOT / "docs/images").glob("*.svg")):
+            self.seen(file, 1200, 900)
+
+    def test_reports(self):
+        log = Path(self.folder.name) / "train.jsonl"
+        subprocess.run([ISONORM, *TRAIN.format(log=log).split()], check=True, stdout=subprocess.DEVNULL)
+        for name, command in REPORTS.items():
+            page = Path(self.folder.name) / f"{name}.html"
+            subprocess.run([ISONORM, *command.format(page=page, log=log).split()], check=True, stdout=subprocess.DEVNULL)
+            for screen in SCREENS:
+                with self.subTest(name, screen=screen):
+                    self.seen(page, *screen)
+
+
+if __name__ == "__main__":
+    if not chromium.PROGRAM:
+        print("no chromium")
+        sys.exit(77)
+    ISONORM, SHOTS = sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    unittest.main(argv=sys.argv[:1])
