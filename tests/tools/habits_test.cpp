@@ -212,13 +212,14 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   refused("wiidth = 8\n", "x.toml: there is no option wiidth (is --width meant?)");
   refused("config = \"x\"\n", "--config is for the command line alone");
   refused("lr = \"fast\"\n", "--lr: \"fast\" is not a number above 0");
-  refused("affine = maybe\n", "affine");
+  refused("affine = \"maybe\"\n", "affine");
   refused("patience = 1.5\nevaluate-every = 3\n", "patience");
   refused("[prove]\nlr = 0.5\n", "there is no section prove, expected train");
   for (const std::string line :
-       {"lr", "q", "affine", "q =", "; lr = 0.5", "width = 8 9", "lr = 0.5 warmup = 3", "[train", "no-decay = [\"a\"",
-        "width = eight", "data = \"a", "data = \"\\q\"", "data = \"\xff\"", "width = 9"})
+       {"lr", "q", "affine", "q =", "; lr = 0.5", "width = 8 9", "lr = 0.5 warmup = 3", "[train", "width = eight",
+        "data = \"a", "data = \"\\q\"", "data = \"\xff\"", "width = 9"})
     refused("width = 8\n\n# two lines\n" + line + "\nlr = 0.5\n", "x.toml: line 4: ");
+  refused("no-decay = [\"a\"\nlr = 0.5\n", "x.toml: line 2: ");
   refused("-- = 3\n", "there is no option --");
   refused("model.width = 8\n", "there is no section model, expected train");
   refused("[[train]]\nlr = 0.5\n", "there is no option train");
