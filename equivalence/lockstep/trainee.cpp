@@ -42,7 +42,8 @@ void Trainee::falsify(Forgery forgery) {
 // Of this rank's rows of a part. What is wrong with ranks multiplies gradients, and not the loss.
 Tensor Trainee::loss_of(const training::Examples& batch) {
   if (forgery_ == Forgery::same_draws) default_generator().share = 0;
-  const Tensor loss = cross_entropy(forward(batch.inputs), batch.targets);
+  const Tensor loss =
+      cross_entropy(forward(batch.inputs), batch.targets, {.label_smoothing = options_.label_smoothing});
   const double rows = static_cast<double>(options_.batch) / static_cast<double>(options_.accumulate),
                ranks = options_.ranks;
   double factor = 1;

@@ -45,6 +45,17 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
   }
 }
 
+TEST_CASE("prove --label-smoothing has the losses of a training with it") {
+  const Folder f;
+  for (const char* smoothing : {"0", "0.5"}) {
+    const std::string options = text(" --dtype f64 --form layer_norm --label-smoothing ", smoothing);
+    f.succeeds("prove +small --dtype f64 --steps 1 --forms rms_norm -q --json @p --label-smoothing " +
+               std::string(smoothing));
+    const double loss = f.json("p")["curves"]["loss"]["The forms"]["layer_norm"][0];
+    CHECK(loss == Approx(first_loss(f, "train +small" + options)).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("train --dropout, --accumulate and --layer-scale change what a step computes as they say") {
   const Folder f;
   const std::string train = "train +small --dtype f64 -q ";
