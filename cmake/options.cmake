@@ -18,6 +18,10 @@ target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang
 target_compile_options(
   isonorm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-fno-math-errno;-fno-trapping-math;-fopenmp-simd;\
 -fno-semantic-interposition;$<$<BOOL:${ISONORM_WERROR}>:-Werror>>")
+# Off x86-64 the base instruction set has fused multiply-adds. It contracts nothing there either: core/formulas/distributions.h relies on it.
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+endif()
 # nvcc's host compiler sees code that nvcc has written.
 target_compile_options(isonorm_flags INTERFACE
                        "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall;$<$<BOOL:${ISONORM_WERROR}>:-Werror=all-warnings>>")

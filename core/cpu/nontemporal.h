@@ -45,7 +45,7 @@ template <class T> ISO_HD void bring(const T* p) {
 }
 
 // What a thread has stored past the caches comes before what it stores later.
-inline void fence_nontemporal(bool nontemporal) {
+inline void fence_nontemporal([[maybe_unused]] bool nontemporal) {
 #ifdef __x86_64__
   if (nontemporal) _mm_sfence();
 #endif

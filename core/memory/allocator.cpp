@@ -6,6 +6,7 @@
 
 #ifdef __linux__
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include "core/error.h"
@@ -135,7 +136,7 @@ class HostAllocator final : public Allocator {
   }
 
  private:
-  static constexpr int64_t kPage = 4096, kHugePage = int64_t{2} << 20;
+  static constexpr int64_t kHugePage = int64_t{2} << 20;
 
   static bool is_small(int64_t bytes) { return bytes > 0 && bytes <= int64_t{pool::kLargest}; }
 
@@ -153,7 +154,8 @@ class HostAllocator final : public Allocator {
   void source_release(void* block) noexcept override { std::free(block); }
   void source_discard([[maybe_unused]] void* begin, [[maybe_unused]] int64_t bytes) noexcept override {
 #ifdef __linux__
-    const int64_t skip = -reinterpret_cast<intptr_t>(begin) & (kPage - 1), whole = (bytes - skip) & -kPage;
+    const int64_t page = sysconf(_SC_PAGESIZE);  // up to 64 KB on ARM
+    const int64_t skip = -reinterpret_cast<intptr_t>(begin) & (page - 1), whole = (bytes - skip) & -page;
     if (whole > 0) madvise(static_cast<std::byte*>(begin) + skip, static_cast<size_t>(whole), MADV_DONTNEED);
 #endif
   }
