@@ -3,6 +3,7 @@
 #pragma once
 
 #include "hub/port.h"
+#include "tokenizers/tokenizer_file.h"
 
 namespace isonorm::hub {
 
@@ -13,6 +14,7 @@ std::span<const Port> gguf_ports();
 // and the last token where it says them. Ids of the model, of which there are `vocab`, that are no token's are called [PAD<id>].
 // Throws as tokenizers::read_tokenizer(), and where llama.cpp has no tokenizer like it, or an id is not the model's.
 json gguf_tokenizer(const std::string& folder, int64_t vocab);
+json gguf_tokenizer(const tokenizers::TokenizerFile& file, int64_t vocab);  // without those ids
 
 // Replaces the file. config: of exported_config(); theirs: of exported(); matrices in `format`, or as they are where there is
 // none and in f32 where they are of f64, and vectors in f32, as llama.cpp computes with them. tokenizer: of gguf_tokenizer();

@@ -33,9 +33,7 @@ std::string pattern_name(const tokenizers::TokenizerFile& file) {
 
 }  // namespace
 
-json gguf_tokenizer(const std::string& folder, int64_t vocab) {
-  const tokenizers::TokenizerFile file = tokenizers::read_tokenizer(folder);
-  const Scope scope(folder);
+json gguf_tokenizer(const tokenizers::TokenizerFile& file, int64_t vocab) {
   const std::string name = pattern_name(file);
   check(!name.empty(), "the tokenizer cuts a text by ", Shown{file.patterns.empty() ? "nothing" : file.patterns.back()},
         ", which llama.cpp has no name for that is known here");
@@ -54,12 +52,18 @@ json gguf_tokenizer(const std::string& folder, int64_t vocab) {
     if (types[i] == kUnused) tokens[i] = text("[PAD", i, ']');
   std::vector<std::string> merges;
   for (const tokenizers::Merge& m : file.merges) merges.push_back(text(m.left, ' ', m.right));
-  json keys = {{"model", "gpt2"}, {"pre", name}, {"tokens", tokens}, {"token_type", types}, {"merges", merges}};
+  return {{"model", "gpt2"}, {"pre", name}, {"tokens", tokens}, {"token_type", types}, {"merges", merges}};
+}
+
+json gguf_tokenizer(const std::string& folder, int64_t vocab) {
+  const tokenizers::TokenizerFile file = tokenizers::read_tokenizer(folder);
+  const Scope scope(folder);
+  json keys = gguf_tokenizer(file, vocab);
   if (const std::string path = folder + "/config.json"; file_exists(path)) {
     const Config config = read_config(path);
     for (const char* key : {"bos_token_id", "eos_token_id"})
       if (const auto at = config.values().find(key); at != config.values().end() && at->is_number_unsigned())
-        if (at->get<uint64_t>() < tokens.size()) keys[key] = *at;
+        if (at->get<uint64_t>() < static_cast<uint64_t>(vocab)) keys[key] = *at;
   }
   return keys;
 }

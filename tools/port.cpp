@@ -73,6 +73,12 @@ Metadata tokenizer_in(const std::string& folder) try {
   return {};
 }
 
+// What a file of ours has, that another one is to have; empty where it has none, or --like has one.
+std::string tokenizer_of(const PortPaths& o, const training::OpenModelFile& file) {
+  const auto own = file.other.find(training::kTokenizer);
+  return o.like.empty() && own != file.other.end() ? own->second : "";
+}
+
 int run_import(const PortPaths& o) {
   NamedFile source{"FOLDER", o.in};
   std::error_code unreadable;  // which opening it says
@@ -184,13 +190,23 @@ int run_onnx(const PortPaths& o) {
   return kOk;
 }
 
+// Null where the file has none, or llama.cpp none like it.
+json own_gguf_tokenizer(const PortPaths& o, const training::OpenModelFile& file, int64_t vocab) try {
+  const std::string own = tokenizer_of(o, file);
+  return own.empty() ? json() : hub::gguf_tokenizer(tokenizers::read_tokenizer_json(own), vocab);
+} catch (const Error& e) {
+  std::fprintf(stderr, "isonorm export: without the tokenizer: %s\n", e.what());
+  return {};
+}
+
 int run_gguf(const PortPaths& o) {
   if (o.shard) throw UsageError("--max-shard-size is not for a GGUF file");
   if (o.dtype == "f64") throw UsageError("--dtype f64: a GGUF file has f32, f16 or bf16");
   check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = as_published(options_in(o.in, file));
-  const json tokenizer = o.like.empty() ? json() : hub::gguf_tokenizer(o.like, options.number("vocab"));
+  const json tokenizer = o.like.empty() ? own_gguf_tokenizer(o, file, options.number("vocab"))
+                                        : hub::gguf_tokenizer(o.like, options.number("vocab"));
   const Metadata description = options.description();
   const auto [port, config] = fitting(hub::gguf_ports(), "GGUF files", o, o.family, json::object(), options);
   const Scope scope(o.in);
@@ -222,8 +238,9 @@ int run_export(const PortPaths& o) {
   const auto [port, config] = fitting(hub::ports(), "folders", o, family, base, options);
   const Scope scope(o.in);
   const LazyState state = io::in_format(exported(port, file.state, description), format_named(o.dtype));
-  hub::write_folder(o.out, {io::content_of(state), config, {{"format", "pt"}}, o.like},
-                    o.shard.value_or(5'000'000'000));
+  hub::FolderContent content{io::content_of(state), config, {{"format", "pt"}}, o.like};
+  if (const std::string own = tokenizer_of(o, file); !own.empty()) content.texts.emplace("tokenizer.json", own);
+  hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
   std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port.architecture).c_str(), state.outline.size());
   return kOk;
 }
@@ -265,9 +282,11 @@ Verb add_export(CLI::App& app) {
                    "which llama.cpp runs. It appears whole, or not")
       ->required();
   command
-      ->add_option("--like", o->like,
-                   "folder of a published model of this kind, whose tokenizer and other files are copied, and whose "
-                   "config.json is kept where it says nothing else; of a GGUF file: the folder whose tokenizer it gets")
+      ->add_option(
+          "--like", o->like,
+          "folder of a published model of this kind, whose tokenizer and other files are copied, and whose "
+          "config.json is kept where it says nothing else; of a GGUF file: the folder whose tokenizer it gets. "
+          "Without it the tokenizer is that of IN, if it has one")
       ->check(CLI::ExistingDirectory);
   command->add_option("--opset", o->opset, "of an ONNX file (default: 17)")
       ->check(CLI::IsMember(std::vector<int64_t>(std::begin(onnx::kOpsets), std::end(onnx::kOpsets))));

@@ -228,8 +228,9 @@ TEST_CASE("gguf: the tokenizer of a folder, by the names that llama.cpp has for 
   std::string ids;
   for (int i = 0; i < 300; ++i) ids += {static_cast<char>(i * i % 20), '\0'};
   write_text(f / "ids", ids);
-  f.succeeds(
-      "train +small --data @ids --token-vocab 730 --tied --form layer_norm --affine --steps 1 -q --checkpoint @model");
+  const std::string train =
+      "train +small --data @ids --token-vocab 730 --tied --form layer_norm --affine --steps 1 -q --checkpoint ";
+  f.succeeds(train + "@model");
   for (const auto& [name, pattern] : {std::pair("gpt2", "gpt-2"),
                                       {"gpt2_pair", "gpt-2"},
                                       {"gpt_neox", "gpt-2"},
@@ -261,9 +262,21 @@ TEST_CASE("gguf: the tokenizer of a folder, by the names that llama.cpp has for 
   const nlohmann::json source = nlohmann::json::parse(test::read_text(fixtures + "gpt2/tokenizer.json"));
   f.succeeds("export @model @out.gguf --like " + fixtures + "gpt2");
   Gguf g = gguf_of(f / "out.gguf");
-  for (const auto& [token, id] : source["model"]["vocab"].items()) CHECK(g.keys["tokenizer.ggml.tokens"][id.get<size_t>()] == token);
+  for (const auto& [token, id] : source["model"]["vocab"].items())
+    CHECK(g.keys["tokenizer.ggml.tokens"][id.get<size_t>()] == token);
   CHECK(g.keys["tokenizer.ggml.merges"].size() == source["model"]["merges"].size());
   CHECK_FALSE(g.keys.contains("tokenizer.ggml.bos_token_id"));
+
+  // One that the model has, without a folder like it.
+  f.succeeds(train + "@with --tokenizer " + fixtures + "gpt2");
+  f.succeeds("export @with @with.gguf");
+  const Gguf with = gguf_of(f / "with.gguf");
+  for (const char* key : {"tokens", "token_type", "merges", "pre", "model"})
+    CHECK(with.keys.at(text("tokenizer.ggml.", key)) == g.keys.at(text("tokenizer.ggml.", key)));
+  f.succeeds("export @with @folder");
+  CHECK(read(f / "folder/tokenizer.json") == test::read_text(fixtures + "gpt2/tokenizer.json"));
+  f.succeeds("export @model @none");
+  CHECK_FALSE(std::filesystem::exists(f / "none/tokenizer.json"));
 
   std::filesystem::copy(fixtures + "gpt2", f / "own");
   write_text(f / "own/config.json", R"({"bos_token_id": 700, "eos_token_id": 1000000})");
@@ -280,6 +293,9 @@ TEST_CASE("gguf: the tokenizer of a folder, by the names that llama.cpp has for 
   write_text(f / "own/tokenizer.json", other.dump());
   f.refuses("export @model @out.gguf --like @own", 3,
             "own: the tokenizer cuts a text by 'x', which llama.cpp has no name for");
+  f.succeeds(train + "@odd --tokenizer @own");
+  CHECK(contains(f.succeeds("export @odd @odd.gguf").err, "isonorm export: without the tokenizer: the tokenizer cuts"));
+  CHECK(gguf_of(f / "odd.gguf").keys.at("tokenizer.ggml.model") == "no_vocab");
   other = source, other["model"]["ignore_merges"] = true;
   write_text(f / "own/tokenizer.json", other.dump());
   f.refuses("export @model @out.gguf --like @own", 3,
