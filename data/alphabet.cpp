@@ -27,6 +27,13 @@ Alphabet Alphabet::read(std::string_view written) {
   return Alphabet(bytes);
 }
 
+Alphabet Alphabet::with(const Alphabet& more) const {
+  std::string all = bytes_;
+  for (char c : more.bytes_)
+    if (id(static_cast<uint8_t>(c)) < 0) all += c;
+  return Alphabet(all);
+}
+
 std::string Alphabet::written() const {
   std::string s;
   for (char c : bytes_)

@@ -28,6 +28,8 @@ class Alphabet {
 
   // Two hexadecimal digits a byte, for the metadata of a file, which are text.
   std::string written() const;
+  // This one, and behind it those characters of `more` that it has not.
+  Alphabet with(const Alphabet& more) const;
   bool operator==(const Alphabet& other) const { return bytes_ == other.bytes_; }
 
  private:

@@ -73,7 +73,7 @@ Metadata tokenizer_in(const std::string& folder) try {
   return {};
 }
 
-// What a file of ours has, that another one is to have; empty where it has none, or --like has one.
+// What a file of ours has, that another one is to have; empty where it has none, or --like is given, from which it comes then.
 std::string tokenizer_of(const PortPaths& o, const training::OpenModelFile& file) {
   const auto own = file.other.find(training::kTokenizer);
   return o.like.empty() && own != file.other.end() ? own->second : "";

@@ -55,6 +55,11 @@ void take_from_init(TrainOptions& o, const Given& given) {
   if (description.empty()) return;
   const Scope scope(o.init);
   o.training.alphabet = training::alphabet_of(file);
+  if (o.extend_alphabet) {
+    check(!o.training.alphabet.empty(), "--extend-alphabet: it is no model of characters");
+    if (o.training.data.empty()) throw UsageError("--extend-alphabet needs --data");
+    o.training.alphabet = o.training.alphabet.with(data::Text(o.training.data).alphabet());
+  }
   if (const Metadata ids = training::ids_of(file); ids.contains(training::kTokenizer))
     o.tokenizer_json = ids.at(training::kTokenizer);
   training::ModelOptions model(description);
@@ -118,6 +123,7 @@ void check_outputs(const TrainOptions& o, const std::string& config) {
 
 void check_options(const TrainOptions& o) {
   check_data(o.training);
+  if (o.extend_alphabet && o.init.empty()) throw UsageError("--extend-alphabet needs --init");
   if (o.extend && o.checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
   if (!o.average.empty() && o.training.ema == 0) throw UsageError("--ema-file needs --ema");
   const nn::Precision products = o.training.model.transformer().precision.products;
@@ -207,6 +213,8 @@ Verb add_train(CLI::App& app) {
       "--init", o->init,
       "file whose weights to begin with: a checkpoint, a safetensors file, a converted one of any form, what isonorm "
       "import wrote; the model's options that are not given are the file's");
+  command->add_flag("--extend-alphabet", o->extend_alphabet,
+                    "with --init: characters of the text that the file has not become new ones of the model");
   command
       ->add_option("--save-every", o->save_every,
                    "steps between two savings, or a time as 30s, 10m or 2h; 0: only at the end")

@@ -125,7 +125,7 @@ Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
 void Training::begin() {
   check(!o_.extend, o_.checkpoint, ": there is no checkpoint to extend");
   if (o_.init.empty()) return;
-  const TensorMap weights = initial_weights(o_.init, *model_, o_.training.dtype);
+  const TensorMap weights = initial_weights(o_.init, *model_, o_.training.dtype, o_.extend_alphabet);
   const Scope scope(o_.init);
   model_->load_state_dict(weights);
   check_weights(text(o_.init, ": "));

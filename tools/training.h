@@ -28,6 +28,7 @@ struct TrainOptions {
   training::TrainingOptions training;               // its stream is that of the trained form
   nn::Precision activations = nn::Precision::full;  // in which they wait for the backward
   std::string checkpoint, init;                     // files to go on from and to begin with; empty: none
+  bool extend_alphabet = false;                     // of init's weights by the characters of the data
   std::string tokenizer;                            // of the ids of the data, where it is named; empty: it is not
   std::string tokenizer_json;                       // what is in it, or what checkpoint or init have of it
   std::string average;                              // file for the averaged weights of --ema; empty: none

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/verify/verify.h"
 #include "io/sha256.h"
@@ -54,6 +57,22 @@ void unfold(training::ModelFile& file, const nn::Module& model) {
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
 }
 
+// Where a tensor has a row for each of `before` characters and the model one for each of `now`, those that it has not are the mean of
+// those that it has: a model that knows nothing of a character gives it less than its share of probability (Hewitt, Initializing New
+// Word Embeddings for Pretrained Language Models, 2021).
+void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t now) {
+  TensorMap grown;
+  for (const auto& [name, tensor] : state) {
+    const Tensor* own = model.find(name);
+    Dims shape = tensor.shape();
+    const bool rows =
+        own && tensor.rank() > 0 && own->rank() == tensor.rank() && shape[0] == before && own->size(0) == now;
+    if (rows) shape[0] = now - before;
+    grown.add(name, rows ? cat({tensor, expand(mean(tensor, {0}, true), shape)}) : tensor);
+  }
+  state = std::move(grown);
+}
+
 // Those of the training, and the verb's own.
 std::vector<training::Option> all_options(TrainOptions& o) {
   training::Fields f{options_of(o.training)};
@@ -94,6 +113,7 @@ training::OptionList given_of(const TrainOptions& o) {
   training::OptionList all = training::given(all_options(given), all_options(defaults));
   all.insert(all.begin(), {"--model", model.row().name});
   if (!o.init.empty()) all.emplace_back("--init", o.init);
+  if (o.extend_alphabet) all.emplace_back("--extend-alphabet", "");
   if (!o.tokenizer.empty()) all.emplace_back("--tokenizer", o.tokenizer);
   if (o.save_every != defaults.save_every) all.emplace_back("--save-every", o.save_every);
   if (o.evaluate_every > 0) all.emplace_back("--evaluate-every", text(o.evaluate_every));
@@ -174,7 +194,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   return asked;
 }
 
-TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype) {
+TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, bool more_characters) {
   training::ModelFile file = training::load_model_file(path);
   if (!file.description.empty()) {
     const Scope scope(path);
@@ -183,8 +203,13 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
       ModelConversion raw = convert_model(file, streams::Form::layer_norm);
       file.state = std::move(raw.conversion.exact), file.description = std::move(raw.description);
     }
-    check_same_model(training::ModelOptions(file.description), training::ModelOptions(training::describe(model)));
+    training::ModelOptions theirs(file.description);
+    const training::ModelOptions ours(training::describe(model));
+    const int64_t before = theirs.number("vocab"), now = ours.number("vocab");
+    if (more_characters) theirs.fit({{"vocab", now}});
+    check_same_model(theirs, ours);
     unfold(file, model);
+    if (before != theirs.number("vocab")) add_rows(file.state, model.state_dict(), before, now);
   }
   TensorMap weights;
   for (const auto& [name, tensor] : file.state)

@@ -216,4 +216,35 @@ TEST_CASE("train: weights of characters go on with a text of the same ones, and 
   f.succeeds("sample @plain abc --length 5");
   f.refuses("train +small --data @other.txt --init @model --steps 2 -q", 3,
             "is none of the 7 characters that the weights were trained on");
+
+  // With --extend-alphabet the other character gets rows; what was there stays where it was.
+  const std::string more = "train +small --data @other.txt --init @model --extend-alphabet -q ";
+  f.succeeds(more + "--steps 1 --lr 1e-30 --warmup 0 --checkpoint @more");
+  const Checkpoint before = load_checkpoint(f / "model"), after = load_checkpoint(f / "more");
+  CHECK(after.values.at("characters") == before.values.at("characters") + "71");
+  int grown = 0;
+  for (const auto& [name, tensor] : before.weights) {
+    INFO(name);
+    const std::vector<double> old = tensor.to(DType::f64).to_vector<double>(),
+                              now = after.weights.at(name).to(DType::f64).to_vector<double>();
+    REQUIRE(now.size() >= old.size());
+    CHECK(std::equal(old.begin(), old.end(), now.begin()));
+    if (now.size() == old.size()) continue;
+    ++grown;
+    const size_t columns = old.size() / 7;
+    REQUIRE(now.size() == 8 * columns);
+    for (size_t c = 0; c < columns; ++c) {
+      double sum = 0, size = 0;
+      for (size_t row = 0; row < 7; ++row) sum += old[row * columns + c], size += std::abs(old[row * columns + c]);
+      CHECK(std::abs(now[7 * columns + c] - sum / 7) <= 8 * 6e-8 * size / 7);  // eight roundings of f32
+    }
+  }
+  CHECK(grown == 3);  // embedding, head, its bias
+  f.succeeds(more + "--steps 20 --checkpoint @more20");
+  f.succeeds("train --data @other.txt -q --steps 21 --extend --checkpoint @more20");
+  f.succeeds("sample @more20 q --length 5");
+  f.succeeds("train -q --config @more.toml --checkpoint @again");
+  CHECK(read(f / "again") == read(f / "more"));
+  f.refuses("train +small --data @other.txt --extend-alphabet -q", 2, "--extend-alphabet needs --init");
+  f.refuses("train --init @model --extend-alphabet -q", 2, "--extend-alphabet needs --data");
 }
