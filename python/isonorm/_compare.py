@@ -20,6 +20,7 @@ def compare(
     seed=1,
     dtype="f64",
     carry=False,
+    progress=None,
 ) -> Result:
     """Whether two torch.nn.Modules are one function and train alike, as far as rounding lets it be seen.
 
@@ -38,6 +39,8 @@ def compare(
     optimizer: a function of a list of parameters to an optimizer of torch: then both train `steps` steps, and loss, gradients
                and weights are compared at each.
     carry:     b's own parameters need not be what the map makes of a's.
+    progress:  a function that gets a dict after every point and step: "phase" ("points", "wrong trainings", "training"), "step",
+               "steps". What it raises ends the comparison.
 
     Returns a Result; bool(result) is whether the two are equivalent. Raises ValueError where a comparison makes no sense (a is b,
     no batches, outputs of other shapes, a loss of a that is not finite, parameters with hooks or in one memory), and what the
@@ -53,6 +56,9 @@ def compare(
         raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
     if dtype not in _models.TORCH_DTYPES:
         raise ValueError(f"compare: dtype is {dtype!r}, expected 'f64' or 'f32'")
+
+    def told(phase, of):
+        return lambda step: progress({"phase": phase, "step": step, "steps": of}) if progress else None
 
     def result(verdict, reason, **more):
         return Result(verdict=verdict, reason=reason, dtype=dtype, **more)
@@ -82,7 +88,7 @@ def compare(
             seed,
             dtype,
         )
-        found, point = at.compare(points)
+        found, point = at.compare(points, told("points", points))
     except Unmatched as e:
         return result("different", str(e), points=0)
 
@@ -99,7 +105,7 @@ def compare(
     if verdict == "equivalent" and power.probes and not power.seen:
         verdict, reason = "undecided", f"it would have seen none of {len(power.probes)} parameters that were changed"
     if optimizer is not None and verdict == "equivalent":
-        trained = _training.train_together(at, optimizer, steps)
+        trained = _training.train_together(at, optimizer, steps, told)
         verdict, reason = VERDICTS[trained.verdict], f"{reason}; in training {trained.reason}"
     last = trained or found
     first, cause = None, None

@@ -114,7 +114,7 @@ class Points:
     def controls_at(self, parameters, batch):
         return [self.of_a(*self.moved(parameters, batch, c)) for c in range(1, self.controls + 1)]
 
-    def compare(self, points):
+    def compare(self, points, told):
         """The library's Comparison, and the point at which the two differ (None where they do not)."""
         noted = _isonorm.Points(self.dtype, points)
         for point in range(1, points + 1):
@@ -133,6 +133,7 @@ class Points:
             sides = [self.seen(ran, buffers) for ran in (a, b, *controls)]
             names = [f"output[{i}]" if len(outputs) > 1 else "output" for i in range(len(outputs))] + buffers
             noted.note(point, sides, self.names(batch), names)
+            told(point)
             if noted.differs:
                 return noted.found(), point
         return noted.found(), None

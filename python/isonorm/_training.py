@@ -14,7 +14,7 @@ class Trained:
     def __init__(self, model, loss, optimizer, batch, seed, names):
         self.model, self.loss, self.batch, self.seed, self.names = model, loss, batch, seed, names
         self.optimizer = optimizer(list(model.parameters()))
-        self.step = 0
+        self.step, self.told = 0, lambda step: None
 
     def parameters(self):
         """In the order of `names`."""
@@ -40,6 +40,7 @@ class Trained:
     def update(self):
         self.optimizer.step()
         self.step += 1
+        self.told(self.step)
         weights = [ours(p.clone()) for p in self.parameters().values()]
         return weights, self.expected(), self.names
 
@@ -115,7 +116,7 @@ def same(x, y):
     return len(x) == len(y) and all(same(i, j) for i, j in zip(x, y)) if isinstance(x, (tuple, list)) else x == y
 
 
-def train_together(points, optimizer, steps):
+def train_together(points, optimizer, steps, told):
     """The library's Comparison of two trainings from a's parameters as they stand, and what the map makes of them."""
     a, loss, batch, seed, mapping = points.a, points.loss, points.batches, points.seed, points.mapping
     # Those that b has entry by entry come first: i of the one is i of the other.
@@ -146,6 +147,7 @@ def train_together(points, optimizer, steps):
         for (_, p), made in zip(b.named_parameters(), mapping(points.own).values()):
             p.copy_(made)
     run = Other(b, loss, optimizer, batch, seed, mapping)
+    wrong_reference.told, reference.told = told("wrong trainings", _isonorm.NEGATIVE_STEPS), told("training", steps)
     for side in (wrong_reference, *wrong_controls, *wrong):
         side.reference = wrong_reference
     for side in (reference, *controls, run):

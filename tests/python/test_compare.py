@@ -29,6 +29,21 @@ class Same(unittest.TestCase):
             )
             self.assertEqual((r.verdict, r.steps), ("equivalent", 20), r)
 
+    def test_progress(self):
+        said = []
+        how = {"batches": images(), "loss": F.cross_entropy, "points": 2, "steps": 20}
+        isonorm.compare(net(), net(), optimizer=sgd, progress=said.append, **how)
+        self.assertEqual([s["step"] for s in said if s["phase"] == "points"], [1, 2])
+        self.assertEqual([s["step"] for s in said if s["phase"] == "training"], list(range(1, 21)))
+        wrong = [s for s in said if s["phase"] == "wrong trainings"]
+        self.assertEqual([s["step"] for s in wrong], list(range(1, wrong[0]["steps"] + 1)))
+
+        def stop(step):
+            raise KeyError(step["step"])
+
+        with self.assertRaisesRegex(KeyError, "1"):
+            isonorm.compare(net(), net(), progress=stop, **how)
+
     def test_packed_matrices_train_alike(self):
         a, b = Attention(False), Attention(True)
         x = [torch.randn(2, 3, 8) for _ in range(3)]
