@@ -255,7 +255,7 @@ Verb add_sample(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--repetition-penalty", g.repetition_penalty,
-                   "makes tokens that are already in the text less likely; 1: off")
+                   "above 1, tokens that are already in the text get less likely; 1: off")
       ->capture_default_str();
   add_seed(*command, o->seed, "seed of the random choices");
   command->add_flag("-q,--quiet", o->quiet, "do not print the speed to standard error");
