@@ -101,13 +101,18 @@ int run(EvaluateOptions& o) {
 }  // namespace
 
 Verb add_evaluate(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("evaluate", "Test a trained model on what its training never saw");
+  CLI::App* command = app.add_subcommand("evaluate", "Test a trained model on data that it was not trained on");
   auto o = std::make_shared<EvaluateOptions>();
-  command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or a file of a model")->required();
-  command->add_option("--data", o->data, "as isonorm train takes it: its test images, or the last tenth of the text");
-  command->add_option("--token-vocab", o->token_vocab, "--data is a file of token ids, as isonorm train takes it");
-  command->add_flag("--text", o->is_text, "--data is a text, of which the model's tokenizer makes ids");
-  command->add_option("--tokenizer", o->tokenizer, "in place of the model's: as isonorm tokenize takes it");
+  command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or a file that describes its model")
+      ->required();
+  command->add_option(
+      "--data", o->data,
+      "data as isonorm train takes them; the test is on their test images, or on the last tenth of the text");
+  command->add_option("--token-vocab", o->token_vocab,
+                      "--data is a file of token ids below this number, as isonorm train takes it");
+  command->add_flag("--text", o->is_text, "--data is a text, which the tokenizer turns into ids");
+  command->add_option("--tokenizer", o->tokenizer,
+                      "tokenizer for --text, as isonorm tokenize takes it (default: the one in MODEL)");
   command->add_option("--json", o->json, "write the numbers as a JSON object");
   add_threads(*command, o->training.training.threads);
   add_device(*command, o->training.training.device);

@@ -76,7 +76,7 @@ int run(const Verb& verb, const std::string& who) {
 }
 
 int program(int argc, char** argv) {
-  CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them, and see.", "isonorm");
+  CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them and see.", "isonorm");
   app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   app.footer(

@@ -104,7 +104,7 @@ void add_device_option(CLI::App& command, const char* name, const std::string& h
 }
 
 void add_device(CLI::App& command, Device& device) {
-  add_device_option(command, "--device", "cpu (default), cuda or cuda:N: where it is computed",
+  add_device_option(command, "--device", "device that computes: cpu (default), cuda or cuda:N",
                     [&device](Device d) { device = d; });
 }
 

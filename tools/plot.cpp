@@ -43,7 +43,7 @@ int run(const PlotOptions& o) {
 }  // namespace
 
 Verb add_plot(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("plot", "Show the logs of trainings over each other");
+  CLI::App* command = app.add_subcommand("plot", "Show the curves of one or more training logs together");
   auto o = std::make_shared<PlotOptions>();
   command->add_option("LOG", o->logs, "what isonorm train --log wrote; the last training in each")->required();
   command->add_option("--report", o->report, "write a page with the curves");

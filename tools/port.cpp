@@ -247,14 +247,15 @@ int run_export(const PortPaths& o) {
 
 // What both have.
 void add_common(CLI::App& command, PortPaths& o) {
-  command.add_option("--dtype", o.dtype, "of the tensors (default: as they are)")->check(CLI::IsMember(kFormatNames));
+  command.add_option("--dtype", o.dtype, "dtype of the tensors (default: as they are)")
+      ->check(CLI::IsMember(kFormatNames));
   command.footer("Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
 }
 
 }  // namespace
 
 Verb add_import(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("import", "Make a published model a checkpoint of this program");
+  CLI::App* command = app.add_subcommand("import", "Make a file of this program from a published model");
   auto o = std::make_shared<PortPaths>();
   std::string names;
   for (const hub::Port& p : hub::ports()) names += text(names.empty() ? "" : ", ", p.type);
@@ -271,28 +272,29 @@ Verb add_import(CLI::App& app) {
 
 Verb add_export(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("export", "Make a checkpoint a folder for transformers, an ONNX or a GGUF file");
+      app.add_subcommand("export", "Write a checkpoint as a folder for transformers, an ONNX file or a GGUF file");
   auto o = std::make_shared<PortPaths>();
-  command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file that says what model it holds")
+  command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file that describes its model")
       ->required();
   command
-      ->add_option("OUT", o->out,
-                   "the folder to make, which the transformers library loads; a file NAME.onnx, which runtimes run; or "
-                   "NAME.gguf, "
-                   "which llama.cpp runs. It appears whole, or not")
+      ->add_option(
+          "OUT", o->out,
+          "the folder to make, which the transformers library loads; or a file NAME.onnx for ONNX runtimes; or a "
+          "file NAME.gguf for llama.cpp. It appears only when it is complete")
       ->required();
   command
       ->add_option(
           "--like", o->like,
-          "folder of a published model of this kind, whose tokenizer and other files are copied, and whose "
-          "config.json is kept where it says nothing else; of a GGUF file: the folder whose tokenizer it gets. "
-          "Without it the tokenizer is that of IN, if it has one")
+          "folder of a published model of this kind: its tokenizer and other files are copied, and so are the entries "
+          "of "
+          "config.json that are no options of the model. A GGUF file gets only its tokenizer. Without --like the "
+          "tokenizer is that of IN, if IN has one")
       ->check(CLI::ExistingDirectory);
-  command->add_option("--opset", o->opset, "of an ONNX file (default: 17)")
+  command->add_option("--opset", o->opset, "opset of the ONNX file (default: 17)")
       ->check(CLI::IsMember(std::vector<int64_t>(std::begin(onnx::kOpsets), std::end(onnx::kOpsets))));
   command->add_option("--family", o->family,
-                      "what the folder or the GGUF file is to be, such as llama (default: the first that fits)");
-  command->add_option("--max-shard-size", o->shard, "of the files of the folder (default: 5GB)")
+                      "family of the folder or the GGUF file, such as llama (default: the first that fits)");
+  command->add_option("--max-shard-size", o->shard, "largest size of a weights file of the folder (default: 5GB)")
       ->transform(CLI::AsSizeValue(true));
   add_common(*command, *o);
   return {command, [o] { return run_export(*o); }};

@@ -232,30 +232,33 @@ Verb add_sample(CLI::App& app) {
   CLI::App* command = app.add_subcommand("sample", "Print how a trained language model continues a text");
   auto o = std::make_shared<SampleOptions>();
   command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or what isonorm import wrote")->required();
-  CLI::Option* prompt = command->add_option("PROMPT", o->prompt, "the text to continue; standard input without it");
+  CLI::Option* prompt = command->add_option("PROMPT", o->prompt, "the text to continue (default: standard input)");
   command
       ->add_option("--tokenizer", o->tokenizer,
-                   "of a model of tokens, in place of the file's own: as isonorm tokenize takes it")
+                   "tokenizer of a model of tokens, as isonorm tokenize takes it (default: the one in MODEL)")
       ->check(CLI::ExistingPath);
   command->add_option("--data", o->data,
-                      "of a model of characters that does not say which: the text that it was trained on");
-  command->add_flag("--ids", o->ids, "PROMPT and what is printed are ids: \"17 4 256\"");
+                      "the text that a model of characters was trained on, if MODEL does not name the characters");
+  command->add_flag("--ids", o->ids, "read and print ids, \"17 4 256\"");
   nn::GenerateOptions& g = o->generate;
-  command->add_option("--length", g.length, "tokens to add, at most")->capture_default_str();
-  command->add_option("--count", o->count, "texts, all from PROMPT")->capture_default_str();
-  command->add_option("--stop", o->stop, "a text ends before this; may be given several times")
+  command->add_option("--length", g.length, "largest number of tokens to add")->capture_default_str();
+  command->add_option("--count", o->count, "number of texts that continue PROMPT")->capture_default_str();
+  command->add_option("--stop", o->stop, "end a text before this word; may be given several times")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--temperature", g.temperature, "0: always the most likely token")->capture_default_str();
-  command->add_option("--top-k", g.top_k, "of the most likely tokens to choose among; 0: all")->capture_default_str();
-  command->add_option("--top-p", g.top_p, "choose among the fewest tokens that have this probability together")
+  command->add_option("--temperature", g.temperature, "divides the logits; 0: always the most likely token")
       ->capture_default_str();
-  command->add_option("--min-p", g.min_p, "choose among those with this part of the largest probability")
+  command->add_option("--top-k", g.top_k, "choose among this many most likely tokens; 0: all")->capture_default_str();
+  command->add_option("--top-p", g.top_p, "choose among the fewest tokens whose probabilities add up to this")
       ->capture_default_str();
-  command->add_option("--repetition-penalty", g.repetition_penalty, "of tokens that are there; 1: none")
+  command->add_option("--min-p", g.min_p, "choose among tokens with at least this share of the largest probability")
       ->capture_default_str();
-  add_seed(*command, o->seed, "of the choices");
-  command->add_flag("-q,--quiet", o->quiet, "no speed on standard error");
+  command
+      ->add_option("--repetition-penalty", g.repetition_penalty,
+                   "above 1, tokens that are already in the text get less likely; 1: off")
+      ->capture_default_str();
+  add_seed(*command, o->seed, "seed of the random choices");
+  command->add_flag("-q,--quiet", o->quiet, "do not print the speed to standard error");
   add_device(*command, o->device);
   command->footer(
       "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");

@@ -96,7 +96,7 @@ int run(const TokenizeOptions& o) {
 }  // namespace
 
 Verb add_tokenize(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("tokenize", "Make a text a file of token ids to train on, or back");
+  CLI::App* command = app.add_subcommand("tokenize", "Turn a text into a file of token ids to train on, or back");
   auto o = std::make_shared<TokenizeOptions>();
   command
       ->add_option("TOKENIZER", o->tokenizer,

@@ -184,66 +184,74 @@ int run(TrainVerb& verb) {
 }  // namespace
 
 Verb add_train(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "Train one form, save and resume a checkpoint, evaluate");
+  CLI::App* command = app.add_subcommand("train", "Train one form of a model: save, resume, evaluate");
   auto verb = std::make_shared<TrainVerb>();
   verb->command = command;
   TrainOptions* o = &verb->options;
   command
-      ->add_option("--config", verb->config,
-                   "TOML file of options, width = 64; the command line's win. --checkpoint FILE writes FILE.toml")
+      ->add_option(
+          "--config", verb->config,
+          "read options from this TOML file, such as width = 64; the command line wins. --checkpoint FILE writes "
+          "such a file, FILE.toml")
       ->type_name("FILE");
   command
       ->add_option("--preset", verb->preset,
                    text(sized_model().name,
-                        ": a published LLaMA size, 9m to 7b; the vocabulary is that of the data; given options win"))
+                        ": a published LLaMA size, 9m to 7b, with the vocabulary of the data; given options win"))
       ->type_name("SIZE");
   add_training_options(*command, o->training, verb->given, is_of_train);
   training::Fields f;
   fields(*o, f);
   add_options(*command, f.options, verb->given, {}, "Training");
   command->add_option("--tokenizer", o->tokenizer,
-                      "of the ids of --data: tokenizer.json or its folder; the checkpoint holds it, for sample");
-  command->add_option("--ema-file", o->average, "file for the averaged weights of --ema, which test passes take");
+                      "the tokenizer that made the ids of --data: tokenizer.json or its folder; it goes into the "
+                      "checkpoint, for sample");
+  command->add_option("--ema-file", o->average,
+                      "write the averaged weights of --ema into this file; test passes use these weights");
   command->add_option("--checkpoint", o->checkpoint,
-                      "file to resume from if it exists, and to save to; it supplies options that are not given");
+                      "save to this file, and resume from it if it exists; options that are not given are the file's");
   command->add_flag(
       "--extend", o->extend,
-      "go on from --checkpoint with another --steps, --lr, --warmup, --schedule, --min-lr, --weight-decay or --clip");
+      "go on from --checkpoint with other --steps, --lr, --warmup, --schedule, --min-lr, --weight-decay or --clip");
   command->add_option(
       "--init", o->init,
-      "file whose weights to begin with: a checkpoint, a safetensors file, a converted one of any form, what isonorm "
-      "import wrote; the model's options that are not given are the file's");
+      "begin with the weights of this file: a checkpoint, a safetensors file, a converted file of any form, or what "
+      "isonorm import wrote; options of the model that are not given are the file's");
   command->add_flag("--extend-alphabet", o->extend_alphabet,
-                    "with --init: characters of the text that the file has not become new ones of the model");
+                    "with --init: characters of the text that the file lacks become new characters of the model");
   command
       ->add_option("--save-every", o->save_every,
-                   "steps between two savings, or a time as 30s, 10m or 2h; 0: only at the end")
+                   "save each time after so many steps, or after a time such as 30s, 10m or 2h; 0: only at the end")
       ->type_name("STEPS|TIME")
       ->capture_default_str();
   command
       ->add_option("--evaluate-every", o->evaluate_every,
-                   "steps between two test passes, each a line; 0: only at the end")
+                   "steps between two test passes; each prints a line; 0: only at the end")
       ->capture_default_str();
-  command->add_option("--best", o->best, "file for the checkpoint of the least test loss (--evaluate-every)");
+  command->add_option("--best", o->best,
+                      "keep the checkpoint with the lowest test loss in this file (needs --evaluate-every)");
   command
       ->add_option("--patience", o->patience,
-                   "end after this many test passes in a row without a lower loss; 0: after --steps")
+                   "end after so many test passes in a row without a lower loss; 0: end after --steps")
       ->capture_default_str();
-  command->add_option("--epochs", o->epochs, "instead of --steps: passes over the training data")
+  command->add_option("--epochs", o->epochs, "number of passes over the training data, instead of --steps")
       ->check([](const std::string& word) {
         double n = 0;
         const bool good = training::read_number(word, n) && n > 0 && std::isfinite(n);
         return good ? "" : text("\"", word, "\" is not a finite number above 0");
       })
       ->excludes("--steps");
-  command->add_option("--tensorboard", o->tensorboard, "folder for event files of TensorBoard");
+  command->add_option("--tensorboard", o->tensorboard, "write event files of TensorBoard into this folder");
   add_output_options(*command, o->output, "the training", "result");
-  command->get_option("--log")->description("write a JSON line per step, or a row where the file ends in .csv");
+  command->get_option("--log")->description(
+      "write a line of JSON for each step, or a row of CSV if the name ends in .csv");
   command->footer(
-      "Ctrl-C saves the checkpoint and exits with 130; the same command goes on, bit-equal. The checkpoint before the "
-      "last is kept as FILE.previous; a log is added to, after the steps that the checkpoint has.\n"
-      "The rate of a step follows from its number and the options alone: after 300 steps --steps 600 --extend goes on "
-      "at the rates of steps 301 to 600 of a training of 600. That is another training than 600 steps from the start.\n"
+      "Ctrl-C saves the checkpoint and exits with 130. The same command then goes on, to the same bits. The checkpoint "
+      "before the last is kept as FILE.previous. A resumed training keeps the log up to the checkpoint's step and adds "
+      "to it.\n"
+      "The learning rate of a step follows from its number and the options alone. So after 300 steps, --steps 600 "
+      "--extend goes on at the rates of steps 301 to 600 of a training of 600 steps. That is another training than 600 "
+      "steps from the start.\n"
       "--init begins at step 1, with warm-up and a new optimizer.\n"
       "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 6 numbers are no longer finite, 70 no memory or "
       "threads, 130 interrupted.");

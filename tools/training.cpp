@@ -65,10 +65,10 @@ TrainOptions::TrainOptions() {
 
 void fields(TrainOptions& o, training::Fields& f) {
   f("activations", o.activations,
-    "dtype in which they are kept for the backward: bf16 of f32 ones takes half the space");
+    "dtype in which activations are kept for the backward: bf16 takes half the space of f32");
   f("captured", o.captured, "with --device cuda: record the step as a CUDA graph and replay it");
   f("any_order", o.any_order,
-    "with --device cuda: sums may be taken in any order where that is faster; two runs differ by rounding");
+    "with --device cuda: sum in any order where that is faster; two runs then differ by rounding");
 }
 
 Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)

@@ -91,40 +91,43 @@ void fields(nn::TransformerOptions& o, Fields& f) {
   f("kv_heads", kv_heads, "heads of keys and values, each shared by as many heads of queries (default: heads)",
     size(0));
   f("mlp_width", mlp_width, "width of the MLP (default: 4 width)", size(0));
-  f("activation", activation, "of the MLP");
+  f("activation", activation, "activation of the MLP");
   f("positions", positions, "positional encoding");
   f("rotary_base", rotary_base, "base of rotary positions", above(0));
   f("rotary_share", rotary_share, "share of a head's entries that rotary positions turn", {.most = 1, .above = true});
   f("qk_norm", qk_norm, "norm of each head's queries and keys");
-  f("parallel", parallel, "attention and MLP of a block read one stream, and their sum is added");
-  f("shared_norm", shared_norm, "with --parallel: both branches read one norm");
+  f("parallel", parallel, "attention and MLP of a block read the same stream; the sum of their outputs is added to it");
+  f("shared_norm", shared_norm, "with --parallel: attention and MLP read the same norm");
   f("causal", causal);
-  f("affine", affine, "norms with learned gain and bias");
-  f("norm_bias", norm_bias, "with --affine: norms with a learned gain alone");
+  f("affine", affine, "norms have a learned gain and a learned bias");
+  f("norm_bias", norm_bias, "with --affine: norms have a learned gain and no bias");
   f("folded", folded);
-  f("scaled_gains", scaled_gains, "with --affine: gains of the norms of block l begin at 1/sqrt(l)");
-  f("bias", bias, "linear maps without biases");
-  f("qkv_bias", qkv_bias, "with --no-bias: biases of queries, keys and values all the same");
+  f("scaled_gains", scaled_gains, "with --affine: the gains of the norms of block l start at 1/sqrt(l)");
+  f("bias", bias, "linear layers have no biases");
+  f("qkv_bias", qkv_bias, "with --no-bias: the linear layers of queries, keys and values have biases nevertheless");
   f("eps", eps, "added inside the root of every norm", above(0));
-  f("final_norm", final_norm, "the head reads the bare stream");
+  f("final_norm", final_norm, "no norm before the head");
   auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;
-  f("dropout", dropout, "share of a branch's entries that training sets to 0", kProbability);
-  f("stochastic_depth", stochastic_depth, "probability that training leaves a branch out for an example", kProbability);
+  f("dropout", dropout, "share of a branch's entries that are set to 0 in training", kProbability);
+  f("stochastic_depth", stochastic_depth, "probability that a branch is left out for an example in training",
+    kProbability);
   f("layer_scale", layer_scale, "initial value of a learned factor for each entry of a branch; 0: none");
   f("recentring", recentring);
   f("connection", connection, "how norms and sub-layers hang on the residual stream");
   f("precision", precision.products,
-    "dtype of products and of saved activations: full (that of --dtype) or bf16; weights and optimizer stay f32");
-  f("stream_precision", precision.stream, "of the residual stream; bf16 needs --precision bf16");
+    "dtype of matrix products and of saved activations: full (that of --dtype) or bf16; weights and optimizer stay "
+    "f32");
+  f("stream_precision", precision.stream, "dtype of the residual stream; bf16 needs --precision bf16");
   f("initialisation", initialisation,
-    "of matrices and tables: each layer's own; N(0, 0.02^2), tables N(0, 2/5); the same with less where branches end");
+    "by_layer: each layer's own; normal: N(0, 0.02^2), tables N(0, 2/5); scaled: normal, smaller where branches end");
 }
 
 void fields(streams::StreamOptions& o, Fields& f) {
   auto& [form, storage, centre_readers] = o;
-  f("form", form, "of the residual stream and its norms");
-  f("storage", storage, "parameters in the Pre-LN model's coordinates, or in the form's own");
-  f("centre_readers", centre_readers, "readers used with zero row sums: the same function, less error in f32");
+  f("form", form, "form of the residual stream and its norms");
+  f("storage", storage, "raw: parameters in the Pre-LN model's coordinates; mapped: in the form's own");
+  f("centre_readers", centre_readers,
+    "make the row sums of the readers zero: the same function, with less error in f32");
 }
 
 void fields(TrainingOptions& o, Fields& f) {
@@ -132,28 +135,27 @@ void fields(TrainingOptions& o, Fields& f) {
          weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
          decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
          device, seed, threads] = o;
-  f("letters", letters, "without --data: letters of a random text or of made pairs; 0: sentences");
+  f("letters", letters, "without --data: alphabet size of the generated text or pairs; 0: sentences");
   f("data", data,
     text(models_with(Input::images),
          ": a folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package "
-         "dataset-fashion-mnist puts them), of CIFAR-10's six .bin files, or of pictures, train/CLASS/*.png and "
-         "test/CLASS/*.jpg; or mnist, fashion_mnist, cifar10, looked for in $ISONORM_DATA, ~/.cache/isonorm and "
+         "dataset-fashion-mnist puts them), of the six .bin files of CIFAR-10, or of pictures, train/CLASS/*.png and "
+         "test/CLASS/*.jpg; or one of mnist, fashion_mnist, cifar10, looked for in $ISONORM_DATA, ~/.cache/isonorm and "
          "/usr/share/datasets; ",
          models_with(Input::characters),
-         ": a text file, its characters being the tokens, its last tenth being what the test pass reads; ",
+         ": a text file, whose characters are the tokens and whose last tenth is for test passes; ",
          models_with(Input::pairs),
-         ": a folder of source.txt and target.txt, whose lines belong together (default: pairs made for --task)"));
+         ": a folder with source.txt and target.txt, line by line a pair (default: pairs generated for --task)"));
   f("token_vocab", token_vocab,
-    text(
-        models_with(Input::characters),
-        ": --data is a file of token ids, from 0 to below this: little-endian u16, or u32 where this is over 65536, no "
-        "header; 0: a text"));
-  f("task", task, text(models_with(Input::pairs), " without --data: what made pairs are of"));
+    text(models_with(Input::characters),
+         ": --data is a file of token ids below this number: little-endian u16, or u32 if the number is over 65536, no "
+         "header; 0: --data is a text"));
+  f("task", task, text(models_with(Input::pairs), " without --data: the task of the generated pairs"));
   f("optimizer", optimizer, "optimizer");
   f("lr", lr, "peak learning rate", above(0));
-  f("warmup", warmup, "steps of linear warm-up; --schedule follows");
+  f("warmup", warmup, "steps of linear warm-up, before --schedule");
   f("schedule", schedule, "learning rate after the warm-up");
-  f("min_lr", min_lr, "rate at which --schedule ends");
+  f("min_lr", min_lr, "learning rate at which --schedule ends");
   auto& [beta1, beta2, momentum, optimizer_eps] = tuning;
   f("beta1", beta1, tuning_help("decay of the mean of gradients", &Tuning::beta1), kProbability);
   f("beta2", beta2, tuning_help("decay of the mean of their squares", &Tuning::beta2), kProbability);
@@ -162,40 +164,40 @@ void fields(TrainingOptions& o, Fields& f) {
   f("weight_decay", weight_decay, decay_help());
   f("clip", clip, "largest global norm of the gradient; 0: no clipping");
   f("clip_gates", clip_gates,
-    "largest norm of the gradients of the gates of gpas connections, before --clip; 0: no limit");
+    "largest norm of the gradient of the gates of gpas connections, applied before --clip; 0: no limit");
   f("clip_value", clip_value, "largest entry of the gradient; 0: no clipping");
   f("random_crop", random_crop,
     text(models_with(Input::images), ": shift training images by up to this many pixels each way"), {.most = 1 << 16});
   f("random_flip", random_flip, text(models_with(Input::images), ": half of the training images are mirrored"));
   f("mixup", mixup,
     text(models_with(Input::images),
-         ": each training image is mixed with another one, and so are their targets: l and 1 - l of them, l from "
-         "Beta(MIXUP, MIXUP) a batch; 0: none"));
+         ": mix each training image, and its target, with another one: l of the one, 1 - l of the other; l is drawn "
+         "from Beta(MIXUP, MIXUP) once a batch; 0: none"));
   f("label_smoothing", label_smoothing,
-    "share of each target's weight that is spread over all classes, in training alone", kShare);
-  f("loss_l2", loss_l2, "L2 as a term of the loss: its gradient is clipped with the rest");
-  f("decay_matrices_only", decay_matrices_only, "no weight decay on norms, biases and other vectors");
+    "share of each target's weight that is spread over all classes, in training only", kShare);
+  f("loss_l2", loss_l2, "weight of an L2 term of the loss; its gradient is clipped with the rest");
+  f("decay_matrices_only", decay_matrices_only,
+    "weight decay on matrices only, not on norms, biases and other vectors");
   f("no_decay", no_decay,
-    "no weight decay on parameters that match these patterns, separated by commas: * matches all but '.', ** anything; "
-    "'**.bias,*.position'");
-  f("accumulate", accumulate, "parts in which a batch is differentiated", from(1));
+    "no weight decay on parameters whose names match these patterns, separated by commas, such as "
+    "'**.bias,*.position': * matches anything but '.', ** anything");
+  f("accumulate", accumulate, "number of parts of a batch, whose gradients are computed one after another", from(1));
   f("ema", ema, "decay of an exponential moving average of the weights; 0: none", kProbability);
   f("resume_at", resume_at, "step after which all forms are saved, rebuilt and resumed; 0: never");
   f("ranks", ranks, "ranks that train each form together, as threads; the reference is trained by one",
     {.least = 1, .most = distributed::kMostRanks});
   f("whole_parts", whole_parts,
-    "on several ranks: each of the --accumulate parts is one rank's, and all are added in their order: the same bits "
-    "on any number of ranks that divides them, without --dropout and --stochastic-depth");
+    "on several ranks: each of the --accumulate parts is computed by one rank, and all are added in a fixed order, so "
+    "that any number of ranks that divides their number gives the same bits; without --dropout and --stochastic-depth");
   f("zero", zero,
-    "what each rank keeps a share of (ZeRO): 1 the optimizer's state, 2 gradients, too, 3 parameters, too, whose "
-    "blocks "
-    "are computed once more in the backward; less memory",
+    "to save memory, each rank keeps a share of (ZeRO): 1: the optimizer's state; 2: gradients, too; 3: parameters, "
+    "too, and the backward computes their blocks once more; 0: of nothing",
     {.most = 3});
   f("steps", steps, text("training steps (default ", o.step_count(), ")"), from(1));
   f("batch", batch, "examples in a step", from(1));
-  f("dtype", dtype, "of parameters and activations");
-  f("device", device, "where it is computed");
-  f("seed", seed, "of initialisation and batches");
+  f("dtype", dtype, "dtype of parameters and activations");
+  f("device", device, "device that computes");
+  f("seed", seed, "seed of the weights and of the batches");
   f("threads", threads, "threads (default: all)");
 }
 
