@@ -237,13 +237,20 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   CHECK(f.json("y")["options"]["bias"] == false);
   CHECK(f.json("y")["options"]["no_decay"] == "head.*,**.weight");
 
-  const std::string odd = f / "a#b \"c\" \\ \t'\x1b \u00e9";
-  std::filesystem::copy_file(f / "text.txt", odd);
-  Words train_odd = f.words("train +small -q --steps 1 --checkpoint @odd");
-  *(std::ranges::find(train_odd, f / "text.txt")) = odd;
-  REQUIRE(run_child(train_odd).code == 0);
-  f.succeeds("train -q --config @odd.toml --checkpoint @same");
-  CHECK(read(f / "same") == read(f / "odd"));
+  // Text of quotes and lines; what C++ reads as a number and TOML does not, or as another one; bytes that are no UTF-8.
+  const auto repeated = [&](const std::string& name, const std::string& more) {
+    std::filesystem::copy_file(f / "text.txt", f / name);
+    for (const char* kept : {"odd", "same"}) std::filesystem::remove(f / kept);
+    Words odd = f.words("train +small -q --steps 1 --checkpoint @odd " + more);
+    *(std::ranges::find(odd, f / "text.txt")) = f / name;
+    REQUIRE(run_child(odd).code == 0);
+    const ChildResult r = f.run("train -q --config @odd.toml --checkpoint @same");
+    return r.code == 0 && read(f / "same") == read(f / "odd") ? "same" : r.err;
+  };
+  CHECK(repeated("a#b \"c\" \\ \t'\x1b \x7f \u00e9", "--seed 18446744073709551615") == "same");
+  CHECK(repeated("\"\"\"\n'''", "--seed 9223372036854775808") == "same");
+  CHECK(repeated("1e5", "--seed 9223372036854777856 --weight-decay=-0") == "same");
+  CHECK(contains(repeated("\xff", ""), "odd.toml: line "));
 }
 
 TEST_CASE("train says at the start what it trains, but where it is quiet") {
