@@ -133,7 +133,7 @@ TEST_CASE("a saved training goes on to the same bits: weights, optimizer, random
   CHECK_THROWS_WITH(SavedTraining(f / "part", other, adamw, best), Contains("part: "));
   optim::Adam adam(resumed.model.parameters());  // whose state has the same names
   CHECK_THROWS_WITH(SavedTraining(f / "part", resumed.model, adam, best),
-                    Contains("its optimizer is \"adamw\", expected adam"));
+                    Contains("its optimizer is 'adamw', expected adam"));
   write_text(f / "part", "");  // then it is the one before, which stays when the next cannot be written
   SavedTraining earlier(f / "part", resumed.model, resumed.adamw, resumed.best);
   CHECK(earlier.done() == 5);
