@@ -94,6 +94,9 @@ void take(CLI::App& command, const toml::table& entries, std::set<const CLI::Opt
     }
     CLI::Option* option = option_named(command, name);
     const std::string value = word_of(name, node);
+    if (value.find('\0') != value.npos) throw UsageError(text(printable(name, 60), " has a character 0"));
+    if (value.empty() && option->get_expected_max() == 0)
+      throw UsageError(text(option->get_name(), ": \"\" is not true or false"));
     if (option->count() > 0 && !taken.contains(option)) continue;  // the command line wins
     if (!taken.insert(option).second) throw UsageError(text(printable(name, 60), " is there twice"));
     bool excluded = false;

@@ -228,6 +228,9 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   refused("data = 2026-11-28\n", "data is a time, which no option is");
   refused("no-bias = true\nno_bias = true\n", "no_bias is there twice");
   refused("q = 1\n", "there is no option q");
+  for (const char* empty : {"[]", "\"\""})
+    refused(text("affine = ", empty, "\n"), "--affine: \"\" is not true or false");
+  refused("json = \"a\\u0000b\"\n", "json has a character 0");
   f.refuses("train -q --config @none", 4, "none: cannot be read");
   write_text(
       f / "y.toml",
