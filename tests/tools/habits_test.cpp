@@ -112,7 +112,9 @@ TEST_CASE("train --best: what was the best stays so through a part of the traini
   CHECK(load_checkpoint(f / "c").values.at("tests") == tests);
 }
 
-TEST_CASE("train --best: a file that is not there is written by the first test pass behind a resumption") {
+TEST_CASE(
+    "train --best: a file that is not there, or another training's, is written by the first test pass behind a "
+    "resumption") {
   const Folder f;
   const std::string train = kTrain + "-q --checkpoint @c --extend --evaluate-every 1 ";
   f.succeeds(train.substr(0, train.find("--extend")) + "--steps 5 --evaluate-every 1 --best @first");
@@ -120,6 +122,10 @@ TEST_CASE("train --best: a file that is not there is written by the first test p
   c.values["tests"] = "0.5 3 2 5";  // less than any later loss
   save_checkpoint(f / "c", c);
   std::filesystem::copy_file(f / "c", f / "copy");
+  std::filesystem::copy_file(f / "first", f / "other");  // which has another loss
+  c = load_checkpoint(f / "first");
+  c.values["tests"] = "0.5 3 0 3";
+  save_checkpoint(f / "first", c);
   const std::string first = read(f / "first");
   f.succeeds(train + "--steps 9 --best @first");
   CHECK(read(f / "first") == first);
