@@ -19,7 +19,7 @@ constexpr uint64_t kStream = 0x61756700, kMixupStream = 0x6d697800;
 double symmetric_beta(double a, const PhiloxBlock& draw) {
   const double u = 1 - unit_interval(draw.wide(0));
   const double cosine = std::cos(2 * std::numbers::pi * unit_interval(draw.wide(1)));
-  const double over = std::expm1(-std::log(u) / a) * cosine * cosine;  // t^2 / 2a, maybe infinite
+  const double over = std::expm1(std::abs(std::log(u)) / a) * cosine * cosine;  // t^2 / 2a, 0 to infinity
   return 0.5 + std::copysign(0.5 / std::sqrt(1 + 1 / over), cosine);
 }
 

@@ -158,6 +158,19 @@ NewestCheckpoint load_newest_checkpoint(const std::string& path) {
   }
 }
 
+std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path) {
+  if (path.empty()) return {};
+  if (!std::filesystem::exists(path)) {
+    const std::string previous = previous_checkpoint(path);
+    std::error_code none;  // an empty one was left by a process that was killed while it asked whether it may write
+    const auto bytes = std::filesystem::file_size(previous, none);
+    check(none || bytes == 0, path, ": it is gone, but ", previous,
+          " is there; rename that to go on from it, or remove it to begin anew");
+    return {};
+  }
+  return load_newest_checkpoint(path);
+}
+
 bool is_checkpoint(const Metadata& metadata) { return metadata.contains(kVersionKey); }
 
 std::string exact(double value) {

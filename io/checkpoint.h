@@ -2,6 +2,7 @@
 // checkpoint knows neither models nor optimizers: it is named tensors and named texts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,10 @@ struct NewestCheckpoint {
 // The checkpoint at `path`, or where that file is damaged the one before. Throws what is wrong with
 // `path` where neither can be used.
 NewestCheckpoint load_newest_checkpoint(const std::string& path);
+// The checkpoint that a training goes on from: the file, or where that is damaged the one before it; none where `path` is
+// empty or there is no file. Throws what load_newest_checkpoint() does, and where the file is gone but the one before it is
+// there: a training that began anew would overwrite that.
+std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path);
 
 // Whether a safetensors file with these metadata calls itself a checkpoint.
 bool is_checkpoint(const Metadata& metadata);

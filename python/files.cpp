@@ -25,6 +25,8 @@ nb::tuple convert(const std::string& in, const std::string& out, const std::stri
                   const std::string& data, const std::string& fold, double eps, bool inference) {
   streams::form_named(to);
   if (!from.empty()) streams::form_named(from);
+  if (!dtype.empty()) check_names("dtype", {dtype}, "f32, f64, bf16, f16");
+  check_names("fold", {fold}, "all, none");
   Work work;
   std::vector<std::string> lines;
   ConvertOptions o;

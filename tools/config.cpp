@@ -9,9 +9,9 @@
 #include <fstream>
 #include <iterator>
 #include <set>
-#include <sstream>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "tools/ending.h"
 #include "tools/suggestion.h"
@@ -61,16 +61,26 @@ toml::table table_in(const std::string& lines) {
   }
 }
 
-// The value as TOML: a number where that is the same word, else text. An empty one is true.
+// `s` as a string of TOML. Bytes that are no UTF-8 stay, and the file is refused for them: TOML has none.
+std::string toml_string(const std::string& s) {
+  std::string all = "\"";
+  for (const char c : s)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
+      all += printed("\\u%04x", c);
+    else
+      (c == '"' || c == '\\' ? all += '\\' : all) += c;
+  return all + '"';
+}
+
+// The value as TOML: a number where that is the same word, else text; one of digits alone is an integer of 64 bits. An empty one is true.
 std::string toml_of(const std::string& value) {
   const char *begin = value.data(), *end = begin + value.size();
   int64_t integer = 0;
   double number = 0;
   if (std::from_chars(begin, end, integer).ptr == end && word_of(integer) == value) return value;
-  if (std::from_chars(begin, end, number).ptr == end && word_of(number) == value) return value;
-  std::ostringstream out;
-  out << toml::toml_formatter(toml::value(value));
-  return value.empty() ? "true" : out.str();
+  const bool real = value.find_first_of(".en") != value.npos;
+  if (real && std::from_chars(begin, end, number).ptr == end && word_of(number) == value) return value;
+  return value.empty() ? "true" : toml_string(value);
 }
 
 void take(CLI::App& command, const toml::table& entries, std::set<const CLI::Option*>& taken) {
@@ -84,6 +94,9 @@ void take(CLI::App& command, const toml::table& entries, std::set<const CLI::Opt
     }
     CLI::Option* option = option_named(command, name);
     const std::string value = word_of(name, node);
+    if (value.find('\0') != value.npos) throw UsageError(text(printable(name, 60), " has a character 0"));
+    if (value.empty() && option->get_expected_max() == 0)
+      throw UsageError(text(option->get_name(), ": \"\" is not true or false"));
     if (option->count() > 0 && !taken.contains(option)) continue;  // the command line wins
     if (!taken.insert(option).second) throw UsageError(text(printable(name, 60), " is there twice"));
     bool excluded = false;

@@ -7,6 +7,7 @@
 #include "io/json_text.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/interrupt.h"
+#include "tools/model_data.h"
 #include "tools/output.h"
 #include "tools/training_start.h"
 #include "tools/verb.h"
@@ -27,8 +28,7 @@ struct EvaluateOptions {
 tokenizers::Tokenizer tokenizer_of(const EvaluateOptions& o) {
   if (!o.tokenizer.empty()) return tokenizers::Tokenizer(o.tokenizer);
   if (o.training.tokenizer_json.empty()) throw UsageError(text(o.model, " has no tokenizer: --tokenizer is needed"));
-  const Scope scope(o.model);
-  return tokenizers::Tokenizer::of_json(o.training.tokenizer_json);
+  return held_tokenizer(o.model, o.training.tokenizer_json);
 }
 
 // The ids of a text as a file that data::TokenFile reads; it is gone when the program ends.

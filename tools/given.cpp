@@ -90,8 +90,11 @@ void set_training_options(TrainingOptions& o, Given given) {
     given.erase(model);
   }
   set_given(options_of(o), given);
-  for (const auto& [name, word] : given)
-    throw UsageError(text(training::word_of(name), " belongs to --model ", training::models_with(name, " or ")));
+  for (const auto& [name, word] : given) {
+    const std::string models = training::models_with(name, " or ");
+    if (models.empty()) throw UsageError(text("there is no option ", training::word_of(name)));
+    throw UsageError(text(training::word_of(name), " belongs to --model ", models));
+  }
   check_together(o, all);
 }
 

@@ -58,14 +58,15 @@ int run(const InfoOptions& o) {
     state = file.state, foreign = file.foreign;
     say("file",
         text(printable(path), ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
-    if (!file.description.empty()) print_model(file.description);
+    const bool ours = !file.description.empty();  // else an entry's name is another program's
+    if (ours) print_model(file.description);
     if (is_checkpoint(file.file->metadata())) print_training(checkpoint_values(*file.file));
-    if (const data::Alphabet alphabet = training::alphabet_of(*file.file); !alphabet.empty())
-      say("characters", text(alphabet.size()));
     for (const auto& [key, value] : file.other)
-      if (key == training::kTokenizer)
+      if (ours && key == training::kCharacters)
+        say("characters", text(data::Alphabet::read(value).size()));
+      else if (ours && key == training::kTokenizer)
         say("tokenizer", text("tokenizer.json of ", with_commas(std::ssize(value)), " bytes"));
-      else if (key != training::kCharacters)
+      else
         say("says", printable(text(key, " = ", value), 200));
   }
   std::printf("\n");

@@ -51,6 +51,12 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   return source.batch(0).inputs;
 }
 
+tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json) {
+  const std::string where = text(path, ": its tokenizer");
+  const Scope scope(where);
+  return tokenizers::Tokenizer::of_json(json);
+}
+
 std::string agreement_text(const std::string& where, const Agreement& a) {
   char buffer[256];
   std::snprintf(buffer, sizeof buffer,

@@ -8,6 +8,7 @@
 #include "equivalence/verify/verify.h"
 #include "streams/placement.h"
 #include "streams/stream.h"
+#include "tokenizers/tokenizer.h"
 
 namespace isonorm::tools {
 
@@ -22,6 +23,9 @@ std::vector<streams::FileStream> described_streams(const std::string& path, cons
 // Examples of the data set at `path` as inputs of the model that `description` names: images of the folder, or rows of
 // a text file. Throws where the data do not fit the model.
 Tensor data_inputs(const Metadata& description, const std::string& path);
+
+// The tokenizer that the file at `path` holds as this text. Throws as Tokenizer::of_json(), naming the file.
+tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string& json);
 
 // "logits of data differ by 5.6e-16 = 2.5 eps of f64; one ulp of every weight does 1.1e-15, allowed 1.9e-14: same",
 // where being "logits of data".

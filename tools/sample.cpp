@@ -11,6 +11,7 @@
 #include "nn/generate.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/interrupt.h"
+#include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
@@ -80,11 +81,13 @@ Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   if (!o.tokenizer.empty()) return tokens(o.tokenizer, tokenizers::Tokenizer(o.tokenizer));
   if (!o.data.empty()) return characters(o.data, data::Text(o.data).alphabet());
   const SafetensorsFile file(o.model);
-  const Scope scope(o.model);
-  if (const data::Alphabet alphabet = training::alphabet_of(file); !alphabet.empty())
-    return characters(o.model, alphabet);
-  if (const Metadata said = training::ids_of(file); said.contains(training::kTokenizer))
-    return tokens(o.model, tokenizers::Tokenizer::of_json(said.at(training::kTokenizer)));
+  const Metadata said = training::ids_of(file);
+  if (said.contains(training::kCharacters)) {
+    const Scope scope(o.model);
+    return characters(o.model, training::alphabet_of(file));
+  }
+  if (said.contains(training::kTokenizer))
+    return tokens(o.model, held_tokenizer(o.model, said.at(training::kTokenizer)));
   throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
 }
 

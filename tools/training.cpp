@@ -7,7 +7,6 @@
 #include "core/memory/bytes.h"
 #include "core/printed.h"
 #include "core/random.h"
-#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/replacement.h"
@@ -167,7 +166,7 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   check_weights(text(from, ": "));
   if (const auto tests = checkpoint.values.find(kTests); tests != checkpoint.values.end()) {
     check(best_.read(tests->second) && best_.last_step() <= step_, "its test passes are ", Shown{tests->second});
-    if (ranks_.any(is_first() && !o_.best.empty() && !file_exists(o_.best)))
+    if (ranks_.any(is_first() && !o_.best.empty() && !holds_best()))
       best_ = training::BestLoss(o_.patience);  // the least loss was that of another file
     else if (keeps_best())
       result_.best = {.step = best_.step(), .loss = best_.loss()};
@@ -183,6 +182,15 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
                        step_ < steps() ? printed(", the next being %.2e", o_.training.rates().lr(step_)) : ""));
   }
   return averages;
+}
+
+bool Training::holds_best() const try {
+  const Metadata values = checkpoint_values(SafetensorsFile(o_.best));
+  const auto tests = values.find(kTests);
+  training::BestLoss its;
+  return tests != values.end() && its.read(tests->second) && its.step() == best_.step() && its.loss() == best_.loss();
+} catch (const Error&) {
+  return false;
 }
 
 bool Training::run() {

@@ -75,6 +75,7 @@ class Training {
   void save();
   Checkpoint checkpoint();                              // of now; all ranks ask, the first gets it
   template <class Entry> void log(const Entry& entry);  // calls it with each log
+  bool holds_best() const;                              // the file of --best: what is the best so far
   bool keeps_best() const { return o_.patience > 0 || !o_.best.empty(); }
   bool is_first() const { return ranks_.rank() == 0; }
   bool shares_state() const { return o_.training.zero == 1 && ranks_.size() > 1; }

@@ -34,11 +34,6 @@ void set_as_trained(TrainOptions& options, const Metadata& values);
 // of its model as training::describe() writes them; checksums of the data and of the weights of `init`.
 Metadata identity(const TrainOptions& options, const training::Source& source);
 
-// The checkpoint that a training goes on from: the file, or where that is damaged the one before it; none where `path` is
-// empty or there is no file. Throws what load_newest_checkpoint() does, and where the file is gone but the one before it is
-// there: a training that began anew would overwrite that.
-std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path);
-
 // The identity of a training that goes on after `step` steps from this checkpoint, read from `path`; `asked` is that of
 // its options. Throws naming an option that differs; with --extend those of the update (training::kExtendable) may, and
 // the entry "earlier" says what they were: "to step 300 with --lr 0.001 --steps 300". Weights that it began with need not

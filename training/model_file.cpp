@@ -44,7 +44,7 @@ OpenModelFile open_model_file(const std::string& path) {
   };
   opened.description = model_description(*file);
   for (const auto& [key, value] : file->metadata())
-    if (!trained && !key.starts_with(kOptionPrefix)) opened.other.emplace(key, value);
+    if (!trained && !opened.description.contains(key)) opened.other.emplace(key, value);
   if (trained) opened.other = ids_of(*file);
   return opened;
 }
@@ -56,7 +56,7 @@ Metadata model_description(const SafetensorsFile& file) {
     const std::string name = key.substr(trained && key.starts_with(kCheckpointValue) ? kCheckpointValue.size() : 0);
     if (name.starts_with(kOptionPrefix)) description.emplace(name, value);
   }
-  return description;
+  return description.contains(kModelKind) ? description : Metadata();  // of another program's entries
 }
 
 Metadata ids_of(const SafetensorsFile& file) {

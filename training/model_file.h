@@ -41,7 +41,8 @@ struct OpenModelFile {
 OpenModelFile open_model_file(const std::string& path);
 ModelFile load_model_file(const std::string& path);
 
-// What such a file says of its model, as describe() gives it, without a look at its tensors; empty where it says nothing.
+// What such a file says of its model, as describe() gives it, without a look at its tensors; empty where it has no kModelKind: entries
+// that begin as the others do are another program's.
 Metadata model_description(const SafetensorsFile& file);
 
 // What the ids of such a file's model stand for: its entries under kCharacters and kTokenizer, those that it has.

@@ -13,12 +13,11 @@
 namespace isonorm::training {
 namespace {
 
-constexpr const char* kKind = "model.kind";
 constexpr int64_t kLongestContext = int64_t{1} << 20;  // no parameter vouches for that of rotary positions
 
 const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
-  const auto kind = description.find(kKind);
-  check(kind != description.end(), "model file: it does not say what model it holds (no entry '", kKind, "')");
+  const auto kind = description.find(kModelKind);
+  check(kind != description.end(), "model file: it does not say what model it holds (no entry '", kModelKind, "')");
   std::vector<std::string> names;
   for (const ModelRow* row : models) {
     if (kind->second == row->name) return *row;
@@ -61,7 +60,7 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
   }
   if (known == description.size()) return;
   for (const auto& [key, value] : description)
-    check(key == kKind || (key.starts_with(kOptionPrefix) && has(key.substr(kOptionPrefix.size()))),
+    check(key == kModelKind || (key.starts_with(kOptionPrefix) && has(key.substr(kOptionPrefix.size()))),
           "model file: entry ", Shown{key}, " is no option of a ", row_->name);
 }
 
@@ -154,7 +153,7 @@ std::unique_ptr<nn::Module> ModelOptions::build() const {
 
 Metadata ModelOptions::as_written() const {
   ModelOptions copy = *this;
-  Metadata m{{kKind, row_->name}};
+  Metadata m{{kModelKind, row_->name}};
   for (const Option& option : copy.options()) m.emplace(text(kOptionPrefix, option.name), option.text());
   return m;
 }

@@ -12,6 +12,7 @@
 namespace isonorm::training {
 
 inline constexpr std::string_view kOptionPrefix = "model.";
+inline constexpr const char* kModelKind = "model.kind";  // the row, which every description has
 
 // What acts in training alone, or is in what dtypes the function is computed: models that differ in these are one function.
 inline constexpr std::string_view kOfTrainingAlone[] = {"model.dropout",        "model.stochastic_depth",

@@ -8,6 +8,15 @@ from typing import Any, Callable, Optional
 from . import _isonorm
 
 
+def _path(path):
+    """As text without a NUL, where C++ would end it. UnicodeEncodeError where it is no UTF-8."""
+    name = os.fsdecode(path)
+    name.encode()
+    if "\0" in name:
+        raise ValueError(f"{name!r} is no path: it has a NUL")
+    return name
+
+
 @dataclass(frozen=True)
 class Converted:
     """bool(result): whether the conversion was verified and written."""
@@ -80,14 +89,14 @@ def convert(
     """
     return Converted(
         *_isonorm.convert(
-            os.fspath(path_in),
-            os.fspath(path_out),
+            _path(path_in),
+            _path(path_out),
             form,
             source=source,
-            spec=os.fspath(spec),
-            reference=os.fspath(reference),
+            spec=_path(spec),
+            reference=_path(reference),
             dtype=dtype,
-            data=os.fspath(data),
+            data=_path(data),
             fold=fold,
             eps=eps,
             inference=inference,
@@ -101,7 +110,7 @@ def verify(path_a, path_b, *, spec="", data="", up_to="") -> Verified:
     Raises ValueError on bad input, OSError where a file cannot be read, KeyboardInterrupt on Ctrl-C. Other threads run meanwhile.
     """
     return Verified(
-        *_isonorm.verify(os.fspath(path_a), os.fspath(path_b), spec=os.fspath(spec), data=os.fspath(data), up_to=up_to)
+        *_isonorm.verify(_path(path_a), _path(path_b), spec=_path(spec), data=_path(data), up_to=up_to)
     )
 
 
@@ -117,7 +126,7 @@ def prove(
     """
 
     def word(value):
-        return str(value).lower() if isinstance(value, bool) else os.fspath(value) if hasattr(value, "__fspath__") else str(value)
+        return str(value).lower() if isinstance(value, bool) else _path(value) if isinstance(value, (str, bytes, os.PathLike)) else str(value)
 
     verdict, text, document = _isonorm.prove(
         list(forms), controls, {name: word(value) for name, value in options.items()}, progress

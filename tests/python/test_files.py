@@ -118,6 +118,14 @@ class Files(InAFolder):
             isonorm.convert(self.path("a"), self.path("b"), "rms_norm", fold="none")
         with self.assertRaisesRegex(ValueError, "rotation"):
             isonorm.verify(self.path("a"), self.path("a"), up_to="luck")
+        for wrong in {"dtype": "f8"}, {"fold": "some"}:
+            with self.assertRaisesRegex(ValueError, "is not one of"):
+                isonorm.convert(self.path("a"), self.path("b"), "rms_norm", **{**self.how, **wrong})
+        with self.assertRaisesRegex(ValueError, "NUL"):
+            isonorm.verify(self.path("a") + "\0b", self.path("a"), spec=self.path("spec"))
+        with self.assertRaises(UnicodeEncodeError):
+            isonorm.verify(os.fsencode(self.path("a")) + b"\xff", self.path("a"), spec=self.path("spec"))
+        self.assertTrue(isonorm.verify(os.fsencode(self.path("a")), self.path("a"), spec=self.path("spec")))
         self.assertFalse(os.path.exists(self.path("b")))
 
 
@@ -140,7 +148,7 @@ class Proofs(InAFolder):
     def test_errors(self):
         for wrong, message in (
             ({"width": 15}, "15"),
-            ({"wdith": 16}, "wdith"),
+            ({"wdith": 16}, "no option --wdith"),
             ({"width": "wide"}, "wide"),
             ({"forms": ["sandwich"]}, "sandwich"),
             ({"controls": 0}, "controls"),

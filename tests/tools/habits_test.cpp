@@ -112,7 +112,9 @@ TEST_CASE("train --best: what was the best stays so through a part of the traini
   CHECK(load_checkpoint(f / "c").values.at("tests") == tests);
 }
 
-TEST_CASE("train --best: a file that is not there is written by the first test pass behind a resumption") {
+TEST_CASE(
+    "train --best: a file that is not there, or another training's, is written by the first test pass behind a "
+    "resumption") {
   const Folder f;
   const std::string train = kTrain + "-q --checkpoint @c --extend --evaluate-every 1 ";
   f.succeeds(train.substr(0, train.find("--extend")) + "--steps 5 --evaluate-every 1 --best @first");
@@ -120,6 +122,10 @@ TEST_CASE("train --best: a file that is not there is written by the first test p
   c.values["tests"] = "0.5 3 2 5";  // less than any later loss
   save_checkpoint(f / "c", c);
   std::filesystem::copy_file(f / "c", f / "copy");
+  std::filesystem::copy_file(f / "first", f / "other");  // which has another loss
+  c = load_checkpoint(f / "first");
+  c.values["tests"] = "0.5 3 0 3";
+  save_checkpoint(f / "first", c);
   const std::string first = read(f / "first");
   f.succeeds(train + "--steps 9 --best @first");
   CHECK(read(f / "first") == first);
@@ -228,6 +234,9 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   refused("data = 2026-11-28\n", "data is a time, which no option is");
   refused("no-bias = true\nno_bias = true\n", "no_bias is there twice");
   refused("q = 1\n", "there is no option q");
+  for (const char* empty : {"[]", "\"\""})
+    refused(text("affine = ", empty, "\n"), "--affine: \"\" is not true or false");
+  refused("json = \"a\\u0000b\"\n", "json has a character 0");
   f.refuses("train -q --config @none", 4, "none: cannot be read");
   write_text(
       f / "y.toml",
@@ -237,13 +246,20 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   CHECK(f.json("y")["options"]["bias"] == false);
   CHECK(f.json("y")["options"]["no_decay"] == "head.*,**.weight");
 
-  const std::string odd = f / "a#b \"c\" \\ \t'\x1b \u00e9";
-  std::filesystem::copy_file(f / "text.txt", odd);
-  Words train_odd = f.words("train +small -q --steps 1 --checkpoint @odd");
-  *(std::ranges::find(train_odd, f / "text.txt")) = odd;
-  REQUIRE(run_child(train_odd).code == 0);
-  f.succeeds("train -q --config @odd.toml --checkpoint @same");
-  CHECK(read(f / "same") == read(f / "odd"));
+  // Text of quotes and lines; what C++ reads as a number and TOML does not, or as another one; bytes that are no UTF-8.
+  const auto repeated = [&](const std::string& name, const std::string& more) {
+    std::filesystem::copy_file(f / "text.txt", f / name);
+    for (const char* kept : {"odd", "same"}) std::filesystem::remove(f / kept);
+    Words odd = f.words("train +small -q --steps 1 --checkpoint @odd " + more);
+    *(std::ranges::find(odd, f / "text.txt")) = f / name;
+    REQUIRE(run_child(odd).code == 0);
+    const ChildResult r = f.run("train -q --config @odd.toml --checkpoint @same");
+    return r.code == 0 && read(f / "same") == read(f / "odd") ? "same" : r.err;
+  };
+  CHECK(repeated("a#b \"c\" \\ \t'\x1b \x7f \u00e9", "--seed 18446744073709551615") == "same");
+  CHECK(repeated("\"\"\"\n'''", "--seed 9223372036854775808") == "same");
+  CHECK(repeated("1e5", "--seed 9223372036854777856 --weight-decay=-0") == "same");
+  CHECK(contains(repeated("\xff", ""), "odd.toml: line "));
 }
 
 TEST_CASE("train says at the start what it trains, but where it is quiet") {

@@ -29,10 +29,13 @@ TEST_CASE("info: any safetensors file, whatever its names") {
   for (const char* name : {"layers.0.w", "layers.1.w", "layers.2.w", "layers.4.w"}) tensors.add(name, matrix(300, 7));
   tensors.add("layers.3.w", matrix(2, 7));
   tensors.add("odd\x1b..b", matrix(1, 1));
-  save_safetensors(f / "any", tensors, {{"made", "by\nhand"}});
+  save_safetensors(f / "any", tensors,
+                   {{"made", "by\nhand"}, {"characters", "Al"}, {"tokenizer", "gpt2"}, {"model.width", "odd"}});
   const std::string out = f.succeeds("info @any").out;
   CHECK_THAT(out, Contains("says        made = by hand\n") && Contains("6 tensors of f32") && Contains("8,415") &&
                       Contains("  0 to 2 ") && Contains("each 2,100") && Contains("  3 ") && Contains("odd\\x1b"));
+  CHECK_THAT(out, Contains("says        characters = Al\n") && Contains("says        tokenizer = gpt2\n") &&
+                      Contains("says        model.width = odd\n"));
   CHECK_THAT(out, !Contains("\x1b"));
   std::string deep = "a";
   for (int i = 0; i < 200'000; ++i) deep += ".0";

@@ -143,7 +143,8 @@ TEST_CASE("train --tokenizer: checkpoint, averages and what is made of them samp
   Checkpoint forged = load_checkpoint(f / "c");
   forged.values["tokenizer"] = "{}";
   save_checkpoint(f / "forged", forged);
-  f.refuses("sample @forged Checkpoint", 3, "forged: it has no model");
+  f.refuses("sample @forged Checkpoint", 3, "forged: its tokenizer: it has no model");
+  f.refuses("evaluate @forged --text --data docs/training.md", 3, "forged: its tokenizer: it has no model");
 }
 
 TEST_CASE("import takes the tokenizer of a folder along, where it is one that can be read") {

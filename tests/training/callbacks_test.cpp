@@ -131,8 +131,19 @@ TEST_CASE("a saved training goes on to the same bits: weights, optimizer, random
   optim::AdamW adamw(other.parameters());
   BestLoss best;
   CHECK_THROWS_WITH(SavedTraining(f / "part", other, adamw, best), Contains("part: "));
-  write_text(f / "part", "");  // then it is the one before
-  CHECK(SavedTraining(f / "part", resumed.model, resumed.adamw, resumed.best).done() == 5);
+  optim::Adam adam(resumed.model.parameters());  // whose state has the same names
+  CHECK_THROWS_WITH(SavedTraining(f / "part", resumed.model, adam, best),
+                    Contains("its optimizer is 'adamw', expected adam"));
+  write_text(f / "part", "");  // then it is the one before, which stays when the next cannot be written
+  SavedTraining earlier(f / "part", resumed.model, resumed.adamw, resumed.best);
+  CHECK(earlier.done() == 5);
+  const std::vector<uint8_t> previous = read_bytes(f / "part.previous");
+  earlier.save(6);
+  CHECK(read_bytes(f / "part.previous") == previous);
+  std::filesystem::remove(f / "part");
+  CHECK_THROWS_WITH(SavedTraining(f / "part", resumed.model, resumed.adamw, resumed.best),
+                    Contains("part: it is gone, but "));
+  CHECK(read_bytes(f / "part.previous") == previous);
 }
 
 TEST_CASE("evaluate: mean loss and right predictions of the targets that count, in evaluation mode") {

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "core/random.h"
-#include "core/system/file.h"
+#include "core/system/foreign_text.h"
 #include "io/checkpoint.h"
 
 namespace isonorm::training {
@@ -41,9 +41,12 @@ bool BestLoss::read(const std::string& words) {
 
 SavedTraining::SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best)
     : path_(std::move(path)), model_(model), optimizer_(optimizer), best_(best) {
-  if (!file_exists(path_)) return;
-  const auto [checkpoint, from] = load_newest_checkpoint(path_);
+  const std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(path_);
+  if (!newest) return;
+  const auto& [checkpoint, from] = *newest;
   const Scope scope(from);
+  const std::string& name = text_at(checkpoint.values, "optimizer");
+  check(name == optimizer_.name(), "its optimizer is ", Shown{name}, ", expected ", optimizer_.name());
   const int64_t step = integer_at(checkpoint.values, "step");
   check(step >= 0 && step <= INT_MAX, "it is after step ", step);
   const auto tests = checkpoint.values.find("tests");
@@ -53,17 +56,20 @@ SavedTraining::SavedTraining(std::string path, nn::Module& model, optim::Optimiz
   default_generator() = {static_cast<uint64_t>(integer_at(checkpoint.values, "random seed")),
                          static_cast<uint64_t>(integer_at(checkpoint.values, "random offset"))};
   done_ = static_cast<int>(step);
+  is_whole_ = from == path_;
 }
 
 void SavedTraining::save(int step) {
   const Generator& random = default_generator();
   Checkpoint c{model_.state_dict(), optimizer_.state_dict(), {}};
   c.values = {{"step", text(step)},
+              {"optimizer", optimizer_.name()},
               {"random seed", text(static_cast<int64_t>(random.seed))},
               {"random offset", text(static_cast<int64_t>(random.offset))}};
   if (best_.step() > 0) c.values.emplace("tests", best_.written());
-  keep_previous_checkpoint(path_);
+  if (is_whole_) keep_previous_checkpoint(path_);
   save_checkpoint(path_, c);
+  is_whole_ = true;
 }
 
 }  // namespace isonorm::training

@@ -51,12 +51,12 @@ class BestLoss {
 // optimizer's state, random numbers, the least test loss. Keeps references to all of them; for Loop::every(10min), by std::ref.
 class SavedTraining {
  public:
-  // Where there is such a file, they become what it holds. Throws what load_newest_checkpoint() does, and where it is of another
-  // model or optimizer.
+  // Where there is such a file, they become what it holds. Throws what checkpoint_to_go_on_from() does, and where it is of
+  // another model or optimizer.
   SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
 
   int done() const { return done_; }  // steps of the file; 0: there was none
-  // Replaces the file, which is of `step` steps then; the one before stays as FILE.previous.
+  // Replaces the file, which is of `step` steps then; the one before, where it is not damaged, stays as FILE.previous.
   void save(int step);
   bool operator()(const TrainingStep& step) { return save(step.step), true; }
 
@@ -66,6 +66,7 @@ class SavedTraining {
   optim::Optimizer& optimizer_;
   BestLoss& best_;
   int done_ = 0;
+  bool is_whole_ = false;  // the file
 };
 
 }  // namespace isonorm::training
