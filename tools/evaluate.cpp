@@ -1,6 +1,7 @@
 // isonorm evaluate MODEL: the test pass of a trained model.
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "core/system/mapped_file.h"
 #include "core/system/parallel.h"
@@ -74,6 +75,8 @@ int run(EvaluateOptions& o) {
     t.token_vocab = shape.vocab, t.alphabet = {};
   }
   check_data(t);
+  std::optional<Scope> scope;
+  if (o.is_text) scope.emplace(o.data);  // not the file of its ids
   const training::Source source(t);
   const training::ModelShape shown = source.options().model.shape();
   check(shape.vocab == shown.vocab && shape.image == shown.image && shape.channels == shown.channels, o.model,
