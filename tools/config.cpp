@@ -1,6 +1,5 @@
 #include "tools/config.h"
 
-#define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 
 #include <algorithm>
