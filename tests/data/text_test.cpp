@@ -48,7 +48,7 @@ TEST_CASE("text: characters that are given are those of the ids, whichever occur
 TEST_CASE("text: a file of token ids gives the windows that its tokens as characters give; what is no id is refused") {
   const TempFolder f;
   std::string s;
-  for (int i = 0; i < 70'000; ++i) s += static_cast<char>(i * i % 251);
+  for (int64_t i = 0; i < 70'000; ++i) s += static_cast<char>(i * i % 251);
   const auto characters = make(s, 3, 0.1);
   const std::vector<int64_t> tokens = characters.encode(s).to_vector<int64_t>();
   for (const int64_t vocab : {int64_t{1} << 16, (int64_t{1} << 16) + 1}) {
