@@ -11,9 +11,7 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-io::FlaxFile opened(const std::string& s) {
-  return io::FlaxFile(memory_bytes(s, "x"));
-}
+io::FlaxFile opened(const std::string& s) { return io::FlaxFile(memory_bytes(s, "x")); }
 
 std::string big(uint64_t n, int bytes) {
   std::string s;
@@ -65,7 +63,8 @@ TEST_CASE("flax: dtypes and the ways to say the same") {
                                                                 {"uint64", DType::u8, "U64"}}) {
     INFO(name);
     const int bits = name == "bool" ? 8 : std::stoi(name.substr(name.find_first_of("0123456789")));
-    const io::FlaxFile file = opened(map({{"a", map({{"b", array({3}, name, std::string(bits / 8 * 3, '\1'))}})}}));
+    const std::string bytes = map({{"a", map({{"b", array({3}, name, std::string(bits / 8 * 3, '\1'))}})}});
+    const io::FlaxFile file = opened(bytes);
     REQUIRE(file.entries().size() == 1);
     const io::TensorEntry& e = file.entries()[0];
     CHECK(e.name == "a.b");

@@ -13,9 +13,7 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-io::TorchFile opened(const std::string& s) {
-  return io::TorchFile(memory_bytes(s, "x"));
-}
+io::TorchFile opened(const std::string& s) { return io::TorchFile(memory_bytes(s, "x")); }
 
 std::string file_of(const std::string& pickle, const std::string& storage = std::string(24, '\1')) {
   return zip(
@@ -72,7 +70,8 @@ TEST_CASE("torch: other ways to say the same") {
         "\x80\4\x95" + little(0, 8) + kDict + word("w") + tensor({}) + "s}" + word("_metadata") + kDict + "sb.",
         state(word("w") + "ctorch._utils\n_rebuild_parameter\n(" + tensor({}) + "\x88" + kDict + "tR"),
         state(shared + word("v") + "j" + little(0, 4)), "\x80\2}" + word("w") + tensor({}) + "s."}) {
-    const io::TorchFile file = opened(file_of(pickle));
+    const std::string bytes = file_of(pickle);
+    const io::TorchFile file = opened(bytes);
     CHECK(file.entries().front().name == "w");
     for (const io::TensorEntry& e : file.entries()) CHECK(file.read(e).shape() == Dims{2, 3});
   }

@@ -19,7 +19,7 @@ struct ZipMember {
 
 inline std::string little(uint64_t n, int bytes) {
   std::string s;
-  for (int i = 0; i < bytes; ++i) s += static_cast<char>(n >> (8 * i));
+  for (int i = 0; i < bytes; ++i, n >>= 8) s += static_cast<char>(n);
   return s;
 }
 
