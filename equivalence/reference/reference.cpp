@@ -64,6 +64,7 @@ class ReferenceCheck {
 
   // Whether the reference has something of it.
   bool count(const Unit& u) {
+    if (u.layout.places.empty()) return false;  // it is not of the stream
     bool any = false;
     const auto add = [&](const std::string& name, int64_t& all, int64_t& held) {
       const bool named = open_.erase(name) > 0;

@@ -300,6 +300,6 @@ TEST_CASE("families: pytorch_model.bin is read as the same model in safetensors 
   for (const fs::directory_entry& e : fs::directory_iterator(f / "out")) CHECK(e.path().extension() != ".bin");
   CHECK_THAT(f.succeeds("hooks " + bin).out, Contains("transformer.h.*.attn.c_attn"));
   fs::copy(bin, f / "bad");
-  write_text(f / "bad/pytorch_model-00002-of-00002.bin", std::string("\x80\2cos\nsystem\n(X\4\0\0\0truetR.", 31));
+  write_text(f / "bad/pytorch_model-00002-of-00002.bin", std::string("\x80\2cos\nsystem\n(X\4\0\0\0truetR.", 26));
   f.refuses("convert @bad @none --to rms_norm", 3, "pytorch_model-00002-of-00002.bin: this is a bare pickle");
 }
