@@ -34,11 +34,18 @@ Text::Text(const Bytes& bytes, uint64_t seed, double held_out, const Alphabet& a
   read_ = [tokens](int64_t first, int64_t n, int64_t* to) { std::copy_n(tokens->begin() + first, n, to); };
 }
 
+std::string TokenFile::bytes_of(std::span<const uint32_t> ids) const {
+  std::string all;
+  for (const uint32_t id : ids)
+    for (int64_t i = 0; i < width(); ++i) all += static_cast<char>(id >> 8 * i);
+  return all;
+}
+
 Text::Text(const TokenFile& file, uint64_t seed, double held_out) : vocab_(file.vocab), seed_(seed) {
   const Bytes bytes = open_bytes(file.path);
   const Scope scope(bytes.name);
   check(vocab_ >= 1 && vocab_ <= int64_t{1} << 32, "a vocabulary of ", vocab_, ", expected 1 to ", int64_t{1} << 32);
-  const int64_t size = vocab_ <= 1 << 16 ? 2 : 4;
+  const int64_t size = file.width();
   check(bytes.size > 0, "the file of token ids is empty");
   check(bytes.size % size == 0, "the file has ", bytes.size, " bytes, ids of ", vocab_, " tokens have ", size, " each");
   length_ = bytes.size / size;

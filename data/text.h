@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ struct TextBatch {
 struct TokenFile {
   std::string path;
   int64_t vocab;
+
+  int64_t width() const { return vocab <= 1 << 16 ? 2 : 4; }  // bytes of an id
+  std::string bytes_of(std::span<const uint32_t> ids) const;  // as they stand in the file
 };
 
 class Text {

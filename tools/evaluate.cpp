@@ -40,12 +40,13 @@ std::string ids_of_text(const std::string& path, tokenizers::Tokenizer tokenizer
   const Scope scope(path);
   std::FILE* out = std::tmpfile();
   check_io(out != nullptr, "no temporary file can be made for its ids");
-  const size_t width = vocab <= 1 << 16 ? 2 : 4;
+  const data::TokenFile file{text("/proc/self/fd/", fileno(out)), vocab};
   tokenizer.encode(in.bytes(), [&](std::span<const uint32_t> ids) {
-    for (const uint32_t id : ids) std::fwrite(&id, width, 1, out);  // little-endian, as this machine is
+    const std::string bytes = file.bytes_of(ids);
+    std::fwrite(bytes.data(), bytes.size(), 1, out);
   });
   check_io(std::fflush(out) == 0 && std::ferror(out) == 0, "its ids cannot be written to a temporary file");
-  return text("/proc/self/fd/", fileno(out));
+  return file.path;
 }
 
 int run(EvaluateOptions& o) {

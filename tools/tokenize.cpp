@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/system/mapped_file.h"
+#include "data/text.h"
 #include "io/replacement.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/interrupt.h"
@@ -42,25 +43,16 @@ class Output {
   std::string buffer_;
 };
 
-// Bytes of an id, as data::TokenFile has them.
-int64_t width_of(const Tokenizer& tokenizer) { return tokenizer.vocab() <= 1 << 16 ? 2 : 4; }
-
-int64_t encode(Tokenizer& tokenizer, std::string_view text, Output& out) {
-  const auto width = static_cast<size_t>(width_of(tokenizer));
+int64_t encode(Tokenizer& tokenizer, std::string_view text, const data::TokenFile& file, Output& out) {
   int64_t count = 0;
   tokenizer.encode(text, [&](std::span<const uint32_t> ids) {
     count += std::ssize(ids);
-    for (uint32_t id : ids) {
-      const char bytes[] = {static_cast<char>(id), static_cast<char>(id >> 8), static_cast<char>(id >> 16),
-                            static_cast<char>(id >> 24)};
-      out.write({bytes, width});
-    }
+    out.write(file.bytes_of(ids));
   });
   return count;
 }
 
-int64_t decode(const Tokenizer& tokenizer, std::string_view file, Output& out) {
-  const auto width = static_cast<size_t>(width_of(tokenizer));
+int64_t decode(const Tokenizer& tokenizer, std::string_view file, size_t width, Output& out) {
   check(file.size() % width == 0, "the file has ", file.size(), " bytes, ids of ", tokenizer.vocab(), " tokens have ",
         width, " each");
   for (size_t at = 0; at < file.size(); at += width) {
@@ -79,13 +71,14 @@ int run(const TokenizeOptions& o) {
   const Scope scope(o.in);
   try {
     Output out(o.out);
-    const int64_t count = o.decode ? decode(tokenizer, in.bytes(), out) : encode(tokenizer, in.bytes(), out);
+    const data::TokenFile ids{o.decode ? o.in : o.out, tokenizer.vocab()};
+    const int64_t count = o.decode ? decode(tokenizer, in.bytes(), static_cast<size_t>(ids.width()), out)
+                                   : encode(tokenizer, in.bytes(), ids, out);
     out.commit();
-    std::printf("%s: %s\n", o.out.c_str(),
-                o.decode
-                    ? text("the text of ", count, " tokens.").c_str()
-                    : text(count, " tokens, u", 8 * width_of(tokenizer), ", for --token-vocab ", tokenizer.vocab(), ".")
-                          .c_str());
+    std::printf(
+        "%s: %s\n", o.out.c_str(),
+        o.decode ? text("the text of ", count, " tokens.").c_str()
+                 : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".").c_str());
   } catch (const Interrupted&) {
     std::fprintf(stderr, "isonorm tokenize: interrupted; %s was not written\n", o.out.c_str());
     return kInterrupted;

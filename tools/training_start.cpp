@@ -1,7 +1,6 @@
 #include "tools/training_start.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
