@@ -57,6 +57,15 @@ install_missing() {
   trap - EXIT
 }
 
+# Whether this machine has a CUDA device.
+has_device() { [[ -e /dev/nvidia0 ]] || nvidia-smi -L >/dev/null 2>&1; }
+
+# What a build for this machine alone needs: compiling all instruction sets takes three times as long, and device code takes minutes.
+options_of_this_machine() {
+  options+=(-DISONORM_KERNELS=native)
+  has_device || options+=(-DISONORM_GPU=off)
+}
+
 free_megabytes() { df -Pm "$root" | awk 'NR == 2 { print $4 }'; }
 
 # build PRESET [TARGET]: configures where that was not done yet, and builds with all cores.

@@ -21,7 +21,7 @@ _MASKS = [  # what two honest runs differ in
     (re.compile(r"(?<![\w.])[+-]?(?:\d+(?:\.\d+)?e-(?:0[5-9]|[1-9]\d)|0(?:\.0+)?e\+00)\b"), "<rounding>"),
 ]
 _DECIMAL = re.compile(r"(?<![\w.])[+-]?\d+\.\d+(?:e[+-]\d+)?(?![\w.])")
-_SECONDS = 300  # that one command may take
+_SECONDS = 1800  # that one command may take
 
 
 @dataclass

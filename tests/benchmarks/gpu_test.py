@@ -28,7 +28,7 @@ BUILD, FORM = Path(sys.argv[1]), sys.argv[2]
 
 def roofline(*arguments):
     command = [BUILD / "benchmarks" / "gpu_roofline", *arguments, "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout)
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=1800).stdout)
 
 
 def script(*arguments):

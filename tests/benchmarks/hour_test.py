@@ -45,7 +45,7 @@ class Played(unittest.TestCase):
     def script(self, *arguments, code=0, **variables):
         self.log.write_text("")
         process = self.begin(*arguments, **variables)
-        output = process.communicate(timeout=600)[0]
+        output = process.communicate(timeout=1800)[0]
         self.assertEqual(process.returncode, code, output)
         return output
 

@@ -53,7 +53,7 @@ class Pack(unittest.TestCase):
         hidden = {"FOLDERS": f"{ROOT} {BUILD}", "FILES": " ".join(str(path.resolve()) for path in self.libraries.values())}
         users = [] if os.geteuid() == 0 else ["--map-root-user"]
         done = subprocess.run(["unshare", "--mount", *users, "sh", "-c", HIDE, "sh", *map(str, command)], cwd=self.folder.name,
-                              capture_output=True, text=True, timeout=300, env=os.environ | hidden | variables)
+                              capture_output=True, text=True, timeout=1800, env=os.environ | hidden | variables)
         if done.returncode == 97 or "unshare failed" in done.stderr:
             self.skipTest("no mount namespace can be made here: " + run.last_line(done.stderr))
         return done

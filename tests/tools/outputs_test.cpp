@@ -51,7 +51,7 @@ TEST_CASE("outputs: a log may be a pipe, from the start and gone on with") {
   const Folder f;
   REQUIRE(mkfifo((f / "pipe").c_str(), 0600) == 0);
   const int reader = open((f / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
-  std::string command = "timeout -s KILL 20 " ISONORM_PROGRAM;
+  std::string command = "timeout -s KILL 600 " ISONORM_PROGRAM;
   for (const std::string& word : f.words("train +small --steps 2 -q --checkpoint @c --log @pipe"))
     command += " " + word;
   for (int run = 0; run < 2; ++run) CHECK(std::system((command + " > " + f / "out").c_str()) == 0);

@@ -135,13 +135,13 @@ TEST_CASE("NCCL: its errors end all ranks, which give their communicators up") {
     const auto two = [&] {
       emulated::fail_next(function, cudaErrorLaunchFailure);
       run_ranks(
-          2, [](Group& g) { reduce(g); }, 30);
+          2, [](Group& g) { reduce(g); }, 600);
     };
     if (by_host)
       CHECK_NOTHROW(two());  // before anything is begun
     else
       CHECK_THROWS_WITH(two(), Contains("NCCL: "));
-    CHECK(watch.seconds() < 20);
+    CHECK(watch.seconds() < 300);
     emulated::fail_next("", cudaSuccess);
   }
   CHECK(nccl_aborts() > 0);
@@ -173,5 +173,5 @@ TEST_CASE("NCCL: nobody waits for an end that does not come") {
     emulated::fail_next("ncclCommGetAsyncError", cudaErrorLaunchFailure, 5);
     CHECK_THROWS_WITH(run_ranks(2, [](Group& g) { reduce(g); }), Contains("NCCL: remote process exited"));
   }
-  CHECK(watch.seconds() < 20);
+  CHECK(watch.seconds() < 300);
 }

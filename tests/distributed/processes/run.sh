@@ -15,8 +15,8 @@ ranks() {
   local n=$1
   shift
   case $launcher in
-    mpirun.openmpi) said=$(timeout 60 mpirun.openmpi --oversubscribe --bind-to none -np "$n" $program "$@" 2>&1) ;;
-    mpirun.mpich) said=$(timeout 60 mpirun.mpich -np "$n" $program "$@" 2>&1) ;;
+    mpirun.openmpi) said=$(timeout 600 mpirun.openmpi --oversubscribe --bind-to none -np "$n" $program "$@" 2>&1) ;;
+    mpirun.mpich) said=$(timeout 600 mpirun.mpich -np "$n" $program "$@" 2>&1) ;;
   esac
   code=$?
 }
@@ -40,11 +40,13 @@ for launcher in mpirun.openmpi mpirun.mpich; do
   program="${wrong[*]} $whole" ranks 3
   [[ $code != 0 ]] && ! grep -q "^rank [0-9] of" <<<"$said" || fail "$launcher, ${wrong[*]}: exit $code, $said"
   while read -r word line; do
-    ISONORM_TIMEOUT=5 ranks 3 "$word"
+    limit=600
+    [[ $word != sleeps ]] || limit=5
+    ISONORM_TIMEOUT=$limit ranks 3 "$word"
     [[ $code != 0 && $code != 124 ]] || fail "$launcher, rank 1 $word: exit $code, $said"
     (($(grep -c "^rank_processes: rank" <<<"$said") <= 1)) || fail "$launcher, rank 1 $word: more than a line, $said"
     [[ -z $line ]] || grep -qF "$line" <<<"$said" || fail "$launcher, rank 1 $word: no '$line' in $said"
-    for _ in {1..20}; do  # the launcher ends before those that it ends
+    for _ in {1..1200}; do  # the launcher ends before those that it ends
       pgrep -f "^$whole" >/dev/null || continue 2
       sleep 0.5
     done

@@ -12,7 +12,7 @@ fail() {
   printf '%s\n' "$*"
   exit 1
 }
-mpi() { timeout 100 mpirun.openmpi --oversubscribe --bind-to none -np "$@"; }
+mpi() { timeout 600 mpirun.openmpi --oversubscribe --bind-to none -np "$@"; }
 train() { "$isonorm" train "${options[@]}" "$@"; }
 equal() { "$isonorm" compare "$1" "$2" | grep -q 'equal to the last bit' || fail "$1 and $2 are not equal to the last bit"; }
 
