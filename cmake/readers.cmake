@@ -1,11 +1,11 @@
-# PCRE2 and utf8proc, of which the tokenizers are made, libpng and TurboJPEG, by which pictures are read: as the target isonorm_readers, or
+# PCRE2 and utf8proc, of which the tokenizers are made, libpng and libjpeg-turbo, by which pictures are read: as the target isonorm_readers, or
 # ISONORM_READERS_MISSING with the names of Debian's packages. Used by the build, and by the installed package file of a static library.
 
 set(ISONORM_READERS_MISSING)
 set(isonorm_includes)
 set(isonorm_libraries)
 foreach(isonorm_reader "pcre2.h pcre2-8 libpcre2-dev" "utf8proc.h utf8proc libutf8proc-dev" "png.h png libpng-dev"
-               "turbojpeg.h turbojpeg libturbojpeg0-dev")
+               "jpeglib.h jpeg libjpeg-dev")
   string(REPLACE " " ";" isonorm_reader "${isonorm_reader}")
   list(GET isonorm_reader 0 isonorm_header)
   list(GET isonorm_reader 1 isonorm_library)

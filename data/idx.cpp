@@ -9,7 +9,8 @@
 namespace isonorm::data {
 namespace {
 
-// The bytes of an idx file in order, decompressed where the file begins like gzip.
+// The bytes of an idx file in order, decompressed if the file begins like gzip. A gzip file is a series of members (RFC 1952, section 2.2);
+// zero bytes after a member are padding.
 class Input {
  public:
   explicit Input(const Bytes& file) : file_(file) {
@@ -47,7 +48,7 @@ class Input {
     return done;
   }
 
-  // Verifies that the data ends here: no further byte, and for gzip a complete trailer and nothing behind it.
+  // Verifies that the data ends here: no further byte, and for gzip complete trailers and nothing but padding after the last one.
   void finish() {
     uint8_t extra;
     check(read(&extra, 1) == 0, "idx: more data than its header declares");
@@ -57,19 +58,30 @@ class Input {
   }
 
  private:
+  // Makes the next bytes of the file zlib's input if it has none left. False at the end of the file.
+  bool has_input() {
+    if (z_.avail_in > 0) return true;
+    const int64_t n = std::min<int64_t>(sizeof buffer_, file_.size - position_);
+    file_.read(position_, buffer_, n);
+    position_ += n;
+    z_.next_in = buffer_;
+    z_.avail_in = static_cast<uInt>(n);
+    return n > 0;
+  }
+
   void inflate_once() {
-    if (z_.avail_in == 0) {
-      const int64_t n = std::min<int64_t>(sizeof buffer_, file_.size - position_);
-      check(n > 0, "idx: the compressed data is cut off");
-      file_.read(position_, buffer_, n);
-      position_ += n;
-      z_.next_in = buffer_;
-      z_.avail_in = static_cast<uInt>(n);
-    }
+    check(has_input(), "idx: the compressed data is cut off");
     const int status = inflate(&z_, Z_NO_FLUSH);
-    finished_ = status == Z_STREAM_END;
-    check(finished_ || status == Z_OK || status == Z_BUF_ERROR,
+    check(status == Z_STREAM_END || status == Z_OK || status == Z_BUF_ERROR,
           "idx: damaged compression: ", z_.msg ? z_.msg : zError(status));
+    if (status == Z_STREAM_END) begin_member();
+  }
+
+  // Begins the next member, if there is one.
+  void begin_member() {
+    while (has_input() && *z_.next_in == 0) ++z_.next_in, --z_.avail_in;
+    finished_ = !has_input() || *z_.next_in != 0x1f;
+    if (!finished_) check(inflateReset(&z_) == Z_OK, "idx: zlib cannot start");
   }
 
   const Bytes& file_;

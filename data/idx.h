@@ -1,4 +1,4 @@
-// The idx format of the MNIST family of data sets, plain or gzip-compressed. Nothing in a file is believed: sizes are
+// The idx format of the MNIST family of data sets, plain or gzip-compressed, in one member or several. Nothing in a file is believed: sizes are
 // bounded before memory is taken, and the data must be exactly as long as the header says.
 #pragma once
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <mutex>
 
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/system/parallel.h"
+#include "core/system/warning.h"
 #include "data/picture.h"
 
 namespace isonorm::data {
@@ -79,7 +81,26 @@ Found find(const std::string& dir) {
   }
 }
 
-LabelledImages read_part(const Part& part, int64_t side) {
+// Counts the pictures whose decoder has warned, and keeps the first in the order of the files.
+class DamagedPictures {
+ public:
+  void add(const std::string& path, const std::string& warning) {
+    const std::lock_guard lock(mutex_);
+    if (count_++ == 0 || path < path_) path_ = path, warning_ = warning;
+  }
+  void report() const {
+    if (count_ > 0)
+      warn(text(count_, count_ == 1 ? " damaged picture is" : " damaged pictures are",
+                " read as far as possible; the first is ", path_, ": ", warning_));
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t count_ = 0;
+  std::string path_, warning_;
+};
+
+LabelledImages read_part(const Part& part, int64_t side, DamagedPictures& damaged) {
   const int64_t n = std::ssize(part),
                 size = checked_mul(checked_mul(side, side, "image folder: side"), 3, "image folder");
   checked_mul(n, size, "image folder: images");
@@ -89,7 +110,9 @@ LabelledImages read_part(const Part& part, int64_t side) {
   parallel_for(n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Picture& picture = part[static_cast<size_t>(i)];
-      const Tensor square = square_of(read_picture(picture.path), side);
+      std::string warning;
+      const Tensor square = square_of(read_picture(picture.path, &warning), side);
+      if (!warning.empty()) damaged.add(picture.path, warning);
       std::copy_n(square.data<uint8_t>(), size, pixels + i * size);
       labels[i] = picture.label;
     }
@@ -111,7 +134,10 @@ std::vector<std::string> ImageFolder::files(const std::string& dir) {
 ImageFolder ImageFolder::load(const std::string& dir, int64_t side) {
   check(side > 0, dir, ": a side of ", side, " pixels");
   const Found found = find(dir);
-  return {read_part(found.parts[0], side), read_part(found.parts[1], side), found.classes};
+  DamagedPictures damaged;
+  ImageFolder set{read_part(found.parts[0], side, damaged), read_part(found.parts[1], side, damaged), found.classes};
+  damaged.report();
+  return set;
 }
 
 }  // namespace isonorm::data

@@ -2,54 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <vector>
-
-#include <png.h>
-#include <turbojpeg.h>
 
 #include "core/error.h"
 #include "core/system/file.h"
+#include "data/decoder.h"
 
 namespace isonorm::data {
 namespace {
 
-constexpr int64_t kMostFile = int64_t{1} << 28;  // of a file
-using File = std::vector<uint8_t>;
-
-Tensor pixels_of(int64_t height, int64_t width) {
-  check(height > 0 && width > 0 && height <= kMostPixels / width, "a picture of ", width, " x ", height,
-        " pixels, expected 1 to ", kMostPixels);
-  return empty({height, width, 3}, {DType::u8});
-}
-
-Tensor read_png(const File& file) {
-  png_image png{};
-  png.version = PNG_IMAGE_VERSION;
-  const std::unique_ptr<png_image, decltype(&png_image_free)> owner(&png, &png_image_free);
-  check(png_image_begin_read_from_memory(&png, file.data(), file.size()) != 0,
-        "no PNG that can be read: ", png.message);
-  png.format = PNG_FORMAT_RGBA;
-  const Tensor image = pixels_of(png.height, png.width);
-  std::vector<uint8_t> rgba(PNG_IMAGE_SIZE(png));
-  check(png_image_finish_read(&png, nullptr, rgba.data(), 0, nullptr) != 0, "a damaged PNG: ", png.message);
-  uint8_t* to = image.mutable_data<uint8_t>();
-  for (size_t i = 0; i < rgba.size(); i += 4) to = std::copy_n(&rgba[i], 3, to);
-  return image;
-}
-
-Tensor read_jpeg(const File& file) {
-  const std::unique_ptr<void, decltype(&tjDestroy)> jpeg(tjInitDecompress(), &tjDestroy);
-  int width = 0, height = 0, sampling = 0, space = 0;
-  const auto ask = [&](int answer, const char* what) { check(answer == 0, what, tjGetErrorStr2(jpeg.get())); };
-  ask(tjDecompressHeader3(jpeg.get(), file.data(), file.size(), &width, &height, &sampling, &space),
-      "no JPEG that can be read: ");
-  const Tensor image = pixels_of(height, width);
-  ask(tjDecompress2(jpeg.get(), file.data(), file.size(), image.mutable_data<uint8_t>(), width, 0, height, TJPF_RGB,
-                    TJFLAG_ACCURATEDCT),
-      "a damaged JPEG: ");
-  return image;
-}
+constexpr int64_t kMostFile = int64_t{1} << 28;  // bytes of a file
 
 // Of one direction: the weights of the pixels [first, first + weights.size()) in each of `side` means.
 struct Mean {
@@ -75,15 +37,24 @@ std::vector<Mean> means(int64_t from, int64_t side) {
 
 }  // namespace
 
-Tensor read_picture(const std::string& path) {
+Tensor picture_of(int64_t height, int64_t width) {
+  check(height > 0 && width > 0 && height <= kMostPixels / width, "a picture of ", width, " x ", height,
+        " pixels, expected 1 to ", kMostPixels);
+  return empty({height, width, 3}, {DType::u8});
+}
+
+Tensor read_picture(const std::string& path, std::string* warning) {
   const Scope scope(path);
-  const File file = read_all(open_bytes(path), kMostFile);
+  const std::vector<uint8_t> file = read_all(open_bytes(path), kMostFile);
   const auto begins = [&](std::initializer_list<uint8_t> with) {
     return file.size() >= with.size() && std::ranges::equal(with, std::span(file).first(with.size()));
   };
-  if (begins({0x89, 'P', 'N', 'G'})) return read_png(file);
-  check(begins({0xff, 0xd8, 0xff}), "neither a PNG nor a JPEG file");
-  return read_jpeg(file);
+  const bool png = begins({0x89, 'P', 'N', 'G'});
+  check(png || begins({0xff, 0xd8, 0xff}), "neither a PNG nor a JPEG file");
+  std::string said;
+  const Tensor image = png ? read_png(file, said) : read_jpeg(file, said);
+  if (warning) *warning = said;
+  return image;
 }
 
 Tensor square_of(const Tensor& image, int64_t side) {

@@ -7,12 +7,20 @@
 
 namespace isonorm::data {
 
-inline constexpr int64_t kMostPixels = int64_t{1} << 26;  // of a picture that is read
+inline constexpr int64_t kMostPixels = int64_t{1} << 26;  // pixels of a picture
 
-// The picture in a PNG or JPEG file, which its first bytes tell: u8 [height, width, 3], red, green, blue; grey levels are in all
-// three, and how transparent a pixel is does not count. Throws Error where the file cannot be read (io), is neither or is damaged, or has
-// more than kMostPixels. Decoded by libpng and libjpeg-turbo.
-Tensor read_picture(const std::string& path);
+// Reads a PNG or JPEG file, told apart by their first bytes: u8 [height, width, 3], in the order red, green, blue.
+//
+// PNG: samples are taken as they are stored, of 16 bits the high byte. Gamma and colour profiles (gAMA, iCCP, sRGB) are ignored. Alpha
+// and tRNS are dropped, not composited. Of an animation (APNG) the default image is read.
+// JPEG: CMYK and YCCK are converted to RGB as Pillow does. EXIF orientation is not applied, as in torchvision's ImageFolder.
+// Grey levels are in all three colours. Bytes after the end of the picture are ignored.
+//
+// warning: gets the decoder's first warning, of damage that it has passed over; empty if there was none.
+// Throws Error if the file cannot be read (io), or (invalid) if it has over 256 MiB, is neither PNG nor JPEG, is cut off or damaged, has
+// more than kMostPixels, or is a JPEG of too many scans: 500, or 2^30 / pixels if that is less.
+// Decoded by libpng and libjpeg-turbo.
+Tensor read_picture(const std::string& path, std::string* warning = nullptr);
 
 // The square in the middle of an image u8 [height, width, colours], scaled to u8 [side, side, colours]: each pixel a mean with
 // weights that fall linearly to 0 one pixel of the coarser of both grids away, as of PIL's resize by BILINEAR. Throws where a

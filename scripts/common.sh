@@ -4,7 +4,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 script=scripts/$(basename "$0")
-packages=(g++ cmake ninja-build libopenblas-openmp-dev zlib1g-dev libpcre2-dev libutf8proc-dev libpng-dev libturbojpeg0-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev catch2)
+packages=(g++ cmake ninja-build libopenblas-openmp-dev zlib1g-dev libpcre2-dev libutf8proc-dev libpng-dev libjpeg-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev catch2)
 build_megabytes=1500  # that a build takes, generously
 options=()            # of cmake, where a build is configured
 

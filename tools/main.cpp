@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/kernels/kernel.h"
+#include "core/system/warning.h"
 #include "distributed/world.h"
 #include "tools/limits.h"
 #include "tools/suggestion.h"
@@ -61,6 +62,9 @@ std::string decimal(std::string& word) {
 
 int run(const Verb& verb, const std::string& who) {
   try {
+    set_warning_handler([&who](const std::string& line) {
+      if (!distributed::one_of_several() || distributed::world().rank() == 0) fail(who, line, kOk);
+    });
     isa();  // where ISONORM_ISA is wrong this says so before any work
     if (distributed::one_of_several() && verb.command->get_name() != "train")
       throw UsageError("MPI has started it several times, which is for isonorm train");

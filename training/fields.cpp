@@ -140,7 +140,8 @@ void fields(TrainingOptions& o, Fields& f) {
     text(models_with(Input::images),
          ": a folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package "
          "dataset-fashion-mnist puts them), of the six .bin files of CIFAR-10, or of pictures, train/CLASS/*.png and "
-         "test/CLASS/*.jpg; or one of mnist, fashion_mnist, cifar10, looked for in $ISONORM_DATA, ~/.cache/isonorm and "
+         "test/CLASS/*.jpg (EXIF orientation is not applied); or one of mnist, fashion_mnist, cifar10, looked for in "
+         "$ISONORM_DATA, ~/.cache/isonorm and "
          "/usr/share/datasets; ",
          models_with(Input::characters),
          ": a text file, whose characters are the tokens and whose last tenth is for test passes; ",

@@ -34,7 +34,7 @@ class Isonorm(ConanFile):
         self.folders.build = self.folders.generators = "build"
 
     def system_requirements(self):
-        Apt(self).install(["libopenblas-openmp-dev", "zlib1g-dev", "libpcre2-dev", "libutf8proc-dev", "libpng-dev", "libturbojpeg0-dev",
+        Apt(self).install(["libopenblas-openmp-dev", "zlib1g-dev", "libpcre2-dev", "libutf8proc-dev", "libpng-dev", "libjpeg-dev",
                            "nlohmann-json3-dev"], check=True)
 
     def generate(self):

@@ -1,6 +1,8 @@
 // The idx reader: good files, and hostile ones, each of which must be refused in words and without a large allocation.
 #include "data/idx.h"
 
+#include <algorithm>
+
 #include "core/memory/allocator.h"
 #include "tests/support/catch.h"
 #include "tests/support/gzip.h"
@@ -42,6 +44,19 @@ TEST_CASE("idx: plain and compressed files of every rank") {
     CHECK(parse(pack(idx({0, 0, 8, 2}, {0, 9}, 0))).numel() == 0);
     CHECK(parse(pack(idx({0, 0, 8, 8}, {1, 1, 1, 1, 1, 1, 1, 3}, 3))).rank() == 8);
     CHECK(parse(pack(idx({0, 0, 8, 1}, {300000}, 300000))).numel() == 300000);
+  }
+}
+
+TEST_CASE("idx: gzip in several members, and zero bytes after them") {
+  const Raw whole = idx({0, 0, 8, 2}, {3, 100000}, 300000), zeros(100000);
+  const auto part = [&](size_t begin, size_t end) { return gzip(std::span(whole).subspan(begin, end - begin)); };
+  // Members that end in the header and in the data, with an empty one between them.
+  const Raw members = joined(joined(part(0, 7), gzip(Raw{})), joined(part(7, 200000), part(200000, whole.size())));
+  for (const Raw& file : {members, joined(members, {0}), joined(members, zeros), joined(gzip(whole), zeros),
+                          joined(joined(part(0, 9), zeros), part(9, whole.size()))}) {
+    const Tensor a = parse(file);
+    CHECK(a.shape() == Dims{3, 100000});
+    CHECK(std::equal(whole.begin() + 12, whole.end(), a.data<uint8_t>()));
   }
 }
 
@@ -94,7 +109,10 @@ TEST_CASE("idx: hostile files") {
       {"gzip: damaged in the middle", bad_middle, "damaged compression"},
       {"gzip: unknown method", bad_method, "damaged compression"},
       {"gzip: bytes after the end", joined(zipped, {1, 2, 3}), "3 bytes after the end"},
-      {"gzip: a second member", joined(zipped, zipped), "bytes after the end"},
+      {"gzip: zeros, then other bytes", joined(zipped, {0, 0, 7}), "1 bytes after the end"},
+      {"gzip: more data in a second member", joined(zipped, gzip(Raw{0})), "more data"},
+      {"gzip: a second member that is cut off", joined(zipped, cut(gzip(Raw{}), 1)), "cut off"},
+      {"gzip: no second member, but its first byte", joined(zipped, {0x1f, 0}), "damaged compression"},
       {"gzip of gzip", gzip(zipped), "begins with 31, 139"},
       {"gzip of nothing", gzip(Raw{}), "shorter than a header"},
   };

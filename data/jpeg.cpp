@@ -1,0 +1,101 @@
+// JPEG files by libjpeg-turbo: of 1, 3 or 4 components, baseline, progressive or arithmetic.
+#include "data/decoder.h"
+
+#include <cstdio>  // which jpeglib.h needs
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace isonorm::data {
+namespace {
+
+// A file may have thousands of scans, and each may visit every pixel: at most this many pixels are visited, in at most as many scans as
+// libjpeg-turbo allows under TJFLAG_LIMITSCANS. Programs write about 10.
+constexpr int64_t kMostScanned = int64_t{1} << 30, kMostScans = 500;
+
+// libjpeg's structures. Its callbacks find this one by client_data.
+struct JpegFile {
+  JpegFile() {
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg.client_data = this;
+    errors.error_exit = [](j_common_ptr j) { of(j).fail(j); };
+    errors.emit_message = [](j_common_ptr j, int level) {
+      if (level < 0) of(j).warn(j);
+    };
+    progress.progress_monitor = [](j_common_ptr j) {
+      if (of(j).jpeg.input_scan_number > of(j).most_scans) of(j).report.fail(of(j).too_many);
+    };
+  }
+  ~JpegFile() { jpeg_destroy_decompress(&jpeg); }
+  JpegFile(const JpegFile&) = delete;
+  JpegFile& operator=(const JpegFile&) = delete;
+
+  static JpegFile& of(j_common_ptr j) { return *static_cast<JpegFile*>(j->client_data); }
+  [[noreturn]] void fail(j_common_ptr j) {
+    char why[JMSG_LENGTH_MAX];
+    errors.format_message(j, why);
+    report.fail(why);
+  }
+  void warn(j_common_ptr j) {
+    if (errors.msg_code == JWRN_JPEG_EOF) report.fail("the file is cut off");
+    char why[JMSG_LENGTH_MAX];
+    errors.format_message(j, why);
+    report.warn(why);
+  }
+  void limit_scans(int64_t height, int64_t width) {
+    most_scans = static_cast<int>(std::min(kMostScans, kMostScanned / (height * width)));
+    std::snprintf(too_many, sizeof too_many, "it has over %d scans, the limit for %lld x %lld pixels", most_scans,
+                  static_cast<long long>(width), static_cast<long long>(height));
+    jpeg.progress = &progress;
+  }
+
+  jpeg_decompress_struct jpeg{};
+  jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
+  DecoderReport report;
+  int most_scans = 0;
+  char too_many[128] = {};
+};
+
+// A row of CMYK as Adobe's programs store it: how much light each ink leaves. Its RGB is that of Pillow's convert("RGB").
+void rgb_of_cmyk(const uint8_t* cmyk, int64_t width, uint8_t* rgb) {
+  for (const uint8_t* const end = cmyk + 4 * width; cmyk < end; cmyk += 4)
+    for (int c = 0; c < 3; ++c) *rgb++ = static_cast<uint8_t>((cmyk[c] * cmyk[3] + 127) / 255);
+}
+
+}  // namespace
+
+Tensor read_jpeg(std::span<const uint8_t> bytes, std::string& warning) {
+  constexpr const char* what = "the JPEG cannot be decoded";
+  JpegFile file;
+  jpeg_decompress_struct& jpeg = file.jpeg;
+  file.report.run(what, [&] {
+    jpeg_create_decompress(&jpeg);
+    jpeg_mem_src(&jpeg, bytes.data(), bytes.size());
+    jpeg_read_header(&jpeg, TRUE);
+  });
+  const int64_t height = jpeg.image_height, width = jpeg.image_width;
+  const Tensor image = picture_of(height, width);
+  file.limit_scans(height, width);
+  const bool inks = jpeg.num_components == 4;
+  std::vector<uint8_t> cmyk(inks ? static_cast<size_t>(4 * width) : 0);
+  uint8_t* const pixels = image.mutable_data<uint8_t>();
+  file.report.run(what, [&] {
+    jpeg.out_color_space = inks ? JCS_CMYK : JCS_RGB;
+    jpeg_start_decompress(&jpeg);
+    for (int64_t y = 0; y < height; ++y) {
+      uint8_t* const rgb = pixels + 3 * width * y;
+      uint8_t* row = inks ? cmyk.data() : rgb;
+      jpeg_read_scanlines(&jpeg, &row, 1);
+      if (inks) rgb_of_cmyk(row, width, rgb);
+    }
+    jpeg_finish_decompress(&jpeg);
+  });
+  warning = file.report.warning();
+  return image;
+}
+
+}  // namespace isonorm::data
