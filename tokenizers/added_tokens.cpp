@@ -60,6 +60,8 @@ const AddedToken* AddedTokens::longest(std::string_view text) const {
 void AddedTokens::split(std::string_view text, const std::function<void(std::string_view)>& take_text,
                         const std::function<void(uint32_t)>& take_id) const {
   size_t taken = 0;
+  size_t space_end =
+      0;  // of the last run of white space that a token took: tokens inside of the run take it to the same end
   for (size_t at = 0; at < text.size() && !tokens_.empty();) {
     const AddedToken* token = longest(text.substr(at));
     if (token == nullptr) {
@@ -69,7 +71,7 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
     size_t begin = at, end = at + token->content.size();
     at = end;
     if (token->lstrip && begin > taken) begin -= white_space_at_back(text.substr(taken, begin - taken));
-    if (token->rstrip) end += white_space_at_front(text.substr(end));
+    if (token->rstrip) end = space_end = end <= space_end ? space_end : end + white_space_at_front(text.substr(end));
     if (begin > taken) take_text(text.substr(taken, begin - taken));
     take_id(token->id);
     taken = end;

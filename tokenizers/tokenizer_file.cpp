@@ -21,6 +21,8 @@ using io::JsonValue;
 constexpr int64_t kLimit = int64_t{1} << 28;    // bytes of a file; the largest published ones have 2^25
 constexpr int64_t kMostIds = int64_t{1} << 32;  // a file of tokens has u32
 constexpr int kDeepest = 8;                     // of what is read and not used
+// Bytes of an added token: a text is searched from each of its bytes on.
+constexpr size_t kLongestAdded = 256;
 
 std::string content_of(const std::string& path) {
   const std::vector<uint8_t> bytes = read_all(open_bytes(path), kLimit);
@@ -81,20 +83,25 @@ JsonValue merges_into(std::vector<Merge>& merges) {
 JsonValue added_into(std::vector<AddedToken>& added) {
   return {.element = [&added]() -> JsonValue {
     added.emplace_back();
-    return {
-        .member = [&token = added.back()](const std::string& key) -> JsonValue {
-          if (key == "content") return {.string = [&token](const std::string& s) { token.content = s; }};
-          if (key == "id") return {.integer = [&token](int64_t id) { token.id = checked_id(token.content, id); }};
-          if (key == "lstrip") return into(token.lstrip);
-          if (key == "rstrip") return into(token.rstrip);
-          if (key == "normalized") return into(token.normalized);
-          if (key == "special") return into(token.special);
-          if (key != "single_word") return ignored();
-          return {.flag = [&token](bool alone) {
-            check(!alone, "added token ", Shown{token.content}, ": single_word is not supported");
-          }};
-        },
-        .end = [&added] { check(!added.back().content.empty(), "added token ", added.size() - 1, " has no content"); }};
+    return {.member = [&token = added.back()](const std::string& key) -> JsonValue {
+              if (key == "content") return {.string = [&token](const std::string& s) { token.content = s; }};
+              if (key == "id") return {.integer = [&token](int64_t id) { token.id = checked_id(token.content, id); }};
+              if (key == "lstrip") return into(token.lstrip);
+              if (key == "rstrip") return into(token.rstrip);
+              if (key == "normalized") return into(token.normalized);
+              if (key == "special") return into(token.special);
+              if (key != "single_word") return ignored();
+              return {.flag = [&token](bool alone) {
+                check(!alone, "added token ", Shown{token.content}, ": single_word is not supported");
+              }};
+            },
+            .end =
+                [&added] {
+                  const std::string& content = added.back().content;
+                  check(!content.empty(), "added token ", added.size() - 1, " has no content");
+                  check(content.size() <= kLongestAdded, "added token ", Shown{content}, " has ", content.size(),
+                        " bytes, over the limit of ", kLongestAdded);
+                }};
   }};
 }
 
@@ -179,14 +186,21 @@ void check_ids(const TokenizerFile& file) {
   };
   for (const auto& [token, id] : file.vocabulary) take(token, id);
   std::unordered_set<std::string_view> added;
+  size_t next = file.vocabulary.size();
   for (const AddedToken& token : file.added) {
-    const auto at = file.vocabulary.find(token.content);
-    check(at == file.vocabulary.end() || at->second == token.id, "added token ", Shown{token.content}, " has the id ",
-          token.id, ", in the vocabulary ", at == file.vocabulary.end() ? 0 : at->second);
-    check(at == file.vocabulary.end() || bytes_of_token(token.content) == token.content, "added token ",
-          Shown{token.content}, " is in the vocabulary, where it stands for other bytes");
-    take(token.content, token.id);
     check(added.insert(token.content).second, "added token ", Shown{token.content}, " is there twice");
+    const auto at = file.vocabulary.find(token.content);
+    if (at == file.vocabulary.end()) {
+      check(token.id == next, "added token ", Shown{token.content}, " has the id ", token.id,
+            ", but the package tokenizers numbers added tokens from the size of the vocabulary and gives it ", next);
+      take(token.content, token.id);
+      ++next;
+    } else {
+      check(at->second == token.id, "added token ", Shown{token.content}, " has the id ", token.id,
+            ", in the vocabulary ", at->second);
+      check(bytes_of_token(token.content) == token.content, "added token ", Shown{token.content},
+            " is in the vocabulary, where it stands for other bytes");
+    }
   }
 }
 

@@ -21,7 +21,9 @@ struct TokenizerFile {
   bool ignore_merges = false;         // a word that is a token is that token
   bool nfc = false;                   // the text is brought into normalization form C
   std::vector<std::string> patterns;  // each cuts what the one before left
-  std::vector<AddedToken> added;      // each has an id of its own, or is in the vocabulary with that id
+  // Each is in the vocabulary with the same id, or has the next id, counted from the vocabulary's size: the package
+  // `tokenizers` gives these ids whatever the file says.
+  std::vector<AddedToken> added;
 };
 
 // Reads tokenizer.json, or vocab.json and merges.txt beside it, or a folder that has one of these, the first where it has both.

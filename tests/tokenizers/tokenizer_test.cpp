@@ -154,11 +154,44 @@ TEST_CASE("tokenizer: a word of a megabyte takes n log n steps; one over 16 MiB 
                     Contains("a word of 16777217 bytes, over the limit"));
 }
 
-TEST_CASE("tokenizer: ids with holes between them") {
-  Tokenizer tokenizer = with(R"("id":700,)", R"("id":4294967295,)");
-  CHECK(tokenizer.vocab() == int64_t{1} << 32);
-  CHECK(tokenizer.encode("<|endoftext|>") == Ids{4294967295});
-  CHECK_THROWS_WITH(tokenizer.bytes_of(700), Contains("no token has the id 700"));
+// Ids of the package tokenizers 0.23.3, read from the same files.
+TEST_CASE("tokenizer: ids may have holes in the vocabulary; added tokens have the ids that the package gives them") {
+  Tokenizer holes = with(R"("!":0)", R"("!":4294967295)");
+  CHECK(holes.vocab() == int64_t{1} << 32);
+  CHECK(holes.encode("!<|endoftext|>") == Ids{4294967295, 700});
+  CHECK_THROWS_WITH(holes.bytes_of(0), Contains("no token has the id 0"));
+  CHECK_THROWS_WITH(with(R"("id":700,)", R"("id":704,)"),
+                    Contains("added token '<|endoftext|>' has the id 704, but the package tokenizers numbers added "
+                             "tokens from the size of the vocabulary and gives it 700"));
+  const std::string first = R"("added_tokens":[)";
+  Tokenizer two = with(R"(}],"normalizer")", R"(},{"id":701,"content":"<b>"}],"normalizer")");
+  CHECK(two.encode("<b><|endoftext|>") == Ids{701, 700});
+  CHECK_THROWS_WITH(with(first, first + R"({"id":701,"content":"<b>"},)"),
+                    Contains("'<b>' has the id 701") && Contains("gives it 700"));
+  CHECK_THROWS_WITH(with(R"(}],"normalizer")", R"(},{"id":705,"content":"<b>"}],"normalizer")"),
+                    Contains("'<b>' has the id 705") && Contains("gives it 701"));
+  CHECK_THROWS_WITH(with(R"("!":0)", R"("!":700)"), Contains("both have the id 700"));
+}
+
+TEST_CASE(
+    "tokenizer: a run of a million marks is ordered, white space is taken and added tokens are found in one pass") {
+  // A mark above the letter has combining class 230, one below 220 (Unicode 14): those below come first.
+  Tokenizer plain(kFolder + "gpt2"), nfc = with(R"("normalizer":null)", R"("normalizer":{"type":"NFC"})");
+  const int n = 500'000;
+  std::string written = "q", ordered = "q";
+  for (int i = 0; i < n; ++i) written += "\u0301\u0323";
+  for (int i = 0; i < n; ++i) ordered += "\u0323";
+  for (int i = 0; i < n; ++i) ordered += "\u0301";
+  CHECK(nfc.encode(written) == plain.encode(ordered));
+  // Every space is a token, and takes the spaces behind it.
+  Tokenizer stripping = with(R"(}],"normalizer")", R"(},{"id":701,"content":" ","rstrip":true}],"normalizer")");
+  CHECK(stripping.encode(std::string(n, ' ')) == Ids(n, 701));
+  // The search from one byte ends after the longest token.
+  const auto of_length = [](size_t length) {
+    return with(R"(}],"normalizer")", R"(},{"id":701,"content":")" + std::string(length, 'e') + R"("}],"normalizer")");
+  };
+  CHECK(of_length(256).encode(std::string(256, 'e')) == Ids{701});
+  CHECK_THROWS_WITH(of_length(257), Contains("added token 'eee") && Contains("has 257 bytes, over the limit of 256"));
 }
 
 TEST_CASE("tokenizer: what would change ids in a way that is not here is refused by name") {
@@ -209,7 +242,7 @@ TEST_CASE("tokenizer: what would change ids in a way that is not here is refused
 TEST_CASE("tokenizer: files that contradict themselves") {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {R"("id":700,)", R"("id":1099511627776,)", "has the id 1099511627776, expected 0 to 4294967295"},
-      {R"("id":700,)", R"("id":7,)", "both have the id 7"},
+      {R"("id":700,)", R"("id":7,)", "has the id 7, but the package tokenizers"},
       {R"("!":0)", R"("!":1)", "both have the id 1"},
       {R"("!":0)", R"("!":0,"!":900)", "token '!' is in the vocabulary twice"},
       {R"("!":0)", R"("!":-1)", "expected a whole number"},
