@@ -38,8 +38,10 @@ struct LoaderOptions {
   PixelScale scale = {};
   Augmentation augment = {};  // of batches, by seed and step
   Mixup mixup = {};           // behind that
-  bool shuffle = true;   // false: in the order of the set, with a last batch of what is left, as a test pass reads it
-  int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
+  bool shuffle = true;  // false: in the order of the set, with a last batch of what is left, as a test pass reads it
+  int prefetch =
+      2;  // batches a thread prepares ahead of next(); 0: none, next() prepares them itself. A child of fork() has not
+          // the thread: there next() and seek() throw, and a new Loader works.
   Device device = kCpu;  // where batches arrive; those of next() travel while the device computes
 };
 

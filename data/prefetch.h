@@ -7,12 +7,14 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "core/error.h"
+#include "core/system/home_process.h"
 
 namespace isonorm::data {
 
@@ -20,41 +22,16 @@ template <class T> class Prefetch {
  public:
   // Items are make(0), make(1), ...; the thread starts with the first next(). ahead = 0: no thread, next() calls make
   // itself.
-  Prefetch(std::function<T(int64_t)> make, int ahead) : make_(std::move(make)), ahead_(ahead) {
+  Prefetch(std::function<T(int64_t)> make, int ahead) : state_(new State{.make = std::move(make), .ahead = ahead}) {
     check(ahead >= 0, "prefetch: ", ahead, " items ahead, expected at least 0");
   }
-  ~Prefetch() { stop(); }
-  Prefetch(const Prefetch&) = delete;
-  Prefetch& operator=(const Prefetch&) = delete;
 
-  // The next item. Rethrows what make() threw for it; the call after that tries the same item again.
-  T next() {
-    if (ahead_ == 0) {
-      T item = make_(position_);
-      ++position_;
-      return item;
-    }
-    if (!thread_.joinable()) thread_ = std::thread([this, from = position_] { run(from); });
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !ready_.empty(); });
-    Result result = std::move(ready_.front());
-    ready_.pop_front();
-    lock.unlock();
-    changed_.notify_all();
-    if (result.error) {
-      stop();
-      std::rethrow_exception(result.error);
-    }
-    ++position_;
-    return std::move(*result.item);
-  }
-
-  // next() goes on with item `position`; what waits is thrown away.
-  void seek(int64_t position) {
-    stop();
-    position_ = position;
-  }
-  int64_t position() const { return position_; }  // of the item that next() gives
+  // The next item. Rethrows what make() threw for it; the call after that tries the same item again. Throws (invalid) in a child of fork()
+  // if the thread has started in the parent.
+  T next() { return state_->next(); }
+  // next() goes on with item `position`; items that wait are thrown away. Throws as next() in a child.
+  void seek(int64_t position) { state_->seek(position); }
+  int64_t position() const { return state_->position; }  // of the item that next() gives
 
  private:
   struct Result {
@@ -62,46 +39,91 @@ template <class T> class Prefetch {
     std::exception_ptr error;
   };
 
-  void run(int64_t item) {
-    for (;; ++item) {
-      Result result;
-      try {
-        result.item = make_(item);
-      } catch (...) {
-        result.error = std::current_exception();
+  struct State {
+    std::function<T(int64_t)> make;
+    const int ahead;
+    int64_t position = 0;
+    std::mutex mutex = {};
+    std::condition_variable changed = {};
+    std::deque<Result> ready = {};
+    bool stopping = false;
+    std::thread thread = {};
+    HomeProcess home = {};  // of the thread
+
+    T next() {
+      if (ahead == 0) {
+        T item = make(position);
+        ++position;
+        return item;
       }
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || static_cast<int>(ready_.size()) < ahead_; });
-      if (stopping_) return;
-      const bool failed = result.error != nullptr;
-      ready_.push_back(std::move(result));
+      start();
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return !ready.empty(); });
+      Result result = std::move(ready.front());
+      ready.pop_front();
       lock.unlock();
-      changed_.notify_all();
-      if (failed) return;
-    }
-  }
-
-  void stop() {
-    if (thread_.joinable()) {
-      {
-        std::lock_guard lock(mutex_);
-        stopping_ = true;
+      changed.notify_all();
+      if (result.error) {
+        stop();
+        std::rethrow_exception(result.error);
       }
-      changed_.notify_all();
-      thread_.join();
+      ++position;
+      return std::move(*result.item);
     }
-    stopping_ = false;
-    ready_.clear();
-  }
 
-  std::function<T(int64_t)> make_;
-  int ahead_;
-  int64_t position_ = 0;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Result> ready_;
-  bool stopping_ = false;
-  std::thread thread_;
+    void seek(int64_t to) {
+      stop();
+      position = to;
+    }
+
+    void start() {
+      if (thread.joinable()) return home.check_here("prefetch");
+      home = HomeProcess();
+      thread = std::thread([this, from = position] { run(from); });
+    }
+
+    void run(int64_t item) {
+      for (;; ++item) {
+        Result result;
+        try {
+          result.item = make(item);
+        } catch (...) {
+          result.error = std::current_exception();
+        }
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return stopping || static_cast<int>(ready.size()) < ahead; });
+        if (stopping) return;
+        const bool failed = result.error != nullptr;
+        ready.push_back(std::move(result));
+        lock.unlock();
+        changed.notify_all();
+        if (failed) return;
+      }
+    }
+
+    void stop() {
+      if (thread.joinable()) {
+        home.check_here("prefetch");
+        {
+          std::lock_guard lock(mutex);
+          stopping = true;
+        }
+        changed.notify_all();
+        thread.join();
+      }
+      stopping = false;
+      ready.clear();
+    }
+  };
+
+  struct End {
+    void operator()(State* state) const {
+      if (state->thread.joinable() && state->home.is_elsewhere()) return;  // left behind
+      state->stop();
+      delete state;
+    }
+  };
+  std::unique_ptr<State, End> state_;
 };
 
 }  // namespace isonorm::data

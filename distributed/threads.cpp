@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/system/home_process.h"
 #include "core/system/parallel.h"
 #include "distributed/transport.h"
 
@@ -133,6 +134,7 @@ struct Ranks::State {
   std::shared_ptr<Place> place;
   std::vector<Group> groups;
   std::vector<std::thread> threads;
+  HomeProcess home;
   const std::function<void(Group&)>* f = nullptr;  // null: the threads are to end
   int job = 0, running = 0;
   std::condition_variable told, done;
@@ -187,12 +189,18 @@ Ranks::Ranks(int n, double limit) {
   }
 }
 
-Ranks::~Ranks() { state_->finish(); }
+Ranks::~Ranks() {
+  if (state_->home.is_elsewhere())
+    state_.release();  // left behind
+  else
+    state_->finish();
+}
 
 int Ranks::size() const { return static_cast<int>(state_->groups.size()); }
 Group& Ranks::group(int rank) { return state_->groups.at(static_cast<size_t>(rank)); }
 
 void Ranks::run(const std::function<void(Group&)>& f) {
+  state_->home.check_here("ranks");
   state_->tell(&f);
   Ending& ending = *state_->ending;
   std::unique_lock lock(ending.mutex);

@@ -36,16 +36,17 @@ tokenizers::Tokenizer tokenizer_of(const EvaluateOptions& o) {
 std::string ids_of_text(const std::string& path, tokenizers::Tokenizer tokenizer, int64_t vocab) {
   check(tokenizer.vocab() <= vocab, path, ": the tokenizer has ids up to ", tokenizer.vocab() - 1, ", the model has ",
         vocab);
-  const MappedFile in(path);
-  const Scope scope(path);
   std::FILE* out = std::tmpfile();
-  check_io(out != nullptr, "no temporary file can be made for its ids");
+  check_io(out != nullptr, path, ": no temporary file can be made for its ids");
   const data::TokenFile file{text("/proc/self/fd/", fileno(out)), vocab};
-  tokenizer.encode(in.bytes(), [&](std::span<const uint32_t> ids) {
-    const std::string bytes = file.bytes_of(ids);
-    std::fwrite(bytes.data(), bytes.size(), 1, out);
+  read_mapped(path, [&](std::string_view in) {
+    const Scope scope(path);
+    tokenizer.encode(in, [&](std::span<const uint32_t> ids) {
+      const std::string bytes = file.bytes_of(ids);
+      std::fwrite(bytes.data(), bytes.size(), 1, out);
+    });
   });
-  check_io(std::fflush(out) == 0 && std::ferror(out) == 0, "its ids cannot be written to a temporary file");
+  check_io(std::fflush(out) == 0 && std::ferror(out) == 0, path, ": its ids cannot be written to a temporary file");
   return file.path;
 }
 

@@ -67,13 +67,14 @@ int run(const TokenizeOptions& o) {
   check_outputs({{"OUT", o.out}}, {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
   catch_interrupt();
   Tokenizer tokenizer(o.tokenizer);
-  const MappedFile in(o.in);
-  const Scope scope(o.in);
   try {
     Output out(o.out);
     const data::TokenFile ids{o.decode ? o.in : o.out, tokenizer.vocab()};
-    const int64_t count = o.decode ? decode(tokenizer, in.bytes(), static_cast<size_t>(ids.width()), out)
-                                   : encode(tokenizer, in.bytes(), ids, out);
+    int64_t count = 0;
+    read_mapped(o.in, [&](std::string_view in) {
+      const Scope scope(o.in);
+      count = o.decode ? decode(tokenizer, in, static_cast<size_t>(ids.width()), out) : encode(tokenizer, in, ids, out);
+    });
     out.commit();
     std::printf(
         "%s: %s\n", o.out.c_str(),

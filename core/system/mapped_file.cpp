@@ -6,29 +6,111 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "core/error.h"
 
 namespace isonorm {
+namespace {
 
-MappedFile::MappedFile(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // NONBLOCK: a pipe must not hang the open
-  check_io(fd >= 0, path, ": cannot open: ", std::strerror(errno));
-  struct stat info {};
-  const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  const auto size = static_cast<size_t>(info.st_size);
-  void* at = nullptr;
-  if (regular && size > 0) at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  const int error = errno;
-  ::close(fd);  // what is mapped stays
-  check_io(regular, path, ": it is not a regular file");
-  check_io(at != MAP_FAILED, path, ": cannot map it: ", std::strerror(error));
-  bytes_ = {static_cast<const char*>(at), size};
+// An open file and the memory that it is mapped to.
+class Mapping {
+ public:
+  explicit Mapping(const std::string& path);
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  std::string_view bytes() const { return {begin_, size_}; }
+  // Throws if `use` has not seen the file's bytes.
+  void check_whole(const std::string& path) const {
+    struct stat info {};
+    check_io(::fstat(fd_, &info) == 0 && static_cast<size_t>(info.st_size) >= size_, path,
+             ": the file became shorter while it was read");
+    check_io(!cut_, path, ": a part of the file cannot be read");
+  }
+  static void on_bus_error(int, siginfo_t* info, void*);
+
+ private:
+  bool replace_by_zeros(char* from);
+
+  int fd_ = -1;
+  char* begin_ = nullptr;  // null if the file is empty
+  size_t size_ = 0;
+  volatile bool cut_ = false;  // set by the signal handler
+  Mapping* outer_;
+};
+
+thread_local Mapping* innermost = nullptr;  // of the mappings of this thread, which touches them
+struct sigaction before {};
+
+// Puts zeros in the place of the page of `from` and all that follow. mmap() is a system call and nothing else: a signal handler may use it.
+bool Mapping::replace_by_zeros(char* from) {
+  if (from < begin_ || from >= begin_ + size_) return false;
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  char* const at = begin_ + static_cast<size_t>(from - begin_) / page * page;
+  cut_ = true;
+  return ::mmap(at, static_cast<size_t>(begin_ + size_ - at), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                0) != MAP_FAILED;
 }
 
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+void Mapping::on_bus_error(int, siginfo_t* info, void*) {
+  const int error = errno;
+  bool ours = false;
+  for (Mapping* m = innermost; m && !ours; m = m->outer_) ours = m->replace_by_zeros(static_cast<char*>(info->si_addr));
+  if (!ours) ::sigaction(SIGBUS, &before, nullptr);  // it comes again, and goes where it would have gone
+  errno = error;
+}
+
+void catch_bus_errors() {
+  [[maybe_unused]] static const bool once = [] {
+    struct sigaction action {};
+    action.sa_sigaction = Mapping::on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    return ::sigaction(SIGBUS, &action, &before) == 0;
+  }();
+}
+
+Mapping::Mapping(const std::string& path)
+    : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)),
+      outer_(innermost) {  // NONBLOCK: a pipe must not hang
+  check_io(fd_ >= 0, path, ": cannot open: ", std::strerror(errno));
+  struct stat info {};
+  const bool regular = ::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
+  void* at = nullptr;
+  if (regular && info.st_size > 0) {
+    size_ = static_cast<size_t>(info.st_size);
+    at = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd_, 0);
+  }
+  if (!regular || at == MAP_FAILED) {
+    const int error = errno;
+    ::close(fd_);
+    check_io(regular, path, ": it is not a regular file");
+    check_io(false, path, ": cannot map it: ", std::strerror(error));
+  }
+  begin_ = static_cast<char*>(at);
+  innermost = this;
+}
+
+Mapping::~Mapping() {
+  innermost = outer_;
+  if (begin_) ::munmap(begin_, size_);
+  ::close(fd_);
+}
+
+}  // namespace
+
+void read_mapped(const std::string& path, const std::function<void(std::string_view bytes)>& use) {
+  catch_bus_errors();
+  const Mapping file(path);
+  try {
+    use(file.bytes());
+  } catch (...) {
+    file.check_whole(path);
+    throw;
+  }
+  file.check_whole(path);
 }
 
 }  // namespace isonorm

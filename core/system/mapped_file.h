@@ -1,25 +1,17 @@
 // Internal: a file as memory that the system reads as it is touched.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 namespace isonorm {
 
-// A regular file, mapped for reading from beginning to end. A file that becomes shorter meanwhile ends the process
-// (SIGBUS).
-class MappedFile {
- public:
-  // Throws (io) where the file is missing, no regular file, or cannot be mapped.
-  explicit MappedFile(const std::string& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  std::string_view bytes() const { return bytes_; }
-
- private:
-  std::string_view bytes_;  // null where the file is empty
-};
+// Maps a regular file for reading and calls use(bytes) with all of it. `use` reads the bytes in the calling thread only.
+//
+// If the file becomes shorter, the bytes that it no longer has read as zero (without that the system would end the process: SIGBUS), and
+// read_mapped() throws (io) after `use`, whatever `use` threw. So results of `use` count only when read_mapped() has returned.
+// Throws (io) if the file is missing, is not a regular file, or cannot be mapped.
+void read_mapped(const std::string& path, const std::function<void(std::string_view bytes)>& use);
 
 }  // namespace isonorm

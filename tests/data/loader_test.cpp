@@ -9,6 +9,7 @@
 
 #include "data/prefetch.h"
 #include "tests/support/catch.h"
+#include "tests/support/child.h"
 
 using namespace isonorm;
 using namespace isonorm::data;
@@ -178,4 +179,33 @@ TEST_CASE("prefetch: order, bound, errors and end") {
   CHECK(q.next() == 4);
   CHECK_THROWS_WITH(Prefetch<int64_t>([](int64_t i) { return i; }, -1), Contains("-1"));
   Prefetch<int64_t> unused([](int64_t i) { return i; }, 2);  // ends without a thread
+}
+
+TEST_CASE("prefetch, loader: a child of fork() has not the thread, says so and can make its own") {
+  const LabelledImages set = numbered(40);
+  const LoaderOptions options = {.rows = 6, .seed = 5, .prefetch = 2};
+  auto loader = std::make_unique<Loader>(set, options), unused = std::make_unique<Loader>(set, options);
+  const auto expected = labels_of(loader->batch(1));
+  loader->next();
+  const auto child = [&] {
+    alarm(60);  // so that a child that waits for the thread comes to an end
+    const auto refuses = [](const auto& call) {
+      try {
+        call();
+      } catch (const Error& e) {
+        return Contains("prefetch: its threads are in process").match(e.what());
+      }
+      return false;
+    };
+    bool good = refuses([&] { loader->next(); }) && refuses([&] { loader->seek(0); });
+    good = good && loader->step() == 1 && labels_of(loader->batch(1)) == expected;
+    loader.reset();
+    Loader own(set, options);
+    own.seek(1);
+    unused->seek(1);
+    good = good && labels_of(own.next()) == expected && labels_of(unused->next()) == expected;
+    if (!good) _exit(1);
+  };
+  CHECK(test::status_of_child(child) == 0);
+  CHECK(labels_of(loader->next()) == expected);
 }

@@ -1,11 +1,13 @@
 // Groups of one rank and of threads.
 #include "distributed/threads.h"
 
+#include <memory>
 #include <thread>
 
 #include "distributed/world.h"
 #include "tests/distributed/suite.h"
 #include "tests/support/catch.h"
+#include "tests/support/child.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
@@ -97,4 +99,24 @@ TEST_CASE("ranks: what cannot be sent is refused") {
     refused("broadcast: from rank 2 of 2", [&] { g.broadcast(empty({3}, {DType::f32}), 2); });
     refused("split: colour is -1", [&] { g.split(-1); });
   });
+}
+
+TEST_CASE("ranks: a child of fork() has not their threads, and says so") {
+  const auto reduce = [](Group& g) { g.all_reduce(empty({4}, {DType::f32})); };
+  auto ranks = std::make_unique<distributed::Ranks>(2);
+  ranks->run(reduce);
+  const auto child = [&] {
+    alarm(60);  // so that a child that waits for the threads comes to an end
+    bool refused = false;
+    try {
+      ranks->run(reduce);
+    } catch (const Error& e) {
+      refused = Contains("ranks: its threads are in process").match(e.what());
+    }
+    ranks.reset();
+    run_ranks(2, reduce);
+    if (!refused) _exit(1);
+  };
+  CHECK(test::status_of_child(child) == 0);
+  ranks->run(reduce);
 }

@@ -1,4 +1,10 @@
 // Text to token ids and back by the program, and a model that was trained on them and continues a text.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
 #include "io/checkpoint.h"
 #include "tests/support/read_text.h"
 #include "tests/tools/small_run.h"
@@ -61,6 +67,27 @@ TEST_CASE("tokenize: what is refused leaves what was there") {
   f.refuses(decode + "@odd @odd", 2, "odd");
   CHECK(read(f / "kept") == "kept");
   CHECK(f.files() == 4);  // text.txt and these
+}
+
+TEST_CASE("tokenize: a text that becomes shorter while it is read is an error") {
+  const Folder f;
+  std::string words;
+  while (words.size() < 4000000) words += "the text of a test, ";
+  write_text(f / "words", words);
+  REQUIRE(mkfifo((f / "pipe").c_str(), 0600) == 0);
+  // The program writes its first megabyte of ids and waits for a reader, who first makes the text shorter.
+  std::thread reader([&] {
+    const int pipe = open((f / "pipe").c_str(), O_RDONLY | O_CLOEXEC);
+    std::vector<char> ids(1 << 16);
+    if (::read(pipe, ids.data(), 1) == 1) std::filesystem::resize_file(f / "words", 0);
+    while (::read(pipe, ids.data(), ids.size()) > 0) {
+    }
+    close(pipe);
+  });
+  const ChildResult r = f.run("tokenize " + kFolder + "gpt2 @words @pipe");
+  close(open((f / "pipe").c_str(), O_WRONLY | O_NONBLOCK));  // if the program has not opened it, the reader still waits
+  reader.join();
+  check_refusal(r, 4, "tokenize", f / "words" + ": the file became shorter while it was read");
 }
 
 TEST_CASE("sample: a model of tokens and one of characters continue a text") {

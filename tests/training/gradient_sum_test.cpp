@@ -17,6 +17,7 @@
 #include "distributed/threads.h"
 #include "distributed/transport.h"
 #include "tests/support/catch.h"
+#include "tests/support/child.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
@@ -204,6 +205,26 @@ TEST_CASE("sums of gradients: what the thread that sends them throws comes to th
                               sum.finish();
                             }),
                   distributed::Disagreement);
+}
+
+TEST_CASE("sums of gradients: a child of fork() has not the thread that sends them, and says so") {
+  Group group;
+  const std::vector<Tensor> weights = {require_grad(ones({2})), require_grad(ones({2}))};
+  auto sum = std::make_unique<GradientSum>(group, weights, 1);
+  sum->complete(1);
+  const auto child = [&] {
+    alarm(60);  // so that a child that waits for the thread comes to an end
+    int refused = 0;
+    for (const bool all : {false, true}) try {
+        all ? sum->finish() : sum->complete(0);
+      } catch (const Error& e) {
+        refused += Contains("sum of gradients: its threads are in process").match(e.what());
+      }
+    sum.reset();
+    if (refused != 2) _exit(1);
+  };
+  CHECK(test::status_of_child(child) == 0);
+  sum->finish();
 }
 
 TEST_CASE("sums of gradients: a backward that throws ends them; the ranks go on where it has thrown on all") {

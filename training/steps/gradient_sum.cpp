@@ -30,7 +30,12 @@ GradientSum::GradientSum(distributed::Group& group, std::vector<Tensor> paramete
   }
 }
 
-GradientSum::~GradientSum() { close(); }
+GradientSum::~GradientSum() {
+  if (sender_ && sender_->home.is_elsewhere())
+    sender_.release();  // left behind
+  else
+    close();
+}
 
 void GradientSum::fill(Bucket& bucket, const std::vector<std::vector<Tensor>>& parts) {
   for (const std::vector<Tensor>& part : parts) {
@@ -54,42 +59,48 @@ void GradientSum::complete(size_t i) {
     fill(buckets_[ready], {gradients});
   }
   if (ready == handed_) return;
+  if (!sender_) sender_ = std::make_unique<Sender>();
+  sender_->home.check_here("sum of gradients");
   {
-    const std::lock_guard lock(mutex_);
-    if (error_) std::rethrow_exception(error_);
+    const std::lock_guard lock(sender_->mutex);
+    if (sender_->error) std::rethrow_exception(sender_->error);
     handed_ = ready;
   }
-  thread_.joinable() ? changed_.notify_all() : void(thread_ = std::thread(&GradientSum::send, this));
+  sender_->thread.joinable() ? sender_->changed.notify_all()
+                             : void(sender_->thread = std::thread(&GradientSum::send, this));
 }
 
 void GradientSum::send() try {
   set_num_threads(1);  // the others compute
   for (size_t next = 0;; ++next) {
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return handed_ > next || closed_; });
+      std::unique_lock lock(sender_->mutex);
+      sender_->changed.wait(lock, [&] { return handed_ > next || sender_->closed; });
       if (handed_ == next) return;
     }
     group_.all_reduce(buckets_[next].parts);
   }
 } catch (...) {
-  const std::lock_guard lock(mutex_);
-  error_ = std::current_exception();
+  const std::lock_guard lock(sender_->mutex);
+  sender_->error = std::current_exception();
 }
 
 void GradientSum::close() {
-  if (!thread_.joinable()) return;
+  if (!sender_ || !sender_->thread.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
+    const std::lock_guard lock(sender_->mutex);
+    sender_->closed = true;
   }
-  changed_.notify_all();
-  thread_.join();
+  sender_->changed.notify_all();
+  sender_->thread.join();
 }
 
 void GradientSum::finish(std::vector<std::vector<Tensor>> parts) {
-  close();
-  if (error_) std::rethrow_exception(error_);
+  if (sender_) {
+    sender_->home.check_here("sum of gradients");
+    close();
+    if (sender_->error) std::rethrow_exception(sender_->error);
+  }
   if (buckets_.empty()) return;
   if (parts.empty()) parts.push_back(taken_gradients(parameters_));
   for (size_t next = handed_; next < buckets_.size(); ++next) {

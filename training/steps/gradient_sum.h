@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "core/system/home_process.h"
 #include "distributed/group.h"
 
 namespace isonorm::training {
@@ -27,13 +29,14 @@ class GradientSum {
   GradientSum(distributed::Group& group, std::vector<Tensor> parameters)
       : GradientSum(group, std::move(parameters), bucket_for(group.size())) {}
   GradientSum(distributed::Group& group, std::vector<Tensor> parameters, int64_t bucket);
-  // Waits for what was handed over.
+  // Waits for what was handed over; in a child of fork(), which has not the thread, for nothing.
   ~GradientSum();
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
 
   // Nothing more comes to the gradient of parameter i. A bucket of which that is true, and of all before it, is handed to the thread that
-  // sends them; that of a GPU waits for finish(). Until then nothing else of this rank calls the group. Throws what that thread has thrown.
+  // sends them; that of a GPU waits for finish(). Until then nothing else of this rank calls the group. Throws what that thread has thrown, and in a
+  // child of fork().
   void complete(size_t i);
   // The rest is sent. The parameters get the gradients of all ranks, added (Group::all_reduce); one that is undefined adds nothing, and
   // stays so where it is on all ranks. parts: of all parts of this rank, as many on each, in place of those that the parameters have.
@@ -54,12 +57,16 @@ class GradientSum {
   std::vector<Bucket> buckets_;
   std::vector<size_t> bucket_of_;  // of each parameter
   std::vector<int64_t> flags_;     // how many gradients of each this rank has
-  std::thread thread_;             // none: nothing was handed over
-  std::mutex mutex_;               // of what follows
-  std::condition_variable changed_;
-  size_t handed_ = 0;  // buckets
-  bool closed_ = false;
-  std::exception_ptr error_;
+  struct Sender {
+    std::thread thread;
+    HomeProcess home;
+    std::mutex mutex;  // of what follows, and of handed_
+    std::condition_variable changed;
+    bool closed = false;
+    std::exception_ptr error;
+  };
+  std::unique_ptr<Sender> sender_;  // none: nothing was handed over
+  size_t handed_ = 0;               // buckets
 };
 
 }  // namespace isonorm::training
