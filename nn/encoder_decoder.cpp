@@ -12,6 +12,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
+#include "nn/evaluation_mode.h"
 
 namespace isonorm::nn {
 namespace {
@@ -111,7 +112,7 @@ double rank_of(const Beam& b, double alpha) {
 // The search for one source, encoded [1, ...].
 std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const DecodeOptions& o) {
   std::vector<Beam> alive = {{}};
-  std::optional<Beam> best;  // of those that have ended
+  std::optional<Beam> best;  // of the hypotheses: those that have ended, and at full length all others
   int64_t ended = 0;
   const auto keep = [&](const Beam& b) {
     if (!best || rank_of(b, o.length_penalty) > rank_of(*best, o.length_penalty)) best = b;
@@ -154,8 +155,8 @@ std::vector<int64_t> search(EncoderDecoder& model, const Encoded& encoded, const
       if (rank_of(longest, o.length_penalty) <= rank_of(*best, o.length_penalty)) break;
     }
   }
-  if (!best)
-    for (const Beam& b : alive) keep(b);
+  for (const Beam& b : alive)
+    if (std::ssize(b.ids) == o.length) keep(b);
   if (!best->ids.empty() && best->ids.back() == o.end) best->ids.pop_back();
   return best->ids;
 }
@@ -174,12 +175,7 @@ std::vector<std::vector<int64_t>> translate(EncoderDecoder& model, const Tensor&
         " begin and end, expected ids below ", m.vocab);
   check(source.rank() == 2, "translate: sources have shape ", source.shape(), ", expected [batch, time]");
   const NoGrad no_grad;
-  const struct Evaluating {
-    EncoderDecoder& model;
-    bool trained = model.training();
-    ~Evaluating() { model.train(trained); }
-  } evaluating{model};
-  model.eval();
+  const EvaluationMode evaluation;
   std::vector<std::vector<int64_t>> found;
   for (int64_t i = 0; i < source.size(0); ++i)
     found.push_back(search(model, model.encode(narrow(source, 0, i, 1)), whole));

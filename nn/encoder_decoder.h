@@ -62,13 +62,20 @@ class EncoderDecoder : public Module {
 struct DecodeOptions {
   int64_t begin = 1, end = 2;   // ids
   int64_t length = 0;           // ids at most, `begin` not counted; 0: as many as the context
-  int64_t beams = 1;            // 1: greedy, the most likely id each time
-  double length_penalty = 0.6;  // alpha: beams are ranked by log probability / ((5 + length) / 6)^alpha
+  int64_t beams = 1;            // prefixes that a step keeps, the likeliest; 1: greedy, the most likely id each time
+  double length_penalty = 0.6;  // alpha: hypotheses are ranked by log probability / ((5 + length) / 6)^alpha
 };
 
-// The target that the model finds likely for each source [batch, time], by beam search (Wu et al., 1609.08144, equation
-// 14): the ids behind `begin` up to and without `end`. In evaluation mode, without a graph. Throws where beams are not
-// positive, length passes the model's context, the penalty is below 0 or not finite, or the model's scores are NaN.
+// Beam search for a likely target of each source [batch, time] (Wu et al., 1609.08144, equation 14). Returns the ids
+// after `begin`, without `end`.
+//
+// A hypothesis is a prefix that has ended, or any prefix of `length` ids; the length of an ended one counts `end`. The
+// search stops when `beams` hypotheses have ended, at `length` ids, or when no prefix can pass the best hypothesis any
+// more, and returns the hypothesis of the highest rank. More beams can find a lower rank: a step keeps the likeliest
+// prefixes, and their continuations need not be likely.
+//
+// The model runs in evaluation mode (nn/evaluation_mode.h), without a graph; several threads may share it. Throws if beams
+// is not positive, length is larger than the model's context, the penalty is negative or not finite, or a score is NaN.
 std::vector<std::vector<int64_t>> translate(EncoderDecoder& model, const Tensor& source,
                                             const DecodeOptions& options = {});
 

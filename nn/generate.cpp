@@ -8,6 +8,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
+#include "nn/evaluation_mode.h"
 
 namespace isonorm::nn {
 
@@ -78,6 +79,7 @@ Tensor generate(Gpt& model, const Tensor& prompt, const GenerateOptions& o, Gene
         prompt.shape(), ", expected [time] or [rows, time] with at least one id");
   o.check();
   const NoGrad no_grad;
+  const EvaluationMode evaluation;
   const int64_t rows = prompt.rank() == 2 ? prompt.size(0) : 1, context = model.options.context;
   const Device device = model.parameters().front().device();
   std::vector<std::vector<int64_t>> ids;  // of each row

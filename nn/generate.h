@@ -31,7 +31,7 @@ int64_t choose(std::span<const double> logits, const GenerateOptions& options, s
 using OnIds = std::function<bool(std::span<const int64_t> ids)>;
 
 // Continues `prompt` (i64 [time] or [rows, time], on any device): returns each row and the ids after it, `length` or up to
-// where `on_ids` ended it, where the prompt lies. The model sees the last `context` ids.
+// where `on_ids` ended it, where the prompt lies. The model sees the last `context` ids, in evaluation mode (nn/evaluation_mode.h).
 // Throws on an empty prompt and as GenerateOptions::check().
 Tensor generate(Gpt& model, const Tensor& prompt, const GenerateOptions& options,
                 Generator& generator = default_generator(), const OnIds& on_ids = {});

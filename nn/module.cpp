@@ -5,6 +5,7 @@
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "core/view.h"
+#include "nn/evaluation_mode.h"
 #include "nn/module_scope.h"
 #include "nn/print.h"
 
@@ -237,6 +238,8 @@ bool Module::trains() const {
 void Module::train(bool on) {
   for (const auto& [_, m] : named_modules()) m->training_ = on;
 }
+
+bool Module::training() const { return training_ && !EvaluationMode::is_on(); }
 
 void Module::prepare_inference(bool on) {
   const NoGrad no_grad;

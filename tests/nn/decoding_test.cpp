@@ -2,6 +2,8 @@
 // continuation.
 #include "nn/decoding/cache.h"
 
+#include <thread>
+
 #include "nn/generate.h"
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
@@ -119,8 +121,9 @@ std::vector<int64_t> searched(EncoderDecoder& model, const Tensor& source, const
       if (end && i < o.beams) ended.push_back(next[i]);
     }
   }
-  std::vector<Prefix>& all = ended.empty() ? alive : ended;
-  std::vector<int64_t> best = std::max_element(all.begin(), all.end(), [&](const Prefix& a, const Prefix& b) {
+  for (const Prefix& p : alive)
+    if (std::ssize(p.ids) == o.length + 1) ended.push_back(p);
+  std::vector<int64_t> best = std::max_element(ended.begin(), ended.end(), [&](const Prefix& a, const Prefix& b) {
                                 return a.rank(o.length_penalty) < b.rank(o.length_penalty);
                               })->ids;
   best.erase(best.begin());
@@ -155,6 +158,79 @@ TEST_CASE("decoding: translate finds what a search that decodes every prefix ane
   }
   CHECK(longest > 4);  // prefixes that are worth keeping
   CHECK(differ > 1);   // searches whose beams change places
+}
+
+TEST_CASE("decoding: of enough beams translate finds the best of all hypotheses, ended or at full length") {
+  constexpr int64_t kIds = 4, kLength = 4;
+  EncoderDecoder model({.vocab = kIds, .context = kLength, .transformer = transformer(kPreLn)});
+  int longest = 0, ended = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    draw(model, seed, 0.8);
+    const NoGrad no_grad;
+    const Tensor source = randint(1, kIds, {1, 3});
+    const Encoded encoded = model.encode(source);
+    const DecodeOptions o{.length = kLength, .beams = 256, .length_penalty = seed % 2 == 0 ? 0.6 : 0};
+    // The ids of every hypothesis are the digits of a number; those after an end stand for nothing.
+    double best = -INFINITY;
+    std::vector<int64_t> expected;
+    for (int64_t number = 0; number < 256; ++number) {
+      std::vector<int64_t> ids;
+      for (int64_t rest = number; std::ssize(ids) < kLength && (ids.empty() || ids.back() != o.end); rest /= kIds)
+        ids.push_back(rest % kIds);
+      std::vector<int64_t> before = {o.begin};
+      before.insert(before.end(), ids.begin(), ids.end() - 1);
+      const int64_t n = std::ssize(ids);
+      const auto scores =
+          log_softmax(model.decode(encoded, from_vector(before, {1, n})), -1).to_vector<double>();  // [1, n, kIds]
+      double score = 0;
+      for (int64_t i = 0; i < n; ++i) score += scores[i * kIds + ids[i]];
+      const double rank = score / std::pow((5 + static_cast<double>(n)) / 6, o.length_penalty);
+      if (rank <= best) continue;
+      best = rank;
+      expected = ids;
+    }
+    longest += std::ssize(expected) == kLength && expected.back() != o.end;
+    if (expected.back() == o.end) expected.pop_back(), ++ended;
+    INFO("seed " << seed);
+    CHECK(translate(model, source, o)[0] == expected);
+  }
+  CHECK((longest > 1 && ended > 1));  // of both kinds
+}
+
+TEST_CASE("decoding: a model that trains decodes in evaluation mode, and nothing is written to it") {
+  TransformerOptions t = transformer(kPreLn);
+  t.branch.dropout = 0.5;
+  Gpt gpt({.vocab = 7, .context = 6, .transformer = t});
+  EncoderDecoder translator({.vocab = 9, .context = 6, .transformer = t});
+  draw(gpt, 1, 0.8), draw(translator, 2, 0.8);
+  const Tensor prompt = from_vector<int64_t>({3, 1}, {2}), sources = randint(1, 9, {2, 5});
+  const GenerateOptions greedy{.length = 9, .temperature = 0};
+  gpt.eval(), translator.eval();
+  const auto continued = generate(gpt, prompt, greedy).to_vector<int64_t>();
+  const auto translated = translate(translator, sources, {.beams = 3});
+
+  gpt.train(), translator.train();
+  gpt.children()[0]->eval(), translator.children()[0]->eval();
+  Generator g;
+  const auto trains_elsewhere = [&](std::span<const int64_t>) {
+    bool trains = false;
+    std::thread([&] { trains = gpt.training(); }).join();
+    CHECK((trains && !gpt.training()));
+    return true;
+  };
+  CHECK(generate(gpt, prompt, greedy, g, trains_elsewhere).to_vector<int64_t>() == continued);
+  CHECK_THROWS(
+      generate(gpt, prompt, greedy, g, [](std::span<const int64_t>) -> bool { throw std::runtime_error("stop"); }));
+  std::vector<std::vector<std::vector<int64_t>>> found(4);
+  std::vector<std::thread> threads;
+  for (auto& f : found) threads.emplace_back([&] { f = translate(translator, sources, {.beams = 3}); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& f : found) CHECK(f == translated);
+  for (const Module* m : {static_cast<Module*>(&gpt), static_cast<Module*>(&translator)}) {
+    CHECK(m->training());
+    CHECK(!m->children()[0]->training());
+    CHECK(m->children()[1]->training());
+  }
 }
 
 TEST_CASE("decoding: generate goes on as the whole window's logits say, over the context's end") {

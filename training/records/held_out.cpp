@@ -7,6 +7,7 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/reduce.h"
 #include "core/formulas/round_up.h"
+#include "nn/evaluation_mode.h"
 
 namespace isonorm::training {
 namespace {
@@ -42,12 +43,12 @@ Evaluation tested(nn::Module& model, const Examples& batch, const std::vector<in
 
 std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* const> models,
                                   const std::function<bool(int, int)>& progress, distributed::Group* group) {
-  NoGrad no_grad;
+  const NoGrad no_grad;
+  const nn::EvaluationMode evaluation;
   TestPass pass{.scores = std::vector<TestScore>(models.size())};
   const int64_t examples = source.test_count();
   const int64_t rows = source.context() > 0 ? std::max<int64_t>(1, kTestTokens / source.context()) : kTestImages;
   const int batches = static_cast<int>(ceil_div(examples, rows));
-  for (nn::Module* model : models) model->eval();
   bool go_on = true;
   const int ranks = group ? group->size() : 1;
   for (int b = ranks > 1 ? group->rank() : 0; b < batches && go_on; b += ranks) {
@@ -66,7 +67,6 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
     }
     go_on = !progress || progress(b + 1, batches);
   }
-  for (nn::Module* model : models) model->train();
   if (ranks > 1) go_on = sum_of_ranks(*group, pass, go_on);
   if (!go_on) return std::nullopt;
   for (TestScore& score : pass.scores)
@@ -76,11 +76,9 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
 
 Evaluation evaluate(nn::Module& model, const Examples& batch, int step) {
   const NoGrad no_grad;
-  const bool training = model.training();
+  const nn::EvaluationMode evaluation;
   std::vector<int64_t> predicted;
-  model.eval();
   Evaluation e = tested(model, batch, batch.targets.to_vector<int64_t>(), predicted);
-  model.train(training);
   e.step = step;
   return e;
 }

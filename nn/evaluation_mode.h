@@ -1,0 +1,21 @@
+// Evaluation mode of one thread, as NoGrad (autograd/grad_mode.h) is its switch for recording.
+#pragma once
+
+namespace isonorm::nn {
+
+// While it lives, modules that this thread runs are in evaluation mode: their training() is false, whatever train() set.
+// No module is written to, so several threads may evaluate one model at the same time.
+class EvaluationMode {
+ public:
+  EvaluationMode();
+  ~EvaluationMode();
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+  static bool is_on();  // in this thread
+
+ private:
+  bool before_;
+};
+
+}  // namespace isonorm::nn
