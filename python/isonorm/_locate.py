@@ -3,8 +3,12 @@
 import torch
 
 from . import _isonorm
-from ._models import PLAIN, in_dtype, measured, ours
+from ._models import PLAIN, copied, in_dtype, measured, ours
+from ._points import Points
 from ._result import Difference
+from ._rounding import CoarseResults, WithoutCasts, computing_coarsely
+
+ADVICE = '; dtype="f32" compares them in f32'
 
 
 class Calls:
@@ -75,7 +79,7 @@ class Located:
     """Of a point at which the two differ."""
 
     def __init__(self, points, point, found):
-        self.points, self.found = points, found
+        self.points, self.point, self.found = points, point, found
         self.batch, self.parameters = points.batches(point - 1), points.parameters(point)
         a, ran = called(points.a, points.dtype, lambda: points.of_a(self.parameters, self.batch))
         b, other = called(points.b, points.dtype, lambda: points.of_b(self.parameters, self.batch))
@@ -114,7 +118,46 @@ class Located:
         return None, Difference(first["quantity"], name, name, first["deviation"], bound)
 
     def cause(self):
-        return self.other_class() or self.other_options() or self.in_training_alone() or self.known_mistake()
+        coarse, in_f32 = self.coarse_modules()
+        if coarse:
+            with WithoutCasts(self.points.dtype):
+                if self.agree(self.points):
+                    return f"{coarse}, and without that the two agree{ADVICE if in_f32 else ''}"
+        in_f32 = in_f32 and self.agree_in_f32()
+        known = self.other_class() or self.other_options() or self.in_training_alone() or self.known_mistake()
+        if in_f32 and (known is None or self.pair and type(self.pair[0].module) is not type(self.pair[1].module)):
+            return (f"{known}; " if known else "") + f"{coarse}, and in f32 the two agree{ADVICE}"
+        return known
+
+    def coarse_modules(self):
+        """(sentence, in_f32): the modules that compute in a coarser dtype, and whether it is f32 in a comparison in f64.
+        ("", False) if there are none, or torch cannot tell."""
+        points = self.points
+        try:
+            with CoarseResults(points.a, points.dtype) as a:
+                points.of_a(self.parameters, self.batch)
+            with CoarseResults(points.b, points.dtype) as b:
+                points.of_b(self.parameters, self.batch)
+        except RuntimeError:  # operations that know no TorchDispatchMode
+            return "", False
+        first = [call.name for call in self.pair] if self.pair else [None, None]
+        sentence, dtype = computing_coarsely([("a", a, first[0]), ("b", b, first[1])])
+        return sentence, points.dtype == "f64" and dtype == torch.float32
+
+    def agree_in_f32(self):
+        points = self.points
+        models = copied(points.a, "f32"), copied(points.b, "f32")
+        more = points.mapping, points.loss, lambda at: in_dtype(self.batch, "f32"), points.controls, points.seed
+        return self.agree(Points(*models, *more, "f32"))
+
+    def agree(self, points):
+        """Whether the two agree at this point; False if they raise."""
+        noted = _isonorm.Points(points.dtype, 1)
+        try:
+            points.compare_at(self.point, noted)
+        except (RuntimeError, ValueError):
+            return False
+        return not noted.differs
 
     def other_class(self):
         if self.pair is None:
