@@ -29,8 +29,10 @@ def compare(
     of each tensor is what one ulp in a's parameters does to it (`controls` times tried): 30 times that, and 64 eps. To show
     that it can see, the comparison then multiplies every other entry of single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
 
-    batches:   a list of batches, or a function of the number of a point or step, from 0. A batch is what the modules take (a
-               tensor, a tuple of arguments, a dict of named ones); with a loss a pair (that, targets).
+    batches:   an iterable of batches, or a function of the number of a point or step, from 0. Of an iterable max(points, steps)
+               batches are read (without an optimizer: points), so it may be endless; after its last batch it begins again. A
+               batch holds the inputs of the modules (a tensor, a tuple of arguments, a mapping of named ones such as a dict or
+               a BatchEncoding); with a loss it is a pair (inputs, targets).
     loss:      a function of output and targets to a number; None: half the mean squared distance
                of all outputs from random numbers.
     map:       how b's parameters follow from a's. "names": they are called the same. A dict {name in b: name in a, or a
@@ -42,9 +44,9 @@ def compare(
     progress:  a function that gets a dict after every point and step: "phase" ("points", "wrong trainings", "training"), "step",
                "steps". What it raises ends the comparison.
 
-    Returns a Result; bool(result) is whether the two are equivalent. Raises ValueError where a comparison makes no sense (a is b,
-    no batches, outputs of other shapes, a loss of a that is not finite, parameters with hooks or in one memory), and what the
-    modules raise.
+    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError
+    if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a that is not finite, parameters with
+    hooks or in one memory), and what the modules raise.
     """
     from . import _locate, _maps, _models, _points, _training
 
@@ -61,8 +63,9 @@ def compare(
         return lambda step: progress({"phase": phase, "step": step, "steps": of}) if progress else None
 
     def result(verdict, reason, **more):
-        return Result(verdict=verdict, reason=reason, dtype=dtype, **more)
+        return Result(verdict=verdict, reason=reason, dtype=dtype, batches=str(read), **more)
 
+    read = _models.Batches(batches, dtype)
     try:
         mapping = None if map is None else _maps.Map(a, b, map)
         if mapping is not None and not carry:
@@ -83,7 +86,7 @@ def compare(
             _models.copied(b, dtype),
             mapping,
             _models.Loss(loss),
-            _models.Batches(batches, dtype),
+            read,
             controls,
             seed,
             dtype,

@@ -3,34 +3,42 @@
 import torch
 
 from . import _isonorm
-from ._models import PLAIN, measured, ours
+from ._models import PLAIN, copied, in_dtype, measured, ours
+from ._points import Points
 from ._result import Difference
+from ._rounding import CoarseResults, WithoutCasts, computing_coarsely
+
+ADVICE = '; dtype="f32" compares them in f32'
 
 
 class Calls:
-    """While it lasts, what each leaf module of a model is given, gives, and gets back as gradient."""
+    """While it lasts, what each leaf module of a model is given, gives, and gets back as gradient, in `dtype`."""
 
-    def __init__(self, model):
-        self.model, self.calls, self.handles = model, [], []
+    def __init__(self, model, dtype):
+        self.model, self.dtype, self.calls, self.handles, self.given = model, dtype, [], [], []
 
     def __enter__(self):
         for name, module in self.model.named_modules():
             if not list(module.children()):
-                self.handles.append(module.register_forward_hook(self.hook(name)))
+                self.handles.append(module.register_forward_pre_hook(self.before))
+                self.handles.append(module.register_forward_hook(self.after(name)))
         return self
 
     def __exit__(self, *_):
         for handle in self.handles:
             handle.remove()
 
-    def hook(self, name):
+    def before(self, module, inputs):
+        self.given = in_dtype(measured(inputs), self.dtype)  # now: the module may change them in place
+
+    def after(self, name):
         def note(module, inputs, output):
             outputs = measured(output)
             if not outputs:
                 return
-            call = Call(name, module, [t.detach().clone() for t in measured(inputs)], outputs[0].detach().clone())
+            call = Call(name, module, self.given, in_dtype(outputs[0], self.dtype))
             if outputs[0].requires_grad:
-                outputs[0].register_hook(call.note_gradient)
+                outputs[0].register_hook(lambda g: setattr(call, "gradient", in_dtype(g, self.dtype)))
             self.calls.append(call)
 
         return note
@@ -40,12 +48,9 @@ class Call:
     def __init__(self, name, module, inputs, output):
         self.name, self.module, self.inputs, self.output, self.gradient = name, module, inputs, output, None
 
-    def note_gradient(self, g):
-        self.gradient = g.detach().clone()
 
-
-def called(model, run):
-    with Calls(model) as calls:
+def called(model, dtype, run):
+    with Calls(model, dtype) as calls:
         ran = run()
     return calls.calls, ran
 
@@ -74,13 +79,13 @@ class Located:
     """Of a point at which the two differ."""
 
     def __init__(self, points, point, found):
-        self.points, self.found = points, found
+        self.points, self.point, self.found = points, point, found
         self.batch, self.parameters = points.batches(point - 1), points.parameters(point)
-        a, ran = called(points.a, lambda: points.of_a(self.parameters, self.batch))
-        b, other = called(points.b, lambda: points.of_b(self.parameters, self.batch))
-        self.gradients = dict(zip(points.names(self.batch), zip(ran[2], other[2])))
+        a, ran = called(points.a, points.dtype, lambda: points.of_a(self.parameters, self.batch))
+        b, other = called(points.b, points.dtype, lambda: points.of_b(self.parameters, self.batch))
+        self.gradients = dict(zip(points.names(self.batch), zip(ran.gradients, other.gradients)))
         self.controls = [
-            called(points.a, lambda: points.of_a(*points.moved(self.parameters, self.batch, c)))[0]
+            called(points.a, points.dtype, lambda: points.of_a(*points.moved(self.parameters, self.batch, c)))[0]
             for c in range(1, points.controls + 1)
         ]
         self.index = {id(call): i for i, call in enumerate(a)}
@@ -113,7 +118,46 @@ class Located:
         return None, Difference(first["quantity"], name, name, first["deviation"], bound)
 
     def cause(self):
-        return self.other_class() or self.other_options() or self.in_training_alone() or self.known_mistake()
+        coarse, in_f32 = self.coarse_modules()
+        if coarse:
+            with WithoutCasts(self.points.dtype):
+                if self.agree(self.points):
+                    return f"{coarse}, and without that the two agree{ADVICE if in_f32 else ''}"
+        in_f32 = in_f32 and self.agree_in_f32()
+        known = self.other_class() or self.other_options() or self.in_training_alone() or self.known_mistake()
+        if in_f32 and (known is None or self.pair and type(self.pair[0].module) is not type(self.pair[1].module)):
+            return (f"{known}; " if known else "") + f"{coarse}, and in f32 the two agree{ADVICE}"
+        return known
+
+    def coarse_modules(self):
+        """(sentence, in_f32): the modules that compute in a coarser dtype, and whether it is f32 in a comparison in f64.
+        ("", False) if there are none, or torch cannot tell."""
+        points = self.points
+        try:
+            with CoarseResults(points.a, points.dtype) as a:
+                points.of_a(self.parameters, self.batch)
+            with CoarseResults(points.b, points.dtype) as b:
+                points.of_b(self.parameters, self.batch)
+        except RuntimeError:  # operations that know no TorchDispatchMode
+            return "", False
+        first = [call.name for call in self.pair] if self.pair else [None, None]
+        sentence, dtype = computing_coarsely([("a", a, first[0]), ("b", b, first[1])])
+        return sentence, points.dtype == "f64" and dtype == torch.float32
+
+    def agree_in_f32(self):
+        points = self.points
+        models = copied(points.a, "f32"), copied(points.b, "f32")
+        more = points.mapping, points.loss, lambda at: in_dtype(self.batch, "f32"), points.controls, points.seed
+        return self.agree(Points(*models, *more, "f32"))
+
+    def agree(self, points):
+        """Whether the two agree at this point; False if they raise."""
+        noted = _isonorm.Points(points.dtype, 1)
+        try:
+            points.compare_at(self.point, noted)
+        except (RuntimeError, ValueError):
+            return False
+        return not noted.differs
 
     def other_class(self):
         if self.pair is None:
@@ -139,7 +183,7 @@ class Located:
             return None
         a.eval(), b.eval()
         ran = self.points.of_a(self.parameters, self.batch), self.points.of_b(self.parameters, self.batch)
-        pairs = [*zip(measured(ran[0][0]), measured(ran[1][0])), *zip(ran[0][2], ran[1][2])]
+        pairs = [*zip(ran[0].outputs, ran[1].outputs), *zip(ran[0].gradients, ran[1].gradients)]
         agree = all(off(y, x) <= self.first.bound for x, y in pairs)
         return "dropout, or another thing that acts in training alone: in eval() the two agree" if agree else None
 

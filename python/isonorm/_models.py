@@ -1,7 +1,10 @@
 """Modules of torch as a comparison runs them: copies in one dtype, outputs and inputs as flat lists, random numbers that repeat."""
 
+import collections.abc
 import contextlib
 import copy
+import itertools
+import operator
 
 import torch
 
@@ -42,8 +45,8 @@ def sharing_memory(module):
 
 
 def leaves(value):
-    """What lies in nested tuples, lists, dicts and dataclasses, in their order; a dict's by their names."""
-    if isinstance(value, dict):
+    """The leaves of nested tuples, lists, mappings and dataclasses, in their order; those of a mapping sorted by name."""
+    if isinstance(value, collections.abc.Mapping):
         value = [value[name] for name in sorted(value, key=str)]
     elif hasattr(value, "__dataclass_fields__"):
         value = [getattr(value, name) for name in value.__dataclass_fields__]
@@ -82,15 +85,30 @@ def exact(value):
 
 
 def rebuilt(value, change):
-    """The same nesting with change(tensor) for each tensor."""
+    """A copy of what leaves() takes apart, with change(tensor) for each tensor. Other leaves are deep copies: a module may change
+    them, such as a cache. Raises ValueError if a leaf cannot be copied."""
     if isinstance(value, torch.Tensor):
         return change(value)
-    if isinstance(value, dict):
-        return {k: rebuilt(v, change) for k, v in value.items()}
+    if isinstance(value, collections.abc.Mapping):
+        parts = {k: rebuilt(v, change) for k, v in value.items()}
+        if type(value) is dict or not isinstance(value, collections.abc.MutableMapping):
+            return parts
+        made = copy.copy(value)  # of the same class, which modules may ask for attributes (BatchEncoding)
+        for k, v in parts.items():
+            made[k] = v
+        return made
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        made = copy.copy(value)
+        for name in value.__dataclass_fields__:
+            object.__setattr__(made, name, rebuilt(getattr(value, name), change))
+        return made
     if isinstance(value, (tuple, list)):
         parts = [rebuilt(v, change) for v in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    return value
+    try:
+        return copy.deepcopy(value)
+    except Exception as e:
+        raise ValueError(f"compare: a {type(value).__name__} in a batch cannot be copied: {e}") from e
 
 
 def in_dtype(value, dtype):
@@ -99,9 +117,9 @@ def in_dtype(value, dtype):
 
 
 def arguments(inputs):
-    """What a batch's inputs mean for a call: a tuple is positional, a dict has names."""
-    if isinstance(inputs, dict):
-        return (), inputs
+    """The positional and the named arguments of a batch's inputs: a tuple or list is positional, a mapping has names."""
+    if isinstance(inputs, collections.abc.Mapping):
+        return (), dict(inputs)
     return (tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)), {}
 
 
@@ -147,15 +165,30 @@ class Loss:
 
 
 class Batches:
-    """The batch of a point or step, counted from 0; a list begins again at its end. Floating tensors are in `dtype`."""
+    """The batch of a point or step, counted from 0. Floating tensors are in `dtype`.
+
+    batches: a function of the number, or an iterable, of which no more batches are read than asked for; after the last it begins
+             again. Raises ValueError if it is a single batch with names."""
 
     def __init__(self, batches, dtype):
-        if not callable(batches):
-            batches = list(batches)
-            if not batches:
-                raise ValueError("compare: there are no batches")
-        self.batches, self.dtype = batches, dtype
+        if isinstance(batches, (str, collections.abc.Mapping)):
+            raise ValueError(f"compare: batches is a {type(batches).__name__}, expected a list of batches or a function")
+        self.function = batches if callable(batches) else None
+        self.rest = iter(()) if self.function else iter(batches)
+        self.size = operator.length_hint(batches, -1)
+        self.read, self.asked, self.dtype = [], 0, dtype
 
     def __call__(self, at):
-        batch = self.batches(at) if callable(self.batches) else self.batches[at % len(self.batches)]
-        return in_dtype(batch, self.dtype)
+        self.asked = max(self.asked, at + 1)
+        if self.function:
+            return in_dtype(self.function(at), self.dtype)
+        self.read.extend(itertools.islice(self.rest, max(0, at + 1 - len(self.read))))
+        if not self.read:
+            raise ValueError("compare: there are no batches")
+        return in_dtype(self.read[at % len(self.read)], self.dtype)
+
+    def __str__(self):
+        """How many were read, for people."""
+        count = self.asked if self.function else len(self.read)
+        all_read = self.function or self.asked > count or self.size == count
+        return f"{count} batch{'' if count == 1 else 'es'}" + ("" if all_read else " (no more were read)")

@@ -1,15 +1,26 @@
 """Outputs, loss and gradients of two modules at points: a's parameters as they stand, then drawn anew."""
 
 import math
+from typing import Any, NamedTuple
 
 import torch
 from torch.func import functional_call
 
 from . import _isonorm
-from ._models import arguments, draws, exact, floating, measured, ours, rebuilt
+from ._models import arguments, draws, exact, floating, in_dtype, measured, ours, rebuilt
 from ._result import Power, Probe, Unmatched
 
 PROBES = 8  # parameters that are perturbed, evenly spaced among all
+
+
+class Ran(NamedTuple):
+    """What one forward and backward of a module gave."""
+
+    outputs: list  # measured()
+    exact: list  # exact()
+    loss: Any
+    gradients: list
+    state: dict  # buffers, and parameters that take no gradient, that the pass changed, by name
 
 
 class Seen:
@@ -73,20 +84,29 @@ class Points:
         return {}, rebuilt(batch, lambda t: move(t, 0) if t.is_floating_point() else t)
 
     def run(self, model, parameters, wrt, batch, seed):
-        """(output, loss, gradients in `wrt` and in floating inputs, buffers that it changed by name) of a module with these
-        parameters."""
+        """The Ran of a module with these parameters: gradients by `wrt`, then by floating inputs.
+
+        The module gets copies of inputs, buffers and frozen parameters, and the loss copies of targets: both may change
+        them in place.
+        """
         inputs, targets = self.loss.parts(batch)
         inputs = rebuilt(inputs, lambda t: t.detach().clone().requires_grad_(t.is_floating_point()))
-        buffers = {n: t.clone() for n, t in model.named_buffers()}
-        positional, named = arguments(inputs)
+        positional, named = arguments(rebuilt(inputs, torch.clone))
+        frozen = {n for n, p in model.named_parameters() if not p.requires_grad}
+        before = {**dict(model.named_buffers()), **{n: p for n, p in parameters.items() if n in frozen}}
+        state = {n: t.clone() for n, t in before.items()}
         with draws(seed), torch.enable_grad():
-            output = functional_call(model, {**parameters, **buffers}, positional, named)
-            loss = self.loss(output, targets, seed)
+            output = functional_call(model, {**parameters, **state}, positional, named)
+            outputs = in_dtype(measured(output), self.dtype)  # now: the loss may change them
+            others = rebuilt(exact(output), torch.clone)
+            loss = self.loss(output, rebuilt(targets, torch.clone), seed)
             leaves = [*wrt, *floating(inputs)]
-            found = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * len(leaves)
-        own = dict(model.named_buffers())
-        changed = {n: t.detach() for n, t in buffers.items() if not torch.equal(t, own[n])}
-        return output, loss, [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found)], changed
+            known = [None] * len(leaves)
+            if loss.requires_grad and leaves:
+                known = torch.autograd.grad(loss, leaves, allow_unused=True)
+        gradients = [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, known)]
+        changed = {n: in_dtype(t, self.dtype) for n, t in state.items() if not torch.equal(t, before[n])}
+        return Ran(outputs, others, loss, gradients, changed)
 
     def of_a(self, parameters, batch):
         leaves = {n: p.detach().clone().requires_grad_() for n, p in parameters.items()}
@@ -106,37 +126,40 @@ class Points:
         return ([] if self.mapping is None else list(self.own)) + inputs
 
     @staticmethod
-    def seen(ran, buffers=()):
-        output, loss, gradients, changed = ran
-        number, outputs = loss.item(), [*measured(output), *(changed[n] for n in buffers)]
-        return Seen(number, [ours(t) for t in outputs]), Seen(number, [ours(g) for g in gradients])
+    def seen(ran, state=()):
+        number, outputs = ran.loss.item(), [*ran.outputs, *(ran.state[n] for n in state)]
+        return Seen(number, [ours(t) for t in outputs]), Seen(number, [ours(g) for g in ran.gradients])
 
     def controls_at(self, parameters, batch):
         return [self.of_a(*self.moved(parameters, batch, c)) for c in range(1, self.controls + 1)]
 
     def compare(self, points, told):
-        """The library's Comparison, and the point at which the two differ (None where they do not)."""
+        """The library's Comparison, and the point at which the two differ (None if they do not)."""
         noted = _isonorm.Points(self.dtype, points)
         for point in range(1, points + 1):
-            batch, parameters = self.batches(point - 1), self.parameters(point)
-            a, b = self.of_a(parameters, batch), self.of_b(parameters, batch)
-            outputs = measured(a[0])
-            given, other = ([*shapes(measured(ran[0])), *shapes(exact(ran[0]))] for ran in (a, b))
-            if given != other:
-                raise ValueError(f"compare: a gives tensors of shapes {given}, b of {other}")
-            if not math.isfinite(a[1].item()):
-                raise ValueError(f"compare: the loss of a itself is {a[1].item()} at point {point}")
-            controls = self.controls_at(parameters, batch)
-            if not same_exact(exact(a[0]), exact(b[0]), [exact(c[0]) for c in controls]):
-                raise Unmatched(f"what the two give as whole numbers or words differs at point {point}")
-            buffers = [n for n, t in a[3].items() if n in b[3] and t.is_floating_point() and t.shape == b[3][n].shape]
-            sides = [self.seen(ran, buffers) for ran in (a, b, *controls)]
-            names = [f"output[{i}]" if len(outputs) > 1 else "output" for i in range(len(outputs))] + buffers
-            noted.note(point, sides, self.names(batch), names)
+            self.compare_at(point, noted)
             told(point)
             if noted.differs:
                 return noted.found(), point
         return noted.found(), None
+
+    def compare_at(self, point, noted):
+        """Runs both modules and the controls at a point, and adds what they gave to `noted`."""
+        batch, parameters = self.batches(point - 1), self.parameters(point)
+        a, b = self.of_a(parameters, batch), self.of_b(parameters, batch)
+        given, other = ([*shapes(ran.outputs), *shapes(ran.exact)] for ran in (a, b))
+        if given != other:
+            raise ValueError(f"compare: a gives tensors of shapes {given}, b of {other}")
+        if not math.isfinite(a.loss.item()):
+            raise ValueError(f"compare: the loss of a itself is {a.loss.item()} at point {point}")
+        controls = self.controls_at(parameters, batch)
+        if not same_exact(a.exact, b.exact, [c.exact for c in controls]):
+            raise Unmatched(f"what the two give as whole numbers or words differs at point {point}")
+        both = {n: t for n, t in a.state.items() if n in b.state and t.shape == b.state[n].shape}
+        state = [n for n, t in both.items() if t.is_floating_point()]
+        sides = [self.seen(ran, state) for ran in (a, b, *controls)]
+        names = [f"output[{i}]" if len(a.outputs) > 1 else "output" for i in range(len(a.outputs))] + state
+        noted.note(point, sides, self.names(batch), names)
 
     def probes(self):
         """At the first point, of parameters one by one: would the comparison have seen every other entry times 1 + size?"""

@@ -74,6 +74,7 @@ class Result:
     control: float = 0.0  # the same of a itself with every parameter moved by one ulp
     tolerance: float = 0.0  # 30 times the control and 64 eps: the largest that any tensor was allowed
     power: Power = field(default_factory=lambda: Power([]))
+    batches: str = ""  # how many were read, and whether these are all
 
     def __bool__(self):
         return self.verdict == "equivalent"
@@ -81,8 +82,9 @@ class Result:
     def __str__(self):
         lines = [f"{self.verdict}: {self.reason}"]
         if self.points:
-            where = f"{self.dtype}, {self.points} point{'' if self.points == 1 else 's'}"
-            lines.append(f"  compared    in {where}" + (f", {self.steps} steps of training" if self.steps else ""))
+            where = [self.dtype, f"{self.points} point{'' if self.points == 1 else 's'}"]
+            where += [f"{self.steps} steps of training"] * (self.steps > 0) + [self.batches]
+            lines.append(f"  compared    in {', '.join(where)}")
         if self.first:
             lines.append(f"  first       {self.first}")
         if self.cause:

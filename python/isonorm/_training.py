@@ -1,11 +1,12 @@
 """Two modules trained on the same batches, beside what rounding does to the first and what a wrong training does."""
 
 import copy
+import itertools
 
 import torch
 
 from . import _isonorm
-from ._models import arguments, draws, ours
+from ._models import arguments, draws, flat, ours, rebuilt
 
 
 class Trained:
@@ -89,31 +90,33 @@ class Frozen(Trained):
         return seen
 
 
-def misled(batch, steps):
-    """The batches of a wrong training: one is exchanged for the next one, or where all are one turned around."""
+def misled(batch, steps, loss):
+    """The batches of a wrong training: one is exchanged for the next one, or, if all are the same, has its targets reversed."""
     exchanged = _isonorm.NEGATIVE_STEPS // 2
-
-    def turned(value):
-        return value.flip(0) if isinstance(value, torch.Tensor) and value.dim() else value
 
     def other(step):
         own = batch(step % steps)
         if step != exchanged:
             return own
         next_one = batch((exchanged + 1) % steps)
-        if not same(own, next_one):
-            return next_one
-        return (own[0], turned(own[1])) if isinstance(own, (tuple, list)) else turned(own)
+        return reversed_targets(own, loss) if same(own, next_one) else next_one
 
     return other
 
 
+def reversed_targets(batch, loss):
+    """The batch with its targets in reverse order; without targets, with its first input so."""
+    inputs, targets = loss.parts(batch)
+    if flat(targets):
+        return inputs, rebuilt(targets, lambda t: t.flip(tuple(range(t.dim()))))
+    left = itertools.chain([True], itertools.repeat(False))
+    inputs = rebuilt(inputs, lambda t: t.flip(tuple(range(t.dim()))) if next(left) else t)
+    return inputs if loss.loss is None else (inputs, targets)
+
+
 def same(x, y):
-    if isinstance(x, torch.Tensor):
-        return torch.equal(x, y)
-    if isinstance(x, dict):
-        return same(list(x.values()), list(y.values()))
-    return len(x) == len(y) and all(same(i, j) for i, j in zip(x, y)) if isinstance(x, (tuple, list)) else x == y
+    x, y = flat(x), flat(y)
+    return len(x) == len(y) and all(torch.equal(p, q) for p, q in zip(x, y))
 
 
 def train_together(points, optimizer, steps, told):
@@ -137,7 +140,7 @@ def train_together(points, optimizer, steps, told):
         return reference, controls
 
     wrong_reference, wrong_controls = group(lambda step: batch(step % steps))
-    wrong = [Trained(copy.deepcopy(a), loss, optimizer, misled(batch, steps), seed, names)]
+    wrong = [Trained(copy.deepcopy(a), loss, optimizer, misled(batch, steps, loss), seed, names)]
     if Frozen.applies(a):
         wrong.append(Frozen(copy.deepcopy(a), loss, optimizer, lambda step: batch(step % steps), seed, names))
 

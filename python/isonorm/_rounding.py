@@ -1,0 +1,101 @@
+"""Modules that compute in a coarser dtype than the comparison's, such as a norm that casts its input to f32."""
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from ._models import TORCH_DTYPES, flat
+
+NAMES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+def coarser(dtype, than):
+    return dtype.is_floating_point and torch.finfo(dtype).eps > torch.finfo(than).eps
+
+
+class CoarseResults(TorchDispatchMode):
+    """While it lasts, notes who runs an operation whose result is coarser than `dtype`.
+
+    noted: three dicts {name of a module: dtype}, in order of execution, the likelier reason for a difference first: modules that
+           cast from `dtype`; the loss or the map, if it does (its name is None); who made a coarser tensor of something else, such
+           as torch.arange(n, dtype=torch.float32)
+    """
+
+    def __init__(self, model, dtype):
+        super().__init__()
+        self.model, self.dtype = model, TORCH_DTYPES[dtype]
+        self.noted, self.inside, self.handles = ({}, {}, {}), [], []
+
+    def __enter__(self):
+        def left(*_):  # without a result, which would replace the module's output
+            self.inside.pop()
+
+        for name, module in self.model.named_modules():
+            self.handles.append(module.register_forward_pre_hook(lambda *_, name=name: self.inside.append(name)))
+            self.handles.append(module.register_forward_hook(left))
+        return super().__enter__()
+
+    def __exit__(self, *raised):
+        for handle in self.handles:
+            handle.remove()
+        return super().__exit__(*raised)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        given = func(*args, **(kwargs or {}))
+        found = [t.dtype for t in flat(given) if coarser(t.dtype, self.dtype)]
+        if found and (self.inside or torch.is_grad_enabled()):  # not in a backward
+            name = self.inside[-1] if self.inside else None
+            cast = any(t.dtype == self.dtype for t in flat(args))
+            self.noted[2 if not cast else name is None].setdefault(name, found[0])
+        return given
+
+
+class WithoutCasts(TorchDispatchMode):
+    """While it lasts, every operation that would compute in a coarser dtype than `dtype` computes in `dtype`."""
+
+    def __init__(self, dtype):
+        super().__init__()
+        self.dtype = TORCH_DTYPES[dtype]
+
+    def __enter__(self):
+        self.default = torch.get_default_dtype()
+        torch.set_default_dtype(self.dtype)
+        return super().__enter__()
+
+    def __exit__(self, *raised):
+        torch.set_default_dtype(self.default)
+        return super().__exit__(*raised)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if isinstance(kwargs.get("dtype"), torch.dtype) and coarser(kwargs["dtype"], self.dtype):
+            kwargs["dtype"] = self.dtype
+        if all(a.alias_info is None for a in func._schema.arguments):  # neither in place nor a view
+            args = tree_map_only(torch.Tensor, lambda t: t.to(self.dtype) if coarser(t.dtype, self.dtype) else t, args)
+        return func(*args, **kwargs)
+
+
+def computing_coarsely(sides):
+    """(sentence, dtype): who computes in a coarser dtype, and in which; ("", None) if nobody does.
+
+    sides: [("a" or "b", its CoarseResults, the name of the module that differs first, or None)]
+    """
+    shown, names = {}, set()
+    kind = next((k for k in range(3) if any(side.noted[k] for _, side, _ in sides)), None)
+    if kind is None:
+        return "", None
+    for of, side, first in sides:
+        noted = side.noted[kind]
+        names |= {spoken(of, name, side.model) for name in noted}
+        for name in [first] if first in noted else list(noted)[:1]:
+            shown[spoken(of, name, side.model)] = noted[name]
+    more, dtype = len(names) - len(shown), max(shown.values(), key=lambda d: torch.finfo(d).eps)
+    who = " and ".join(shown) + (f" and {more} more" if more else "")
+    return f"{who} compute{'s' if len(names) == 1 else ''} in {NAMES.get(dtype, dtype)}", dtype
+
+
+def spoken(of, name, model):
+    if name is None:
+        return "the loss"
+    kind = type(model.get_submodule(name)).__name__
+    return f"{name} of {of} ({kind})" if name else f"{of} ({kind})"

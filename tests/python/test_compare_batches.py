@@ -1,0 +1,354 @@
+"""compare() of batches of every kind: endless ones, mappings, inputs that a module or a loss changes."""
+
+import collections
+import copy
+import dataclasses
+import itertools
+import os
+import signal
+import types
+import unittest
+
+import isonorm
+from pairs import images, net, sgd
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+try:
+    import transformers
+except ImportError:
+    transformers = None
+
+INPUTS = [x for x, _ in images()]
+
+
+class Encoding(collections.UserDict):
+    """As BatchEncoding of transformers: a mapping that is no dict, with attributes for its items."""
+
+    def __getattr__(self, name):
+        try:
+            return self.data[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    x: torch.Tensor
+
+
+class Endless(unittest.TestCase):
+    """No more is read than the comparison looks at."""
+
+    def reading(self, batches):
+        """Batches without an end, of which it is known how many were read."""
+        self.read = 0
+        for batch in itertools.cycle(batches):
+            self.read += 1
+            yield batch
+
+    def test_generators(self):
+        for optimizer, read in (None, 5), (sgd, 20):
+            r = isonorm.compare(
+                net(), net(), batches=self.reading(images()), loss=F.cross_entropy, optimizer=optimizer, steps=20
+            )
+            self.assertTrue(r, r)
+            self.assertEqual(self.read, read)
+            self.assertIn(f", {read} batches (no more were read)\n", str(r))
+
+    def test_in_c(self):  # list() of it would take all memory, and no Ctrl-C
+        r = isonorm.compare(net(), net(), batches=itertools.repeat(images()[0]), loss=F.cross_entropy, points=2)
+        self.assertIn(", 2 batches (no more were read)\n", str(r))
+
+    def test_data_loaders(self):
+        class Stream(torch.utils.data.IterableDataset):
+            def __iter__(stream):
+                return self.reading(INPUTS)
+
+        loader = torch.utils.data.DataLoader(Stream(), batch_size=None)
+        r = isonorm.compare(net(), net(), batches=loader)
+        self.assertTrue(r, r)
+        self.assertEqual(self.read, 5)
+
+    def test_as_a_list(self):
+        """A generator that ends begins again: the numbers are those of a list."""
+        for count in 1, 3, 5, 7:
+            given = [torch.randn(6, 8, generator=torch.Generator().manual_seed(i)) for i in range(count)]
+            of_list = isonorm.compare(net(), net(), batches=given)
+            self.assertEqual(of_list.deviation, isonorm.compare(net(), net(), batches=iter(given)).deviation)
+            self.assertEqual(of_list.control, isonorm.compare(net(), net(), batches=iter(given)).control)
+            more = "(no more were read)" in str(of_list)
+            self.assertEqual(more, count == 7)
+
+    def test_functions(self):
+        asked = []
+
+        def batch(step):
+            asked.append(step)
+            return INPUTS[step % 3]
+
+        r = isonorm.compare(net(), net(), batches=batch)
+        self.assertEqual(sorted(set(asked)), [0, 1, 2, 3, 4])
+        self.assertIn(", 5 batches\n", str(r))
+
+    def test_control_c(self):
+        """KeyboardInterrupt comes before the next point or step."""
+        for phase in "points", "wrong trainings", "training":
+            seen = []
+
+            def press(step):
+                seen.append(step["phase"])
+                if step["phase"] == phase:
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            with self.assertRaises(KeyboardInterrupt):
+                isonorm.compare(
+                    net(),
+                    net(),
+                    batches=self.reading(images()),
+                    loss=F.cross_entropy,
+                    optimizer=sgd,
+                    progress=press,
+                    points=1,
+                )
+            self.assertEqual(seen.count(phase), 1)
+
+    def test_refuses(self):
+        for batches, said in (
+            (iter([]), "there are no batches"),
+            ({"x": INPUTS[0]}, "batches is a dict, expected a list of batches"),
+            (Encoding(x=INPUTS[0]), "batches is a Encoding, expected a list of batches"),
+        ):
+            with self.assertRaisesRegex(ValueError, said):
+                isonorm.compare(net(), net(), batches=batches)
+
+
+class Mappings(unittest.TestCase):
+    """A mapping holds named arguments; inside of arguments, mappings and dataclasses keep their class."""
+
+    class Model(nn.Module):
+        def __init__(self, act=None):
+            super().__init__()
+            self.net = net(act=act)
+
+        def forward(self, x, scale=1.0):
+            return {"logits": self.net(x) * scale}
+
+    def both(self, batches, model=None, **more):
+        model = model or self.Model
+        r = isonorm.compare(model(), model(), batches=batches, **more)
+        self.assertTrue(r, r)
+        r = isonorm.compare(model(), model(nn.GELU("tanh")), batches=batches, **more)
+        self.assertEqual(r.verdict, "different", r)
+        return r
+
+    def test_named_arguments(self):
+        for kind in dict, collections.OrderedDict, collections.UserDict, Encoding:
+            self.both([kind(x=x, scale=2.0) for x in INPUTS])
+        self.both([types.MappingProxyType({"x": x}) for x in INPUTS])
+
+    def test_with_a_loss(self):
+        batches = [(Encoding(x=x), t) for x, t in images()]
+        self.both(batches, loss=lambda y, t: F.cross_entropy(y["logits"], t))
+
+    def test_gradients_of_their_tensors(self):
+        class Wrong(self.Model):
+            def forward(self, x, scale=1.0):
+                return super().forward(x + 0.5 * (x.detach() - x), scale)
+
+        r = isonorm.compare(self.Model(), Wrong(), batches=[Encoding(x=x) for x in INPUTS], map=None)
+        self.assertEqual(r.verdict, "different", r)
+        self.assertIn("gradient", str(r))
+
+    def test_training(self):
+        for batches in [Encoding(x=x) for x in INPUTS], [Encoding(x=INPUTS[0])]:
+            r = isonorm.compare(self.Model(), self.Model(), batches=batches, optimizer=sgd)
+            self.assertEqual((r.verdict, r.steps), ("equivalent", 20), r)
+
+    def test_nested(self):
+        class Inner(self.Model):
+            def forward(self, given):
+                return super().forward(given.x)
+
+        for kind in Encoding, Named:
+            r = self.both([(kind(x=x),) for x in INPUTS], Inner)
+            self.assertIn("approximate='tanh'", r.cause)
+
+    @unittest.skipUnless(transformers, "transformers is not installed")
+    def test_of_transformers(self):
+        self.both([transformers.BatchEncoding({"x": x}) for x in INPUTS])
+        self.both([transformers.utils.ModelOutput(x=x) for x in INPUTS])
+
+    @unittest.skipUnless(transformers, "transformers is not installed")
+    def test_a_tokenizer_and_a_model(self):
+        import tokenizers
+
+        words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0, "a": 1, "b": 2, "[PAD]": 3}, "[UNK]"))
+        words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, pad_token="[PAD]")
+        config = transformers.BertConfig(
+            vocab_size=4, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+        )
+        torch.manual_seed(0)
+        a = transformers.BertModel(config, add_pooling_layer=False)
+        enc = tokenizer(["a b", "b b a", "a"], padding=True, return_tensors="pt")
+        self.assertNotIsInstance(enc, dict)
+        r = isonorm.compare(a, copy.deepcopy(a), batches=[enc], points=2)
+        self.assertEqual(r.verdict, "equivalent", r)
+
+
+class InPlace(unittest.TestCase):
+    """Modules and losses may change what they are given. Whoever comes next gets it unchanged."""
+
+    def same(self, a, b, batches=INPUTS, **more):
+        r = isonorm.compare(a, b, batches=batches, carry=True, **more)
+        self.assertTrue(r, r)
+        return r
+
+    class With(nn.Module):
+        def __init__(self, first):
+            super().__init__()
+            torch.manual_seed(0)
+            self.linear, self.first = nn.Linear(8, 5), first
+
+        def forward(self, x):
+            return self.linear(self.first(x))
+
+    def test_first_operations(self):
+        def without_the_first(x):
+            x[:, 0] = 0
+            return x
+
+        for changed, fresh in (
+            (lambda x: x.add_(1), lambda x: x + 1),
+            (lambda x: x.mul_(2), lambda x: 2 * x),
+            (lambda x: F.relu(x, inplace=True), F.relu),
+            (lambda x: x.clamp_(-1, 1), lambda x: x.clamp(-1, 1)),
+            (lambda x: x.masked_fill_(x > 1, 0), lambda x: x.masked_fill(x > 1, 0)),
+            (without_the_first, lambda x: x * (torch.arange(8) > 0)),
+        ):
+            self.same(self.With(changed), self.With(fresh), points=2)
+        self.same(self.With(changed), self.With(fresh), dtype="f32", optimizer=sgd)
+
+    def test_modules(self):
+        for kind in nn.ReLU, nn.ReLU6, nn.SiLU, nn.Hardtanh, nn.ELU, nn.LeakyReLU, nn.Hardswish, nn.Mish, nn.Dropout:
+            self.same(self.With(kind(inplace=True)), self.With(kind()), points=1)
+
+    def test_the_gradient_is_of_the_input_before(self):
+        def wrong(x):
+            with torch.no_grad():
+                y = x.clone().mul_(3)
+            return y + 2 * (x - x.detach())
+
+        r = isonorm.compare(self.With(lambda x: x.mul_(3)), self.With(wrong), batches=INPUTS)
+        self.assertEqual(r.verdict, "different", r)
+        self.assertIn("gradient", r.reason)
+        self.assertIn("input", r.reason)
+
+    def test_the_next_run_sees_the_batch_as_it_was(self):
+        class Counting(nn.Module):
+            def forward(self, x, n):
+                n["steps"] = n["steps"] + 1
+                return x * n["steps"] * n["seen"].add_(1)
+
+        given = [(x, {"steps": 1, "seen": torch.ones(())}) for x in INPUTS]
+        before = copy.deepcopy(given)
+        self.same(Counting(), Counting(), given)
+        self.assertEqual(str(before), str(given))
+
+    def test_caches_in_a_batch(self):
+        class Cache:
+            def __init__(self):
+                self.keys = []
+
+        class Cached(nn.Linear):
+            def forward(self, x, cache):
+                cache.keys.append(super().forward(x))
+                return torch.stack(cache.keys).sum(0)
+
+        torch.manual_seed(0)
+        a, cache = Cached(8, 5), Cache()
+        self.same(a, copy.deepcopy(a), [(x, cache) for x in INPUTS])
+        self.assertEqual(cache.keys, [])
+
+    def test_losses(self):
+        def loss(y, t):
+            return t.sub_(y.mul_(1)).square_().mean()
+
+        batches = [(x, torch.randn(6, 5, generator=torch.Generator().manual_seed(1))) for x in INPUTS]
+        before = copy.deepcopy(batches)
+        self.same(net(), net(), batches, loss=loss, optimizer=sgd)
+        self.assertTrue(all(torch.equal(t, u) for (_, t), (_, u) in zip(batches, before)))
+
+    def test_outputs_are_those_before_the_loss(self):
+        class Shifted(nn.Linear):
+            shift = 0.0
+
+            def forward(self, x):
+                y = super().forward(x)
+                return torch.cat([y, y.detach()[:, :1] + self.shift], -1)
+
+        torch.manual_seed(0)
+        a = Shifted(8, 5)
+        b = copy.deepcopy(a)
+        b.shift = 1.0
+
+        def loss(y, t):
+            y[:, -1] = 0
+            return y.square().mean()
+
+        r = isonorm.compare(a, b, batches=[(x, None) for x in INPUTS], loss=loss)
+        self.assertEqual(r.verdict, "different", r)
+        self.assertIn("output", r.reason)
+
+    def test_buffers_and_frozen_parameters(self):
+        class Centre(nn.Module):
+            def __init__(self, rate, frozen):
+                super().__init__()
+                if frozen:
+                    self.centre = nn.Parameter(torch.zeros(8), requires_grad=False)
+                else:
+                    self.register_buffer("centre", torch.zeros(8))
+                self.rate = rate
+
+            def forward(self, x):
+                y = x - self.centre
+                self.centre.mul_(1 - self.rate).add_(self.rate * x.mean(0))
+                return y
+
+        for frozen in False, True:
+            self.same(Centre(0.1, frozen), Centre(0.1, frozen))
+            r = isonorm.compare(Centre(0.1, frozen), Centre(0.2, frozen), batches=INPUTS)
+            self.assertEqual((r.verdict, "centre" in r.reason), ("different", True), r)
+
+    def test_the_cause_in_an_in_place_module(self):
+        """It is found by the module's input, as it was before."""
+
+        class Act(nn.Module):
+            _of = "relu"
+
+            def forward(self, x):
+                return getattr(F, self._of)(x, inplace=True)
+
+        def made(of):
+            torch.manual_seed(0)
+            act = Act()
+            act._of = of
+            return nn.Sequential(nn.Linear(8, 16), act, nn.Linear(16, 5))
+
+        r = isonorm.compare(made("relu"), made("silu"), batches=INPUTS)
+        self.assertEqual((r.first.a, r.first.what), ("1", "output"))
+        self.assertEqual(r.cause, "another activation: A computes ReLU, B SiLU")
+
+    def test_whole_numbers_alone(self):
+        """Without floating inputs and parameters there is no gradient; outputs are compared."""
+        torch.manual_seed(0)
+        a, b = nn.Embedding(7, 3), nn.Embedding(7, 3)
+        ids = [torch.arange(7)]
+        self.assertEqual(isonorm.compare(a, b, batches=ids, map=None).verdict, "different")
+
+
+if __name__ == "__main__":
+    unittest.main()
