@@ -38,8 +38,9 @@ class DecoderReport {
   Line why_ = {}, warning_ = {};
 };
 
-// Room for a picture: u8 [height, width, 3]. Throws (invalid) if it has no pixels or more than kMostPixels.
-Tensor picture_of(int64_t height, int64_t width);
+// Room for a picture: u8 [height, width, 3]. Throws (invalid) if it has no pixels, or more than `most`, the pixels that a file of its size can
+// hold, or kMostPixels.
+Tensor picture_of(int64_t height, int64_t width, int64_t most);
 
 // Decoders of the two formats, for read_picture(): `file` is the whole file. `warning` gets the library's first warning.
 Tensor read_png(std::span<const uint8_t> file, std::string& warning);

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "data/picture.h"
+
 namespace isonorm::data {
 namespace {
 
@@ -78,7 +80,8 @@ Tensor read_jpeg(std::span<const uint8_t> bytes, std::string& warning) {
     jpeg_read_header(&jpeg, TRUE);
   });
   const int64_t height = jpeg.image_height, width = jpeg.image_width;
-  const Tensor image = picture_of(height, width);
+  // A block of 8 x 8 pixels takes at least a bit. Arithmetic coding may take less.
+  const Tensor image = picture_of(height, width, jpeg.arith_code ? kMostPixels : std::ssize(bytes) * 8 * 64);
   file.limit_scans(height, width);
   const bool inks = jpeg.num_components == 4;
   std::vector<uint8_t> cmyk(inks ? static_cast<size_t>(4 * width) : 0);

@@ -38,15 +38,13 @@ struct LoaderOptions {
   PixelScale scale = {};
   Augmentation augment = {};  // of batches, by seed and step
   Mixup mixup = {};           // behind that
-  bool shuffle = true;  // false: in the order of the set, with a last batch of what is left, as a test pass reads it
-  int prefetch =
-      2;  // batches a thread prepares ahead of next(); 0: none, next() prepares them itself. A child of fork() has not
-          // the thread: there next() and seek() throw, and a new Loader works.
+  bool shuffle = true;   // false: in the order of the set, with a last batch of what is left, as a test pass reads it
+  int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
   Device device = kCpu;  // where batches arrive; those of next() travel while the device computes
 };
 
 // Batches of a set, by number, one after the other, or epoch by epoch. Copies of the set's handles are kept, not of its
-// pixels.
+// pixels. With prefetch > 0 a child of fork() does not have the thread: next() and seek() throw there. The child can make another loader.
 //
 //   for (int epoch = 0; epoch < 10; ++epoch)
 //     for (const auto& [images, labels] : loader) ...

@@ -37,9 +37,11 @@ std::vector<Mean> means(int64_t from, int64_t side) {
 
 }  // namespace
 
-Tensor picture_of(int64_t height, int64_t width) {
+Tensor picture_of(int64_t height, int64_t width, int64_t most) {
   check(height > 0 && width > 0 && height <= kMostPixels / width, "a picture of ", width, " x ", height,
         " pixels, expected 1 to ", kMostPixels);
+  check(height * width <= most, "a picture of ", width, " x ", height, " pixels, a file of its size holds at most ",
+        most);
   return empty({height, width, 3}, {DType::u8});
 }
 

@@ -18,7 +18,7 @@ inline constexpr int64_t kMostPixels = int64_t{1} << 26;  // pixels of a picture
 //
 // warning: gets the decoder's first warning, of damage that it has passed over; empty if there was none.
 // Throws Error if the file cannot be read (io), or (invalid) if it has over 256 MiB, is neither PNG nor JPEG, is cut off or damaged, has
-// more than kMostPixels, or is a JPEG of too many scans: 500, or 2^30 / pixels if that is less.
+// more than kMostPixels or more pixels than its bytes can hold, or is a JPEG of too many scans: 500, or 2^30 / pixels if that is less.
 // Decoded by libpng and libjpeg-turbo.
 Tensor read_picture(const std::string& path, std::string* warning = nullptr);
 

@@ -1,4 +1,4 @@
-// PNG files by libpng. Samples are taken as they are stored: what a file says about gamma, colour profiles and transparency is not read.
+// PNG files by libpng. Samples are taken as they are stored: gamma, colour profiles and transparency are ignored.
 #include "data/decoder.h"
 
 #include <png.h>
@@ -49,13 +49,16 @@ Tensor read_png(std::span<const uint8_t> bytes, std::string& warning) {
   file.report.run(what, [&] {
     png_set_read_fn(png, &file.left, PngFile::read);
     png_set_user_limits(png, kMostPixels, kMostPixels);
-    // All chunks but IHDR, PLTE, IDAT and IEND are skipped, whatever is in them.
+    // All chunks but IHDR, PLTE, IDAT and IEND are skipped unread.
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, reinterpret_cast<png_const_bytep>("tRNS"), 1);
     png_set_crc_action(png, PNG_CRC_DEFAULT, PNG_CRC_QUIET_USE);
     png_read_info(png, file.info);
   });
-  const Tensor image = picture_of(png_get_image_height(png, file.info), png_get_image_width(png, file.info));
+  // Deflate packs at most 1032 bytes into one.
+  const int64_t bits = int64_t{png_get_bit_depth(png, file.info)} * png_get_channels(png, file.info);
+  const Tensor image = picture_of(png_get_image_height(png, file.info), png_get_image_width(png, file.info),
+                                  std::ssize(bytes) * 1032 * 8 / bits);
   uint8_t* const pixels = image.mutable_data<uint8_t>();
   const int64_t height = image.size(0), row = 3 * image.size(1);
   file.report.run(what, [&] {

@@ -118,7 +118,7 @@ template <class T> class Prefetch {
 
   struct End {
     void operator()(State* state) const {
-      if (state->thread.joinable() && state->home.is_elsewhere()) return;  // left behind
+      if (state->thread.joinable() && state->home.is_elsewhere()) return;  // it leaks
       state->stop();
       delete state;
     }

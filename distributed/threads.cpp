@@ -191,7 +191,7 @@ Ranks::Ranks(int n, double limit) {
 
 Ranks::~Ranks() {
   if (state_->home.is_elsewhere())
-    state_.release();  // left behind
+    state_.release();  // it leaks
   else
     state_->finish();
 }

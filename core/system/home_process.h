@@ -7,8 +7,8 @@
 
 namespace isonorm {
 
-// Who has threads keeps one of these, made when the first thread starts. In a child nobody will ever answer, nor free what a thread had locked:
-// so the child may neither wait for the threads, nor destroy what they share with their owner (it is left behind).
+// An object with threads keeps a HomeProcess, made when its first thread starts. In a child of that process the threads never answer, and
+// locks that they held are never released. So the child must not wait for them, nor destroy their mutexes and condition variables: these leak.
 class HomeProcess {
  public:
   // Whether this process is a child (or a child's child) of the one that made this.
@@ -16,7 +16,7 @@ class HomeProcess {
   // Throws (invalid), with `what` before the message, if it is.
   void check_here(const char* what) const {
     check(!is_elsewhere(), what, ": its threads are in process ", pid_, ", this is process ", getpid(),
-          ", a child made by fork(): make it anew in the child");
+          ", a child made by fork(): make another one in the child");
   }
 
  private:

@@ -30,10 +30,14 @@ class Mapping {
              ": the file became shorter while it was read");
     check_io(!cut_, path, ": a part of the file cannot be read");
   }
-  static void on_bus_error(int, siginfo_t* info, void*);
+  static void catch_bus_errors();
 
  private:
+  static void on_bus_error(int, siginfo_t* info, void*);
   bool replace_by_zeros(char* from);
+
+  static inline thread_local Mapping* innermost_ = nullptr;  // of this thread
+  static inline struct sigaction before_ {};                 // what SIGBUS did
 
   int fd_ = -1;
   char* begin_ = nullptr;  // null if the file is empty
@@ -41,9 +45,6 @@ class Mapping {
   volatile bool cut_ = false;  // set by the signal handler
   Mapping* outer_;
 };
-
-thread_local Mapping* innermost = nullptr;  // of the mappings of this thread, which touches them
-struct sigaction before {};
 
 // Puts zeros in the place of the page of `from` and all that follow. mmap() is a system call and nothing else: a signal handler may use it.
 bool Mapping::replace_by_zeros(char* from) {
@@ -58,23 +59,23 @@ bool Mapping::replace_by_zeros(char* from) {
 void Mapping::on_bus_error(int, siginfo_t* info, void*) {
   const int error = errno;
   bool ours = false;
-  for (Mapping* m = innermost; m && !ours; m = m->outer_) ours = m->replace_by_zeros(static_cast<char*>(info->si_addr));
-  if (!ours) ::sigaction(SIGBUS, &before, nullptr);  // it comes again, and goes where it would have gone
+  for (Mapping* m = innermost_; m && !ours; m = m->outer_)
+    ours = m->replace_by_zeros(static_cast<char*>(info->si_addr));
+  if (!ours) ::sigaction(SIGBUS, &before_, nullptr);  // it comes again, and goes where it would have gone
   errno = error;
 }
 
-void catch_bus_errors() {
+void Mapping::catch_bus_errors() {
   [[maybe_unused]] static const bool once = [] {
     struct sigaction action {};
-    action.sa_sigaction = Mapping::on_bus_error;
+    action.sa_sigaction = on_bus_error;
     action.sa_flags = SA_SIGINFO;
-    return ::sigaction(SIGBUS, &action, &before) == 0;
+    return ::sigaction(SIGBUS, &action, &before_) == 0;
   }();
 }
 
-Mapping::Mapping(const std::string& path)
-    : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)),
-      outer_(innermost) {  // NONBLOCK: a pipe must not hang
+Mapping::Mapping(const std::string& path) : outer_(innermost_) {
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // NONBLOCK: a pipe must not hang the open
   check_io(fd_ >= 0, path, ": cannot open: ", std::strerror(errno));
   struct stat info {};
   const bool regular = ::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
@@ -90,11 +91,11 @@ Mapping::Mapping(const std::string& path)
     check_io(false, path, ": cannot map it: ", std::strerror(error));
   }
   begin_ = static_cast<char*>(at);
-  innermost = this;
+  innermost_ = this;
 }
 
 Mapping::~Mapping() {
-  innermost = outer_;
+  innermost_ = outer_;
   if (begin_) ::munmap(begin_, size_);
   ::close(fd_);
 }
@@ -102,7 +103,7 @@ Mapping::~Mapping() {
 }  // namespace
 
 void read_mapped(const std::string& path, const std::function<void(std::string_view bytes)>& use) {
-  catch_bus_errors();
+  Mapping::catch_bus_errors();
   const Mapping file(path);
   try {
     use(file.bytes());

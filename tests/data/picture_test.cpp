@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include <zlib.h>
 
@@ -44,7 +45,7 @@ Raw cut(Raw file, size_t bytes) {
   return file;
 }
 
-// Where the last scan of a JPEG begins, and where it ends.
+// Begin and end of the last scan of a JPEG.
 std::pair<std::ptrdiff_t, std::ptrdiff_t> last_scan(const Raw& file) {
   const uint8_t scan[] = {0xff, 0xda};
   const auto at = std::find_end(file.begin(), file.end(), std::begin(scan), std::end(scan));
@@ -108,11 +109,27 @@ TEST_CASE("files that are no pictures are refused, whatever their names say") {
   Raw damaged = file_of("rgb8.png");
   damaged[60] ^= 1;  // in IDAT
   CHECK_THROWS_WITH(read(damaged), Contains("the PNG cannot be decoded: "));
-  Raw huge = file_of("rgb8.png");  // says that it has 20000 x 20000 pixels
-  for (const size_t at : {16, 20}) huge[at + 2] = 20000 >> 8, huge[at + 3] = 20000 & 0xff;
-  const uLong checksum = crc32(0, &huge[12], 17);
-  for (size_t i = 0; i < 4; ++i) huge[29 + i] = static_cast<uint8_t>(checksum >> (24 - 8 * i));
-  CHECK_THROWS_WITH(read(huge), Contains("a picture of 20000 x 20000 pixels"));
+  // Of a PNG and a JPEG, which say that they have so many pixels in each direction.
+  const auto png = [](int side) {
+    Raw file = file_of("rgb8.png");
+    for (const size_t at : {18, 22})
+      file[at] = static_cast<uint8_t>(side >> 8), file[at + 1] = static_cast<uint8_t>(side);
+    const uLong checksum = crc32(0, &file[12], 17);
+    for (size_t i = 0; i < 4; ++i) file[29 + i] = static_cast<uint8_t>(checksum >> (24 - 8 * i));
+    return file;
+  };
+  const auto jpeg = [](int side) {
+    Raw file = file_of("420.jpg");
+    const uint8_t frame[] = {0xff, 0xc0};
+    const auto at = std::search(file.begin(), file.end(), std::begin(frame), std::end(frame));
+    for (const int i : {5, 7}) at[i] = static_cast<uint8_t>(side >> 8), at[i + 1] = static_cast<uint8_t>(side);
+    return file;
+  };
+  for (const auto& forged : {std::function<Raw(int)>(png), std::function<Raw(int)>(jpeg)}) {
+    CHECK_THROWS_WITH(read(forged(20000)), EndsWith("a picture of 20000 x 20000 pixels, expected 1 to 67108864"));
+    CHECK_THROWS_WITH(read(forged(8000)),
+                      Contains("a picture of 8000 x 8000 pixels, a file of its size holds at most"));
+  }
   CHECK_THROWS_WITH(data::read_picture("none.png"), Contains("none.png: cannot open"));
 }
 

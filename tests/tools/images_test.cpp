@@ -1,4 +1,5 @@
 // Trainings on images, of a folder as small as such a folder can be.
+#include "io/safetensors.h"
 #include "tests/support/gzip.h"
 #include "tests/tools/small_run.h"
 
@@ -42,4 +43,25 @@ TEST_CASE("train --mixup: other losses, the same on resume; tests are of images 
   f.refuses(train + "--mixup 0.3 --steps 12 --checkpoint @whole", 3, "was trained with --mixup 0.4, asked for is 0.3");
   f.succeeds("evaluate @whole --data @images --json @tested");
   CHECK(f.json("tested")["loss"] == Approx(f.json("json")["values"]["test loss"].get<double>()).epsilon(1e-14));
+}
+
+TEST_CASE(
+    "train, evaluate: damage that a decoder passes over is one line on stderr; a picture that is cut off ends them") {
+  const Folder f;
+  const TensorMap pictures = load_safetensors("tests/fixtures/pictures.safetensors");
+  const auto write_picture = [&](const std::string& path, const std::string& name) {
+    std::filesystem::create_directories(std::filesystem::path(f / path).parent_path());
+    write_bytes(f / path, pictures.at(name).to_vector<uint8_t>());
+  };
+  for (const char* path : {"set/train/cat/1.JPG", "set/train/dog/1.jpg", "set/test/dog/1.jpg"})
+    write_picture(path, "extraneous.jpg");
+  const std::string train =
+      "train --data @set --image 8 --patch 4 --width 8 --depth 1 --heads 2 --batch 2 --steps 1 --threads 1 -q ";
+  const std::string line =
+      text("3 damaged pictures are read as far as possible; the first is ", f / "set/test/dog/1.jpg",
+           ": Corrupt JPEG data: 6 extraneous bytes before marker 0xd9\n");
+  CHECK(f.succeeds(train + "--checkpoint @c").err == "isonorm train: " + line);
+  CHECK(f.succeeds("evaluate @c --data @set").err == "isonorm evaluate: " + line);
+  std::filesystem::resize_file(f / "set/train/cat/1.JPG", pictures.at("extraneous.jpg").numel() - 11);
+  f.refuses(train, 3, "1.JPG: the JPEG cannot be decoded: the file is cut off");
 }

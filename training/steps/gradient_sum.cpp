@@ -32,7 +32,7 @@ GradientSum::GradientSum(distributed::Group& group, std::vector<Tensor> paramete
 
 GradientSum::~GradientSum() {
   if (sender_ && sender_->home.is_elsewhere())
-    sender_.release();  // left behind
+    sender_.release();  // it leaks
   else
     close();
 }

@@ -29,7 +29,7 @@ class GradientSum {
   GradientSum(distributed::Group& group, std::vector<Tensor> parameters)
       : GradientSum(group, std::move(parameters), bucket_for(group.size())) {}
   GradientSum(distributed::Group& group, std::vector<Tensor> parameters, int64_t bucket);
-  // Waits for what was handed over; in a child of fork(), which has not the thread, for nothing.
+  // Waits for what was handed over; a child of fork() does not wait, it does not have the thread.
   ~GradientSum();
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
