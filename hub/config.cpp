@@ -7,9 +7,56 @@
 #include "hub/folder.h"
 
 namespace isonorm::hub {
+namespace {
+
+// Second names of keys that a program takes, by "model_type". Sources: attribute_map in transformers'
+// configuration_<type>.py, and "n_embed" there.
+struct Aliases {
+  std::string_view type;
+  std::vector<std::pair<std::string_view, std::string_view>> names;  // of an alias, and of the key that it stands for
+};
+
+const std::vector<Aliases>& aliases() {
+  static const std::vector<std::pair<std::string_view, std::string_view>> kGpt2 = {
+      {"hidden_size", "n_embd"},
+      {"max_position_embeddings", "n_positions"},
+      {"num_attention_heads", "n_head"},
+      {"num_hidden_layers", "n_layer"}};
+  static const std::vector<Aliases> all = {
+      {"gpt2", kGpt2},
+      {"gpt_bigcode", kGpt2},
+      {"gptj", kGpt2},
+      {"codegen", kGpt2},
+      {"bloom", {{"num_hidden_layers", "n_layer"}, {"num_attention_heads", "n_head"}, {"n_embed", "hidden_size"}}},
+      {"falcon", {{"n_embed", "hidden_size"}}},
+      {"mpt", {{"num_attention_heads", "n_heads"}, {"hidden_size", "d_model"}, {"num_hidden_layers", "n_layers"}}},
+      {"whisper",
+       {{"num_key_value_heads", "encoder_attention_heads"},
+        {"num_attention_heads", "encoder_attention_heads"},
+        {"hidden_size", "d_model"},
+        {"num_hidden_layers", "encoder_layers"}}}};
+  return all;
+}
+
+}  // namespace
 
 Config::Config(std::string_view text) : values_(parsed(text)) {
   check(values_.is_object(), "config.json: no JSON object, or one deeper than ", kJsonDepth);
+  const json* type = find("model_type");
+  for (const Aliases& of : aliases())
+    if (type && *type == of.type)
+      for (const auto& [alias, name] : of.names) rename(alias, name);
+}
+
+void Config::rename(std::string_view alias, std::string_view name) {
+  const json* said = find(alias);
+  if (!said) return;
+  const json* there = find(name);
+  check(!there || *there == *said, "config.json: \"", alias, "\" is ", Shown{dump(*said)}, " and \"", name, "\" is ",
+        there ? text(Shown{dump(*there)}) : "", ", which are two names of one value");
+  json value = *said;  // `said` is gone when there is a new key
+  values_.erase(std::string(alias));
+  values_[std::string(name)] = std::move(value);
 }
 
 const json* Config::find(std::string_view key) const {

@@ -10,7 +10,8 @@ namespace isonorm::hub {
 
 class Config {
  public:
-  // Throws where the text is no JSON object.
+  // Keys that the program of "model_type" takes for others (attribute_map) are renamed to those, so that each value has one
+  // name. Throws if the text is no JSON object, and if two names of one value have different ones.
   explicit Config(std::string_view text);
 
   // Each throws, naming the key, where what is there is of another kind; integer() where nothing is.
@@ -31,6 +32,7 @@ class Config {
 
  private:
   const json* find(std::string_view key) const;
+  void rename(std::string_view alias, std::string_view name);
 
   json values_;
 };

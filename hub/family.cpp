@@ -78,6 +78,11 @@ class Describer {
       check(said.empty() != r.value.empty() || !streams::names_tensor(std::string(r.value), said), "config.json: \"",
             r.key, "\" is ", said.empty() ? "not there" : said, ": ", r.why);
     }
+    for (const Family::Allowed& a : family.allowed) {
+      const std::string said = config_.text_of(a.key);
+      check(said.empty() || std::ranges::count(a.values, said) > 0, "config.json: \"", a.key, "\" is ", Shown{said},
+            ", expected ", listed(a.values), ": ", a.why);
+    }
     for (const char* key : {"quantization_config", "transformers_weights"})
       check(folder.config.text_of(key).empty(), "config.json: \"", key,
             "\" is there: the weights are not those of model.safetensors as they are");

@@ -38,6 +38,11 @@ struct Family {
     std::string_view key, value;  // a pattern of what JSON has; empty: it is not there
     std::string_view why;
   };
+  struct Allowed {
+    std::string_view key;
+    std::vector<std::string_view> values;  // what JSON may have if the key is there; anything else is refused
+    std::string_view why;
+  };
   struct Absent {
     std::string_view pattern;  // with the stem or without
     std::vector<When> when = {};
@@ -67,6 +72,7 @@ struct Family {
   std::vector<std::string_view> needed = {};  // of these, what each model has
   std::vector<std::string_view> beside = {};  // the same, without the stem
   std::vector<Refused> refused = {};
+  std::vector<Allowed> allowed = {};
   std::vector<Absent> absent = {};  // tensors that the program has no place for and would pass over
 };
 

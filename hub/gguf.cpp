@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/memory/bytes.h"
 #include "io/half.h"
+#include "io/narrowed.h"
 #include "io/packed.h"
 #include "io/replacement.h"
 
@@ -27,22 +28,24 @@ class GgufText {
     number(s.size(), 8).bytes_.append(s);
     return *this;
   }
-  // real: f32, though the value may be whole.
+  // real: f32, though the value may be whole. Throws, naming the key, if the type of the file has no such number.
   void key(std::string_view name, const json& value, bool real = false) {
     ++keys_;
     text(name);
+    const std::string what = isonorm::text("gguf: key '", name, '\'');
+    const auto whole = [&](const json& v) { number(io::narrowed_to_u32(v.get<int64_t>(), what), 4); };
     if (value.is_array()) {
       const bool words = !value.empty() && value[0].is_string();
       number(array, 4).number(words ? string : i32, 4).number(value.size(), 8);
-      for (const json& v : value) words ? text(v.get_ref<const std::string&>()) : number(v.get<uint32_t>(), 4);
+      for (const json& v : value) words ? void(text(v.get_ref<const std::string&>())) : whole(v);
     } else if (value.is_string()) {
       number(string, 4).text(value.get<std::string>());
     } else if (value.is_boolean()) {
       number(flag, 4).number(value.get<bool>(), 1);
     } else if (real) {
-      number(f32, 4).number(std::bit_cast<uint32_t>(value.get<float>()), 4);
+      number(f32, 4).number(std::bit_cast<uint32_t>(io::narrowed_to_f32(value.get<double>(), what)), 4);
     } else {
-      number(u32, 4).number(value.get<uint32_t>(), 4);
+      number(u32, 4), whole(value);
     }
   }
   const std::string& bytes() const { return bytes_; }

@@ -106,7 +106,7 @@ Family speech(std::string_view type, std::string_view stem, Names bodies, Names 
 // timm's VisionTransformer. config.json names the architecture, from which norm and eps follow, and may say more of it.
 Family timm(std::string_view type) {
   constexpr std::string_view kOwnBlocks = "norm and block are those of the architecture in this row";
-  constexpr std::string_view kPools = "the largest of rows, or attention, is no mean of what the norm gives";
+  constexpr std::string_view kPools = "what else reads the rows of the last norm is not in the row of this family";
   return {.type = type,
           .width = "num_features",
           .eps = "",
@@ -128,8 +128,8 @@ Family timm(std::string_view type) {
           .pooled = "fc_norm",
           .refused = {{"architecture", "**_rpn_**", "its norms stand on what the branches give (res-post-norm)"},
                       {"norm_layer", "**", kOwnBlocks},
-                      {"block_fn", "**", kOwnBlocks},
-                      {"global_pool", "\"{max,avgmax,map}\"", kPools}}};
+                      {"block_fn", "**", kOwnBlocks}},
+          .allowed = {{"global_pool", {"\"\"", "\"avg\"", "\"token\""}, kPools}}};
 }
 
 // Behind a norm of its embeddings the stream has a mean.

@@ -17,11 +17,20 @@ const json* found(const json& values, std::string_view path) {
   return dot == path.npos ? &*at : found(*at, path.substr(dot + 1));
 }
 
-// The first that is there. JSON's null is a value where the key has values, else as good as none.
+// The first that is there. JSON's null is a value where the key has values, else as good as none. Throws if another that is
+// there has another value.
 const json* first_found(const Port::Key& key, const json& values) {
-  for (std::string_view path : key.keys)
-    if (const json* value = found(values, path); value && !(value->is_null() && key.values.empty())) return value;
-  return nullptr;
+  const json* first = nullptr;
+  std::string_view name;
+  for (std::string_view path : key.keys) {
+    const json* value = found(values, path);
+    if (!value || (value->is_null() && key.values.empty())) continue;
+    if (!first) name = path;
+    first = first ? first : value;
+    check(*first == *value, "config.json: \"", name, "\" is ", Shown{dump(*first)}, " and \"", path, "\" is ",
+          Shown{dump(*value)}, ", which are two names of one value");
+  }
+  return first;
 }
 
 // As a word: "gelu", "12", "true"; of an object how much is in it (id2label).
@@ -117,7 +126,7 @@ json exported_config(const Port& port, json base, const Metadata& options) {
     const auto value = std::ranges::find(key.values, ours, &Port::Value::ours);
     check(key.values.empty() || value != key.values.end(), key.option, " is ", ours, ", which a model of type '",
           port.type, "' has no counterpart for");
-    for (std::string_view path : key.keys)  // of the first that counts no other is left
+    for (std::string_view path : key.keys)
       if (json* in = folder_of(base, path)) in->erase(last_of(path));
     if (json* in = folder_of(base, key.keys.back()))
       (*in)[last_of(key.keys.back())] = json_of(value == key.values.end() ? std::string_view(ours) : value->theirs);

@@ -4,7 +4,7 @@
 #include <span>
 #include <variant>
 
-#include "core/system/foreign_text.h"
+#include "core/system/foreign_name.h"
 #include "io/little_endian.h"
 
 namespace isonorm::io {
@@ -68,6 +68,7 @@ class Machine {
     std::set<Text> names;
     for (const Entry& e : entries_) {
       if (e.dict != dict.number) continue;
+      check_name(e.key, "pickle");
       const Scope scope(e.key);
       check(names.insert(e.key).second, "pickle: it is there twice");
       tensors.push_back(tensor(std::string(e.key), as<View>(e.value, "the entry").said));

@@ -4,7 +4,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "core/system/foreign_text.h"
+#include "core/system/foreign_name.h"
 #include "io/json.h"
 
 namespace isonorm::io {
@@ -45,6 +45,7 @@ class HeaderReader {
     read_json(json, {.member = [this](const std::string& name) -> JsonValue {
                 check(names_.insert(name).second, "safetensors: ", Shown{name}, " is there twice");
                 if (name == "__metadata__") return {.member = [this](const std::string& key) { return metadata(key); }};
+                check_name(name, "safetensors");
                 e_ = {.name = name, .shape = {}}, fields_.clear(), offsets_ = 0;
                 return {.member = [this](const std::string& key) { return field(key); },
                         .end = [this] { add_entry(); }};

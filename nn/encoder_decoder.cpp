@@ -17,7 +17,16 @@
 namespace isonorm::nn {
 namespace {
 
-EncoderDecoderOptions complete(EncoderDecoderOptions o) {
+TransformerOptions of_decoder(const EncoderDecoderOptions& o) {
+  TransformerOptions t = o.transformer;
+  t.depth = o.decoder_depth, t.causal = true;
+  return t;
+}
+
+}  // namespace
+
+EncoderDecoderOptions EncoderDecoderOptions::complete() const {
+  EncoderDecoderOptions o = *this;
   check(o.vocab > 0 && o.context > 0, "encoder-decoder: vocabulary ", o.vocab, " and context ", o.context,
         " must be positive");
   check(o.pad >= 0 && o.pad < o.vocab, "encoder-decoder: padding ", o.pad, " is not an id below ", o.vocab);
@@ -29,16 +38,8 @@ EncoderDecoderOptions complete(EncoderDecoderOptions o) {
   return o;
 }
 
-TransformerOptions of_decoder(const EncoderDecoderOptions& o) {
-  TransformerOptions t = o.transformer;
-  t.depth = o.decoder_depth, t.causal = true;
-  return t;
-}
-
-}  // namespace
-
 EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
-    : options(complete(o)),
+    : options(o.complete()),
       target_(add("target", Embedding(o.vocab, o.transformer.width))),
       source_(o.shared ? target_ : add("source", Embedding(o.vocab, o.transformer.width))),
       source_position_(o.transformer.positions == Positions::learned
@@ -53,7 +54,7 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& o)
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       head_(add("head", o.tied ? Linear::tied_to(target_)
                                : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {
-  options.transformer.initialise(*this);
+  options.transformer.initialise(*this, o.tied);
 }
 
 Tensor EncoderDecoder::entered(Embedding& table, Embedding* positions, const Tensor& ids, int64_t first) {
@@ -91,10 +92,11 @@ Tensor EncoderDecoder::decode(const Encoded& encoded, const Tensor& target, Deco
 }
 
 Tensor EncoderDecoder::forward(const Tensor& ids) {
-  const int64_t context = options.context;
-  check(ids.rank() == 2 && ids.size(1) == 2 * context, "encoder-decoder: ids have shape ", ids.shape(),
-        ", expected [batch, 2 x ", context, "]");
-  return decode(encode(narrow(ids, 1, 0, context)), narrow(ids, 1, context, context));
+  check(ids.rank() == 2 && ids.size(1) % 2 == 0 && ids.size(1) / 2 <= options.context,
+        "encoder-decoder: ids have shape ", ids.shape(), ", expected [batch, 2 x time], time at most ",
+        options.context);
+  const int64_t time = ids.size(1) / 2;
+  return decode(encode(narrow(ids, 1, 0, time)), narrow(ids, 1, time, time));
 }
 
 namespace {

@@ -14,6 +14,9 @@ struct EncoderDecoderOptions {
   bool shared = false;        // source and target have one table
   bool tied = false;          // the head reads with the target's table instead of a weight and bias of its own
   TransformerOptions transformer = {};  // causal in the decoder alone, whatever it says
+
+  // The same with every derived size: decoder_depth and TransformerOptions::complete. Throws if a size is not possible.
+  EncoderDecoderOptions complete() const;
 };
 
 // What the encoder made of a batch of sources.
@@ -22,8 +25,8 @@ struct Encoded {
   Tensor mask;  // [batch, 1, 1, time]: 0 at tokens, -inf at padding, of the parameters' dtype
 };
 
-// Ids (i64) of sources and behind them of targets, in one tensor [batch, 2 context], -> logits [batch, context, vocab] of
-// what follows each target id. Parameters: tables source (not where shared), target, source_position and target_position
+// Ids (i64) of sources and behind them of targets, in one tensor [batch, 2 time], time <= context, -> logits
+// [batch, time, vocab] of what follows each target id. Parameters: tables source (not where shared), target, source_position and target_position
 // (where positions are learned), blocks encoder and decoder, encoder_norm, norm, head (not where tied). Rotary positions
 // turn queries and keys of self-attention alone. Every connection goes with both stacks, which have streams of the same
 // form; those that read embeddings bare do so in both.

@@ -26,7 +26,7 @@ Gpt::Gpt(const GptOptions& o)
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       head_(add("head", o.tied ? Linear::tied_to(token_)
                                : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {
-  options.transformer.initialise(*this);
+  options.transformer.initialise(*this, o.tied);
 }
 
 Tensor Gpt::features(const Tensor& ids, DecodingCache* cache) {

@@ -65,24 +65,25 @@ MultiheadAttentionOptions TransformerOptions::attention() const {
           .inner_norm = inner_norm()};
 }
 
-void TransformerOptions::initialise(const Module& model) const {
-  if (initialisation == Initialisation::by_layer) return;
+void TransformerOptions::initialise(const Module& model, bool tied) const {
+  const bool by_layer = initialisation == Initialisation::by_layer;
+  if (by_layer && !tied) return;
   constexpr double kMatrices = 0.02;
-  const double tables = std::sqrt(0.4), writers = initialisation == Initialisation::scaled && depth > 0
-                                                      ? kMatrices / std::sqrt(2 * static_cast<double>(depth))
-                                                      : kMatrices;
-  const double deviation = dynamic_cast<const BranchOutput*>(&model) ? writers
-                           : dynamic_cast<const Linear*>(&model)     ? kMatrices
-                                                                     : tables;
+  const double tables = tied ? kMatrices : std::sqrt(0.4);
+  const double writers = initialisation == Initialisation::scaled && depth > 0
+                             ? kMatrices / std::sqrt(2 * static_cast<double>(depth))
+                             : kMatrices;
+  const bool matrix = dynamic_cast<const Linear*>(&model);
+  const double deviation = dynamic_cast<const BranchOutput*>(&model) ? writers : matrix ? kMatrices : tables;
   const NoGrad no_grad;
   for (const NamedParameter& p : model.named_parameters())
-    if (p.tensor.rank() == 2 && p.name.find('.') == std::string::npos)
+    if (p.tensor.rank() == 2 && p.name.find('.') == std::string::npos && !(by_layer && matrix))
       copy_into(p.tensor, init::normal(p.tensor.shape(), 0, deviation));
   for (const auto& child : model.children()) {
     TransformerOptions of = *this;
     if (const auto* stack = dynamic_cast<const TransformerStack*>(child.get()))
       of.depth = std::ssize(stack->children());
-    if (!connection.initialise || !dynamic_cast<const TransformerBlock*>(child.get())) of.initialise(*child);
+    if (!connection.initialise || !dynamic_cast<const TransformerBlock*>(child.get())) of.initialise(*child, tied);
   }
 }
 

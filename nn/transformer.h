@@ -19,7 +19,8 @@ constexpr bool rotates(Positions p) { return p == Positions::rotary || p == Posi
 // +-1/sqrt(in), tables standard normal. normal: normal of mean 0 and standard deviation 0.02, tables sqrt(2/5) (as in LLaMA
 // models of 2506.22049; a table that is not small beside the branches: Takase et al., 2312.16903). scaled: that, and
 // 0.02 / sqrt(2 depth) for what writes to the stream (GPT-2; scale_pre in 2506.22049). Matrices that connections
-// initialise are theirs.
+// initialise are theirs. The tables of a model with a tied head have standard deviation 0.02 in all three, as GPT-2's
+// (Radford et al. 2019; initializer_range of transformers' GPT2Config): with larger ones the first loss exceeds ln(vocab).
 enum class Initialisation { by_layer, normal, scaled };
 inline constexpr const char* kInitialisationNames[] = {"by_layer", "normal", "scaled"};
 constexpr const char* name_of(Initialisation i) { return kInitialisationNames[static_cast<size_t>(i)]; }
@@ -73,8 +74,9 @@ struct TransformerOptions {
   }
   int64_t rotary_width() const { return static_cast<int64_t>(static_cast<double>(head_width) * rotary_share); }
   MultiheadAttentionOptions attention() const;
-  // Draws the initial matrices and tables of a model, where they are not those of the layers.
-  void initialise(const Module& model) const;
+  // Draws the initial matrices and tables of a model if they differ from those of its layers. tied: the head reads with an
+  // embedding table.
+  void initialise(const Module& model, bool tied = false) const;
 };
 
 // Rows first, first + 1, ... of a table of positions, for n ids the first of which is at position `first`.

@@ -8,6 +8,7 @@
 #include "core/memory/bytes.h"
 #include "core/printed.h"
 #include "core/view.h"
+#include "io/narrowed.h"
 #include "io/packed.h"
 #include "io/replacement.h"
 
@@ -101,6 +102,7 @@ Value Graph::weight(const std::string& name, bool transposed) {
 }
 
 Value Graph::number(double x) {
+  if (dtype_ == DType::f32) io::narrowed_to_f32(x, "onnx: a constant");
   return constant(printed("number %.17g", x), detached::to(from_vector(std::vector{x}, {}), dtype_));
 }
 
@@ -123,7 +125,7 @@ Tensor Graph::outline(const Constant& c, const LazyState& state) const {
 
 Tensor Graph::numbers(const Constant& c, const LazyState& state) const {
   if (c.value.defined()) return c.value;
-  const Tensor x = detached::to(state.read(c.name), dtype_);
+  const Tensor x = rounded(state.read(c.name), dtype_, c.name);
   return io::packed(c.transposed ? detached::transpose(x, 0, 1) : x);
 }
 

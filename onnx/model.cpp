@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/view.h"
+#include "io/narrowed.h"
 #include "onnx/graph.h"
 #include "streams/stream.h"
 
@@ -205,7 +206,7 @@ class Builder {
                                detached::to(from_vector(std::vector<double>(width, 1), {width}), g_.dtype()));
     };
     const auto by_name = [&](const char* op) {
-      return g_.add(op, {x, scale()}, {{"axis", int64_t{-1}}, {"epsilon", static_cast<float>(t_.eps)}});
+      return g_.add(op, {x, scale()}, {{"axis", int64_t{-1}}, {"epsilon", io::narrowed_to_f32(t_.eps, "onnx: eps")}});
     };
     if (g_.dtype() == DType::f32 && kind == NormKind::layer) return biased(path, by_name("LayerNormalization"));
     if (g_.dtype() == DType::f32 && kind == NormKind::rms && g_.opset() >= 23)

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "core/system/foreign_name.h"
 #include "core/system/name_pattern.h"
 #include "io/json.h"
 
@@ -43,17 +44,25 @@ constexpr int64_t kWidthLimit = int64_t{1} << 32;
 
 // "a.{b,c}.d" as "a.b.d" and "a.c.d".
 std::vector<std::string> alternatives(const std::string& pattern) {
-  const size_t open = pattern.find('{'), close = pattern.find('}', std::min(open, pattern.size()));
-  if (close == pattern.npos) return {pattern};
-  std::vector<std::string> all;
-  for (size_t at = open; at < close;) {
-    const size_t end = std::min(pattern.find(',', at + 1), close);
-    const std::string one = pattern.substr(0, open) + pattern.substr(at + 1, end - at - 1) + pattern.substr(close + 1);
-    for (std::string& more : alternatives(one)) all.push_back(std::move(more));
-    check(all.size() <= kAlternatives, "layout: \"", pattern, "\" stands for more than ", kAlternatives, " patterns");
-    at = end;
+  check_name(pattern, "layout");
+  std::vector<std::string> all = {""};
+  size_t at = 0;
+  for (;;) {
+    const size_t open = pattern.find('{', at), close = pattern.find('}', std::min(open, pattern.size()));
+    const std::string before = pattern.substr(at, close == pattern.npos ? pattern.npos : open - at);
+    for (std::string& one : all) one += before;
+    if (close == pattern.npos) return all;
+    std::vector<std::string> more;
+    for (const std::string& one : all)
+      for (at = open; at < close;) {
+        const size_t end = std::min(pattern.find(',', at + 1), close);
+        more.push_back(one + pattern.substr(at + 1, end - at - 1));
+        check(more.size() <= kAlternatives, "layout: \"", pattern, "\" stands for more than ", kAlternatives,
+              " patterns");
+        at = end;
+      }
+    all = std::move(more), at = close + 1;
   }
-  return all;
 }
 
 class LayoutReader {

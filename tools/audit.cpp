@@ -4,6 +4,7 @@
 #include "core/system/parallel.h"
 #include "equivalence/compare/audit.h"
 #include "streams/stream.h"
+#include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "training/fields.h"
@@ -56,6 +57,7 @@ int run(AuditVerb o, const CLI::App& command) {
   training::TrainingOptions& training = o.training;
   training::ModelFile file;
   if (!o.checkpoint.empty()) file = training::load_model_file(o.checkpoint);
+  check_finite(o.checkpoint, file.state);
   if (!file.description.empty()) {
     if (o.given.contains("letters")) throw UsageError("--letters has no meaning beside a file that says its model");
     training.model = described_model(o, file);
@@ -90,7 +92,9 @@ Verb add_audit(CLI::App& app) {
   command->add_option("--json", o->json, "write what was found as a JSON object");
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(
-      "Exit codes: 0 as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
+      "Exit codes: 0 as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no "
+      "memory "
+      "or threads.");
   return {command, [o, command] { return run(*o, *command); }};
 }
 

@@ -6,6 +6,7 @@
 #include "core/system/file.h"
 #include "core/system/terminal.h"
 #include "equivalence/compare/compare_tensors.h"
+#include "io/foreign_numbers.h"
 #include "io/json.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
@@ -80,13 +81,20 @@ ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a,
   return order;
 }
 
-// The tensors of a safetensors file, or the weights of a checkpoint under the names that the model has for them.
+// The tensors of a safetensors file, or the weights of a checkpoint under the names that the model has for them; dtypes
+// that no tensor has as io::numbers_of() gives them.
 training::OpenModelFile open_tensors(const std::string& path) {
   training::OpenModelFile file = training::open_model_file(path);
-  io::ForeignTypes others = file.foreign;
-  for (const std::string& name : file.state.half) others.emplace(name, io::kHalf);
-  for (const auto& [name, dtype] : others)
-    check(false, path, ": tensor '", name, "' has dtype ", dtype, ", which is not compared");
+  TensorMap outline;
+  for (const auto& [name, tensor] : file.state.outline) {
+    const auto type = file.foreign.find(name);
+    outline.add(name, type == file.foreign.end() ? tensor : io::outline_of_numbers(tensor, type->second));
+  }
+  file.state.outline = std::move(outline);
+  file.state.read = [foreign = file.foreign, read = file.state.read](const std::string& name) {
+    const auto type = foreign.find(name);
+    return type == foreign.end() ? read(name) : io::numbers_of(read(name), type->second);
+  };
   return file;
 }
 
@@ -157,8 +165,8 @@ Verb add_compare(CLI::App& app) {
       "back by the adjoints");
   command->add_option(
       "--tolerance", o->options.tolerance,
-      "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, bf16 3e-2); "
-      "integers must be equal");
+      "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, F16 "
+      "4e-3, bf16 3e-2); integers must be equal, and so must the bytes of U64 and C64");
   command
       ->add_option(
           "--control", o->controls,

@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "core/system/foreign_text.h"
+#include "core/system/foreign_name.h"
 #include "tools/ending.h"
 #include "tools/suggestion.h"
 
@@ -52,7 +52,29 @@ std::string word_of(const std::string& name, const toml::node& value) {
   throw UsageError(text(printable(name, 60), " is a ", value.is_table() ? "table" : "time", ", which no option is"));
 }
 
+// Refuses keys of more than kMostNameParts parts before toml++ makes a table in a table of each, also in section names and
+// inline tables. Dots of strings and comments do not count.
+void check_depth(const std::string& lines) {
+  int64_t parts = 1, line = 1;
+  for (size_t at = 0; at < lines.size(); ++at) {
+    const char c = lines[at];
+    if (c == '#') at = std::min(lines.find('\n', at), lines.size()) - 1;
+    if (c == '"' || c == '\'') {
+      const std::string three(3, c), end = lines.compare(at, 3, three) == 0 ? three : std::string(1, c);
+      size_t close = at + end.size();
+      while (close < lines.size() && lines.compare(close, end.size(), end) != 0)
+        line += lines[close] == '\n', close += c == '"' && lines[close] == '\\' ? 2 : 1;
+      at = close + end.size() - 1;
+    }
+    if (c == '.' && ++parts > kMostNameParts)
+      throw UsageError(text("line ", line, ": a key has more than ", kMostNameParts, " parts"));
+    if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) parts = 1;
+    line += c == '\n';
+  }
+}
+
 toml::table table_in(const std::string& lines) {
+  check_depth(lines);
   try {
     return toml::parse(lines);
   } catch (const toml::parse_error& e) {

@@ -217,7 +217,7 @@ class Run {
     const Agreement logits = compare_models(file_.description, file_.state, metadata_, result, inputs);
     o_.print(text(o_.in, " holds raw weights: those of the Pre-LN model, which its ",
                   name_of(training::ModelOptions(file_.description).stream().form), " form maps as it runs."));
-    o_.print(agreement_text("as stored, logits of random inputs", logits));
+    o_.print(agreement_text("as stored, " + random_inputs_text(options), logits));
     if (o_.stop()) return kInterrupted;
     if (logits.same()) {
       write(result);
@@ -343,10 +343,11 @@ class Run {
     };
     output("readers of random rows", found.readers);
     if (!plan_) return;
-    const auto logits = [&](const char* what, const Tensor& inputs) {
+    const auto logits = [&](const std::string& what, const Tensor& inputs) {
       output(what, compare_models(file_.description, c.before(), metadata_, result, inputs));
     };
-    logits("logits of random inputs", training::ModelOptions(file_.description).inputs(kRandomRows, 1));
+    const training::ModelOptions options(file_.description);
+    logits(random_inputs_text(options), options.inputs(kRandomRows, 1));
     if (!o_.data.empty() && !o_.stop()) logits("logits of data", data_inputs(file_.description, o_.data));
   }
 

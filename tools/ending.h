@@ -15,7 +15,7 @@ enum ExitCode {
   kInvalid = 3,
   kIo = 4,
   kUndecided = 5,
-  kDiverged = 6,      // a training's numbers are no longer finite
+  kDiverged = 6,      // weights, a loss or logits are NaN or infinite
   kNoResources = 70,  // no memory or no threads
   kInternal = 71,
   kInterrupted = 130
@@ -26,7 +26,7 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A training whose numbers are no longer finite.
+// Weights, a loss or logits that are NaN or infinite.
 struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

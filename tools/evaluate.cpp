@@ -1,4 +1,5 @@
 // isonorm evaluate MODEL: the test pass of a trained model.
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -56,7 +57,7 @@ int run(EvaluateOptions& o) {
   if (o.is_text && o.token_vocab > 0) throw UsageError("--text and --token-vocab: --data is a text or a file of ids");
   if (o.is_text && o.data.empty()) throw UsageError("--text needs --data");
   check_device(o.training.training.device);
-  const std::unique_ptr<nn::Module> model = training::load_model(o.model);
+  const std::unique_ptr<nn::Module> model = load_finite_model(o.model);
   const SafetensorsFile file(o.model);
   training::TrainingOptions& t = o.training.training;
   {
@@ -93,6 +94,8 @@ int run(EvaluateOptions& o) {
   const auto pass = training::test_pass(source, models, [](int, int) { return !interrupted(); });
   if (!pass) return kInterrupted;
   check(pass->predictions > 0, o.data, ": there is nothing to test on");
+  if (!std::isfinite(pass->scores[0].loss))
+    throw Diverged(text(o.model, ": its loss is not a finite number: its weights are too large for ", t.dtype));
   const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   std::printf("%s\n", evaluation_text(e, t.model.row().input).c_str());
   if (!o.json.empty())
@@ -122,7 +125,8 @@ Verb add_evaluate(CLI::App& app) {
   add_threads(*command, o->training.training.threads);
   add_device(*command, o->training.training.device);
   command->footer(
-      "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+      "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
+      "130 interrupted.");
   return {command, [o] { return run(*o); }};
 }
 

@@ -81,6 +81,8 @@ int run(LrFindOptions& find) {
   loop.run(range.steps());
   status.clear();
   if (interrupted()) return kInterrupted;
+  if (range.losses().empty())
+    throw Diverged(text("the loss of step 1 is not a finite number; the learning rate is ", range.lr(0)));
   show(range_document(range, options), o.output.quiet, o.output.report, o.output.json);
   return kOk;
 }
@@ -102,7 +104,9 @@ Verb add_lr_find(CLI::App& app) {
   command->add_flag("-q,--quiet", o->train.output.quiet, "print the suggestion only");
   command->footer(
       "It ends where the smoothed loss is four times its least. The weights are thrown away. (Smith, 1506.01186.)\n"
-      "Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+      "Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
+      "130 "
+      "interrupted.");
   return {command, [o] { return run(*o); }};
 }
 

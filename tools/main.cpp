@@ -84,8 +84,8 @@ int program(int argc, char** argv) {
   app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 6 a "
-      "training's numbers are no longer finite, 70 no memory or threads, 130 interrupted.");
+      "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 6 "
+      "numbers are not finite, 70 no memory or threads, 130 interrupted.");
   const std::vector<Verb> verbs = {
       add_prove(app),  add_train(app),    add_explain(app), add_table(app),      add_experiment(app), add_convert(app),
       add_verify(app), add_hooks(app),    add_spec(app),    add_compare(app),    add_perturb(app),    add_audit(app),

@@ -6,8 +6,10 @@
 #include <optional>
 
 #include "core/system/foreign_text.h"
+#include "equivalence/convert/checkpoint_facts.h"
 #include "hub/family.h"
 #include "streams/stream.h"
+#include "tools/ending.h"
 #include "training/source.h"
 
 namespace isonorm::tools {
@@ -17,6 +19,17 @@ using namespace equivalence;
 namespace {
 constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
 }  // namespace
+
+void check_finite(const std::string& path, const TensorMap& weights) {
+  if (const std::string name = not_finite(weights); !name.empty())
+    throw Diverged(text(printable(path), ": ", printable(name, 200), " holds NaN or infinity"));
+}
+
+std::unique_ptr<nn::Module> load_finite_model(const std::string& path) {
+  std::unique_ptr<nn::Module> model = training::load_model(path);
+  check_finite(path, model->state_dict());
+  return model;
+}
 
 std::string spec_text(const std::string& path) {
   if (std::filesystem::is_directory(path)) {

@@ -2,6 +2,7 @@
 // agreement.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "equivalence/verify/file_conversion.h"
@@ -11,6 +12,12 @@
 #include "tokenizers/tokenizer.h"
 
 namespace isonorm::tools {
+
+// Throws Diverged, naming the file and the tensor, if a weight is NaN or infinite.
+void check_finite(const std::string& path, const TensorMap& weights);
+
+// training::load_model() for a verb that computes with it. Throws as that and as check_finite().
+std::unique_ptr<nn::Module> load_finite_model(const std::string& path);
 
 // The JSON file of a description, at most 1 MB.
 std::string spec_text(const std::string& path);

@@ -186,7 +186,7 @@ void check_options(const SampleOptions& o) {
 int run(SampleOptions o) {
   check_options(o);
   check_device(o.device);
-  const std::unique_ptr<nn::Module> module = training::load_model(o.model);
+  const std::unique_ptr<nn::Module> module = load_finite_model(o.model);
   auto* model = dynamic_cast<nn::Gpt*>(module.get());
   check(model != nullptr, o.model, ": it holds no language model");
   const int64_t ids = model->options.vocab;
@@ -264,7 +264,8 @@ Verb add_sample(CLI::App& app) {
   command->add_flag("-q,--quiet", o->quiet, "do not print the speed to standard error");
   add_device(*command, o->device);
   command->footer(
-      "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+      "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
+      "130 interrupted.");
   return {command, [o, prompt] {
             o->prompted = prompt->count() > 0;
             return run(*o);

@@ -33,8 +33,8 @@ const training::ModelRow& sized_model() {
 
 // Options that the command line does not give are those of the checkpoint that it goes on from. The others are held
 // against it later (continued()).
-void take_from_checkpoint(TrainOptions& o, const Given& given, const NewestCheckpoint& newest) {
-  const Metadata& values = newest.checkpoint.values;
+void take_from_checkpoint(TrainOptions& o, const Given& given, NewestCheckpoint& newest) {
+  Metadata& values = newest.checkpoint.values;
   const Scope scope(newest.path);
   Metadata description;
   for (const auto& entry : values)
@@ -44,15 +44,16 @@ void take_from_checkpoint(TrainOptions& o, const Given& given, const NewestCheck
     check(asked->second == model.row().name, "was trained with --model ", model.row().name, ", asked for is ",
           asked->second);
   o.training.model = model;
+  for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
   set_as_trained(o, values);
 }
 
 // The model's options that the command line does not give are those of --init, where it says them. Of coordinates of one
 // function the training's own stay.
 void take_from_init(TrainOptions& o, const Given& given) {
-  const SafetensorsFile file(o.init);
-  const Metadata description = training::model_description(file);
-  if (description.empty()) return;
+  const training::OpenModelFile opened = training::open_model_file(o.init);
+  const SafetensorsFile& file = *opened.file;
+  if (opened.description.empty()) return;
   const Scope scope(o.init);
   o.training.alphabet = training::alphabet_of(file);
   if (o.extend_alphabet) {
@@ -62,7 +63,8 @@ void take_from_init(TrainOptions& o, const Given& given) {
   }
   if (const Metadata ids = training::ids_of(file); ids.contains(training::kTokenizer))
     o.tokenizer_json = ids.at(training::kTokenizer);
-  training::ModelOptions model(description);
+  training::ModelOptions model(opened.description);
+  model.check_size(opened.state.outline);  // before a model of these options is built
   if (const auto asked = given.find("model"); asked != given.end() && asked->second != model.row().name) return;
   if (row_of(model.stream().form).layer_norm_model())
     model.stream() = o.training.model.stream();
@@ -73,7 +75,7 @@ void take_from_init(TrainOptions& o, const Given& given) {
 }
 
 // What the command line, a published size and a checkpoint say.
-void set_options(TrainOptions& o, Given given, const std::string& preset, const NewestCheckpoint* newest) {
+void set_options(TrainOptions& o, Given given, const std::string& preset, NewestCheckpoint* newest) {
   if (newest)
     take_from_checkpoint(o, given, *newest);
   else if (!o.init.empty())
@@ -253,7 +255,7 @@ Verb add_train(CLI::App& app) {
       "--extend goes on at the rates of steps 301 to 600 of a training of 600 steps. That is another training than 600 "
       "steps from the start.\n"
       "--init begins at step 1, with warm-up and a new optimizer.\n"
-      "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 6 numbers are no longer finite, 70 no memory or "
+      "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or "
       "threads, 130 interrupted.");
   return {command, [verb] { return run(*verb); }};
 }

@@ -119,7 +119,8 @@ void fields(nn::TransformerOptions& o, Fields& f) {
     "f32");
   f("stream_precision", precision.stream, "dtype of the residual stream; bf16 needs --precision bf16");
   f("initialisation", initialisation,
-    "by_layer: each layer's own; normal: N(0, 0.02^2), tables N(0, 2/5); scaled: normal, smaller where branches end");
+    "by_layer: each layer's own; normal: N(0, 0.02^2), tables N(0, 2/5); scaled: normal, smaller where branches end; "
+    "with --tied tables are N(0, 0.02^2) in all three");
 }
 
 void fields(streams::StreamOptions& o, Fields& f) {

@@ -13,8 +13,6 @@
 namespace isonorm::training {
 namespace {
 
-constexpr int64_t kLongestContext = int64_t{1} << 20;  // no parameter vouches for that of rotary positions
-
 const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
   const auto kind = description.find(kModelKind);
   check(kind != description.end(), "model file: it does not say what model it holds (no entry '", kModelKind, "')");
@@ -32,7 +30,7 @@ const ModelRow& row_of_kind(const Metadata& description, ModelList models) {
 
 const ModelRow& checked(const ModelRow& m) {
   check(m.name && m.title && m.noun, "model: a row lacks its name, title or noun");
-  check(m.options && m.options_of && m.fields && m.stream_rows && m.more_blocks && m.enters && m.make,
+  check(m.options && m.options_of && m.complete && m.fields && m.stream_rows && m.more_blocks && m.enters && m.make,
         "model: the row ", m.name, " lacks what row_of() makes");
   return m;
 }
@@ -131,13 +129,14 @@ void ModelOptions::check_size(const TensorMap& state) const {
   for (const auto& [name, tensor] : state) held += tensor.numel();
   const auto mul = [](int64_t a, int64_t b) { return checked_mul(a, b, "model file: size"); };
   const auto add = [](int64_t a, int64_t b) { return checked_add(a, b, "model file: size"); };
-  nn::TransformerOptions t = transformer().complete();
+  const ModelOptions whole = complete();
+  nn::TransformerOptions t = whole.transformer();
   if (!row_->transformer) t.depth = 0;
-  const int64_t blocks = add(t.depth, row_->more_blocks(options_)), tensors = state.size();
+  const int64_t blocks = add(t.depth, row_->more_blocks(whole.options_)), tensors = state.size();
   check(t.depth >= 0 && blocks >= t.depth && blocks <= tensors, "model file: a model of these options has ", blocks,
         " blocks, the file holds ", tensors, " tensors");
   const int64_t block = mul(t.width, add(mul(4, mul(t.heads, t.head_width)), mul(2, t.mlp_width)));
-  const int64_t rows = row_->stream_rows(options_);
+  const int64_t rows = row_->stream_rows(whole.options_);
   const int64_t claimed = row_->transformer ? add(mul(blocks, block), mul(t.width, rows)) : rows;
   // Compressed storage of the smallest stream holds half of it.
   check(claimed / 4 <= held, "model file: a model of these options has about ", claimed, " parameters, the file holds ",
@@ -160,8 +159,8 @@ Metadata ModelOptions::as_written() const {
 
 ModelOptions ModelOptions::complete() const {
   ModelOptions completed = *this;
+  row_->complete(completed.options_);
   nn::TransformerOptions& t = completed.transformer();
-  t = t.complete();
   t.causal = t.causal || row_->causal;
   return completed;
 }
@@ -172,10 +171,9 @@ Tensor ModelOptions::inputs(int64_t rows, uint64_t seed) const {
   if (row_->input == Input::images)
     return randn({rows, shape.image, shape.image, shape.channels}, {DType::f64}, generator);
   const bool pairs = row_->input == Input::pairs;
-  const int64_t vocab = shape.vocab, context = checked_mul(pairs ? 2 : 1, this->context(), "model file: inputs");
-  check(vocab > 0 && context > 0 && context <= kLongestContext, "model file: a vocabulary of ", vocab,
-        " and a context of ", context, " cannot be shown, expected 1 to ", kLongestContext, " positions");
-  rows = std::max(rows, ceil_div(vocab, context));
+  const int64_t vocab = shape.vocab, time = shown_context(), context = pairs ? 2 * time : time;
+  check(vocab > 0 && time > 0, "model file: a vocabulary of ", vocab, " and a context of ", time, " cannot be shown");
+  rows = std::max(std::min(rows, kMostTokens / time), ceil_div(vocab, context));
   const Tensor every = randperm(vocab, kCpu, generator),
                more = randint(0, vocab, {checked_mul(rows, context, "model file: inputs") - vocab}, kCpu, generator);
   const Tensor ids = reshape(cat({every, more}, 0), {rows, context});

@@ -1,6 +1,7 @@
 // ModelOptions: what a model is, whichever it is: its row, its options and the stream that it is put on.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@ namespace isonorm::training {
 
 inline constexpr std::string_view kOptionPrefix = "model.";
 inline constexpr const char* kModelKind = "model.kind";  // the row, which every description has
+inline constexpr int64_t kMostTokens = 4096;             // of random inputs, if the vocabulary has no more
 
 // What acts in training alone, or is in what dtypes the function is computed: models that differ in these are one function.
 inline constexpr std::string_view kOfTrainingAlone[] = {"model.dropout",        "model.stochastic_depth",
@@ -62,6 +64,8 @@ class ModelOptions {
 
   ModelShape shape() const;
   int64_t context() const { return has("context") ? number("context") : 64; }  // ids in an example
+  // Ids in a row of random inputs: the first positions of a long context. No tensor limits a context of rotary positions.
+  int64_t shown_context() const { return std::min(context(), kMostTokens); }
   // Sets those that the model has. Throws where one cannot be that.
   void fit(std::initializer_list<NamedValue> options);
   void fit(const ModelShape& s) {
@@ -83,8 +87,9 @@ class ModelOptions {
   // The same with sizes that follow from others written out.
   ModelOptions complete() const;
   Metadata description() const { return complete().as_written(); }
-  // Random inputs: images [rows, side, side, channels], or ids [rows, context] in which every id of the vocabulary
-  // occurs; more rows where it takes them.
+  // Random inputs: images [rows, side, side, channels], or ids [rows, shown_context()] (of pairs twice as many), in which
+  // every id of the vocabulary occurs. There are more rows if the vocabulary needs them, and fewer if they would have more
+  // than kMostTokens tokens.
   Tensor inputs(int64_t rows, uint64_t seed) const;
 
  private:

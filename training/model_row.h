@@ -33,6 +33,7 @@ struct ModelRow {
   std::any (*preset)(std::string_view) = nullptr;       // those of a published size; null: none is known by name
   std::any (*options_of)(const nn::Module&) = nullptr;  // empty where the module is of another model
   nn::TransformerOptions& (*transformer)(std::any&) = nullptr;  // null: the model has no such options
+  void (*complete)(std::any&) = nullptr;                        // sets the sizes that follow from others
   void (*fields)(std::any&, Fields&) = nullptr;
   int64_t (*stream_rows)(const std::any&) = nullptr;
   int64_t (*more_blocks)(const std::any&) = nullptr;
@@ -51,12 +52,12 @@ using ModelList = std::span<const ModelRow* const>;
 
 // `row` with what the class M knows of a model:
 //   using Module      a module as streams::make() takes it: with public `options`, which may have a TransformerOptions
-//                     `transformer`, and with a layout_of()
+//                     `transformer`, and a complete() if sizes of their own follow from others; and with a layout_of()
 //   fields(m, f)      f(name, member, help, limits) for every option of the model but those of its Transformer. What the
 //                     data decide are "image", "channels" and "classes" or "vocab"; the ids in an example are "context"
 //   stream_rows(m)    about how many rows of the stream's width its parameters have outside of the blocks. Throws where
 //                     there is no such model
-//   more_blocks(m)    where it has more blocks than its Transformer: how many
+//   more_blocks(m)    where it has more blocks than its Transformer: how many, of complete options
 //   preset(name)      where sizes were published: the options of that one. Throws listing the names on another
 //   enters(name, m)   whether one number added to this parameter is added to the stream as it enters; of several that
 //                     do so to the same rows, one alone
@@ -72,6 +73,13 @@ template <class M> constexpr ModelRow row_of(ModelRow row) {
   };
   if constexpr (requires(Options & o) { o.transformer; })
     row.transformer = [](std::any& m) -> nn::TransformerOptions& { return std::any_cast<Options&>(m).transformer; };
+  row.complete = [](std::any& m) {
+    auto& options = std::any_cast<Options&>(m);
+    if constexpr (requires { options.complete(); })
+      options = options.complete();
+    else if constexpr (requires { options.transformer; })
+      options.transformer = options.transformer.complete();
+  };
   row.fields = [](std::any& m, Fields& f) { M::fields(std::any_cast<Options&>(m), f); };
   row.stream_rows = [](const std::any& m) { return M::stream_rows(std::any_cast<const Options&>(m)); };
   row.more_blocks = [](const std::any& m) -> int64_t {

@@ -72,7 +72,8 @@ class Auditor {
     manual_seed(o.seed);
     raw_ = build_model(o_, {.form = Form::layer_norm});
     if (!weights.empty()) raw_->load_state_dict(widened(weights));
-    batch_ = made_examples(o_);
+    result_.shown_context = std::min(o_.model.context(), std::max<int64_t>(1, training::kMostTokens / o_.batch));
+    batch_ = made_examples(o_, 0, result_.shown_context);
   }
 
   AuditResult run() {

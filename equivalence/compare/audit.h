@@ -42,6 +42,8 @@ struct AuditResult {
   training::Manifest manifest;
   double seconds = 0;
   bool as_expected = false;  // no invisible direction has a gradient
+  int64_t shown_context =
+      0;  // ids in an example: the context, or fewer if `batch` rows of it have over kMostTokens tokens
 
   int64_t numbers() const;     // of all parameters
   int64_t directions() const;  // invisible ones

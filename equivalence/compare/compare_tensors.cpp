@@ -5,6 +5,8 @@
 #include <map>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/pointwise.h"
 #include "core/printed.h"
 #include "equivalence/compare/power.h"
 #include "equivalence/convert/checkpoint_facts.h"
@@ -18,18 +20,31 @@ using Row = TensorsComparison::Row;
 
 constexpr size_t kExplained = 16;  // tensors that hypotheses are tried on
 
-double usual_tolerance(DType a, DType b) {
-  for (const auto& [dtype, tolerance] : {std::pair{DType::bf16, 3e-2}, {DType::f32, 1e-4}})
-    if (a == dtype || b == dtype) return tolerance;
+const NumberFormat kF16(DType::f32, true);
+
+double usual_tolerance(NumberFormat a, NumberFormat b) {
+  for (const auto& [format, tolerance] :
+       {std::pair{NumberFormat(DType::bf16), 3e-2}, {kF16, 4e-3}, {NumberFormat(DType::f32), 1e-4}})
+    if (a == format || b == format) return tolerance;
   return 1e-10;
 }
 
 // Below this share of the largest of all, a gradient can be rounding noise.
-double noise_share(DType a, DType b) {
+double noise_share(NumberFormat a, NumberFormat b) {
   double share = 0;
-  for (DType d : {a, b})
-    if (is_floating(d)) share = std::max(share, 1000 * epsilon(d));
+  for (NumberFormat f : {a, b})
+    if (is_floating(f.dtype)) share = std::max(share, 1000 * epsilon(f));
   return std::min(share, 1e-2);
+}
+
+// The two as a pair. An infinity that both have at one place is equal there: 0 stands for it in both, so that what is
+// finite is held against the largest finite entry. A NaN stays, and differs from everything.
+Pair held_against(const std::string& name, const Tensor& value, const Tensor& reference) {
+  if (!(value.shape() == reference.shape())) return {name, value, reference, 0};
+  if (const double largest = largest_entry(reference); !std::isinf(largest)) return {name, value, reference, largest};
+  const Tensor infinite = logical_and(eq(value, reference), eq(abs(reference), INFINITY));
+  const Tensor finite = masked_fill(reference, infinite, 0);
+  return {name, masked_fill(value, infinite, 0), finite, largest_entry(finite)};
 }
 
 // Why integers of one shape differ; empty where all are equal. f64 would not do: it begins to skip some at 2^53.
@@ -102,7 +117,7 @@ class Comparer {
   struct Compared {
     Route route;
     Recorded what;
-    DType coarser = DType::f64;
+    NumberFormat coarser = DType::f64;
     double scale = 0, largest = 0;  // the largest entry of the reference, and of the value
     double noise = 0;               // noise_share()
     bool measured = false;
@@ -119,20 +134,20 @@ class Comparer {
               "holds integers from 2^53 on, which f64 rounds: only integers as they are can be compared with them");
     const Tensor reference = gradient(c) ? x : c.route.forward(x),
                  value = gradient(c) ? c.route.adjoint(y, x.shape()) : y;
-    return {gradient(c) ? row.name : row.partner, value, reference,
-            value.shape() == reference.shape() ? largest_entry(reference) : 0};
+    return held_against(gradient(c) ? row.name : row.partner, value, reference);
   }
 
   void measure(Row& row, Compared& c) {
     const Tensor a = a_.read(row.name), b = b_.read(row.partner);
+    const NumberFormat format_a = a_.format(row.name), format_b = b_.format(row.partner);
     try {
       const bool floats = is_floating(a.dtype()) && is_floating(b.dtype());
       const bool integers = !is_floating(a.dtype()) && !is_floating(b.dtype());
       row.tolerance =
-          floats ? o_.tolerance.value_or(usual_tolerance(a.dtype(), b.dtype())) : 0;  // floats may stand for integers
-      row.identical = c.route.legs.empty() && same_bytes(a, b);
-      c.noise = noise_share(a.dtype(), b.dtype());
-      if (floats) c.coarser = epsilon(b.dtype()) > epsilon(a.dtype()) ? b.dtype() : a.dtype();
+          floats ? o_.tolerance.value_or(usual_tolerance(format_a, format_b)) : 0;  // floats may stand for integers
+      row.identical = c.route.legs.empty() && format_a == format_b && same_bytes(a, b);
+      c.noise = noise_share(format_a, format_b);
+      if (floats) c.coarser = coarser(format_a, format_b);
       const Pair p = pair(row, c, a, b);
       row.shape = p.reference.shape();
       if (!(p.value.shape() == row.shape)) {
@@ -144,7 +159,7 @@ class Comparer {
       }
       if (!row.problem.empty()) return;
       entries_ += p.reference.numel();
-      if (row.tolerance > 0 && !o_.controls.empty()) hold_to_controls(row, c, a, p.reference);
+      if (row.tolerance > 0 && !o_.controls.empty()) hold_to_controls(row, c, a);
       row.deviation = deviation({p});
       c.scale = p.scale, c.largest = largest_entry(p.value), c.measured = true;
     } catch (const Error& e) {
@@ -152,15 +167,15 @@ class Comparer {
     }
   }
 
-  void hold_to_controls(Row& row, const Compared& c, const Tensor& a, const Tensor& reference) {
+  void hold_to_controls(Row& row, const Compared& c, const Tensor& a) {
+    const auto mapped = [&](const Tensor& x) { return gradient(c) ? x : c.route.forward(x); };
+    const Tensor reference = mapped(a.to(DType::f64));
     for (size_t i = 0; i < o_.controls.size(); ++i) {
       const Tensor* outline = o_.controls[i].outline.find(row.name);
       check(outline && outline->shape() == a.shape() && outline->dtype() == a.dtype(), "has no counterpart of ",
             a.dtype(), " and shape ", a.shape(), " in control ", i + 1);
-      const Tensor x = o_.controls[i].read(row.name).to(DType::f64);
-      row.control =
-          larger(row.control,
-                 deviation({{row.name, gradient(c) ? x : c.route.forward(x), reference, largest_entry(reference)}}));
+      const Tensor x = mapped(o_.controls[i].read(row.name).to(DType::f64));
+      row.control = larger(row.control, deviation({held_against(row.name, x, reference)}));
     }
     controls_moved_ = controls_moved_ || row.control > 0;
     row.tolerance = bound(row.control, c.coarser);

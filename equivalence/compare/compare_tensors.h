@@ -28,7 +28,7 @@ struct CompareTensorsOptions {
   // parameters.
   bool gradients = false;
   // Largest |difference| relative to the largest entry of the tensor in A. Where not set: 1e-10, 1e-4 where one of the
-  // two tensors is f32, 3e-2 where one is bf16. Nothing is seen of entries below that share of the largest one. Two
+  // two tensors is f32, 4e-3 where one is F16, 3e-2 where one is bf16. Nothing is seen of entries below that share of the largest one. Two
   // tensors of integers must be equal whatever it is.
   std::optional<double> tolerance = {};
   // What A's program gives when rounding alone is another: each with A's names. Where there are some, the tolerance of a
@@ -80,8 +80,10 @@ struct TensorsComparison {
   std::string message() const;
 };
 
-// A is the reference. Values are computed in f64, but integers are compared as such. Nothing at all, tensors without a
-// single entry, a NaN, a tensor without partner, a partner of two and shapes that do not fit are differences. What the
+// A is the reference. Values are computed in f64, but integers are compared as such. Equal infinities at one place are
+// equal, and the largest entry of a tensor is the largest of the others. A NaN is a difference, also if both have it: it
+// is no value, and two computations that failed have not agreed. Nothing at all, tensors without a single entry, a tensor
+// without partner, a partner of two and shapes that do not fit are differences. What the
 // map leaves out of A is left out of B too, where it has the same name. Names of parameters go through the map without the words
 // around them ("NAME.grad" as NAME), where no rule fits them whole. Reads one tensor at a time. A gradient that differs and lies, in
 // A and in B, below 1000 eps (at most 1 %) of A's largest of all is undecided: it can be rounding noise, and there is

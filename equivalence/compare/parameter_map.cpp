@@ -3,6 +3,7 @@
 #include <set>
 
 #include "autograd/ops/shape.h"
+#include "core/system/foreign_name.h"
 #include "core/system/name_pattern.h"
 #include "io/json.h"
 #include "streams/map.h"
@@ -64,8 +65,9 @@ struct WrittenRule {
 io::JsonValue field_value(WrittenRule& rule, const std::string& key) {
   check(rule.keys.insert(key).second, "parameter map: a rule has the key '", key, "' twice");
   const auto add_map = [&rule](const std::string& map) { rule.maps.push_back(map); };
-  if (key == "a") return {.string = [&rule](const std::string& from) { rule.from = from; }};
-  if (key == "b") return {.string = [&rule](const std::string& to) { rule.to = to; }};
+  const auto checked = [](const std::string& pattern) { return check_name(pattern, "parameter map"), pattern; };
+  if (key == "a") return {.string = [&rule, checked](const std::string& from) { rule.from = checked(from); }};
+  if (key == "b") return {.string = [&rule, checked](const std::string& to) { rule.to = checked(to); }};
   if (key == "dim") return {.integer = [&rule](int64_t dim) { rule.dim = dim; }};
   check(key == "map", "parameter map: a rule has no key '", key, "', only a, b, map and dim");
   return {.string = add_map, .element = [add_map]() -> io::JsonValue { return {.string = add_map}; }};

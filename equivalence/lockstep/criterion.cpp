@@ -105,9 +105,9 @@ void check_width(int64_t width, const char* verb) {
         "-1 whatever they are, so that gradients behind it are rounding");
 }
 
-double largest_bound(DType dtype) { return dtype == DType::f64 ? 1e-5 : 1e-2; }
+double largest_bound(NumberFormat format) { return format.dtype == DType::f64 ? 1e-5 : 1e-2; }
 
-double bound(double control, DType dtype) { return kControls * control + kEps * epsilon(dtype); }
+double bound(double control, NumberFormat format) { return kControls * control + kEps * epsilon(format); }
 
 double share_of_bound(const Deviations& run, const Deviations& control, DType dtype) {
   double share = run.loss.empty() ? NAN : 0;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "equivalence/lockstep/result.h"
+#include "io/number_format.h"
 
 namespace isonorm::equivalence {
 
@@ -15,11 +16,11 @@ inline constexpr int kNegativeSteps = 20;
 // Throws, as `verb`, where the stream is too narrow for a verdict: of two centred entries there are but two norms.
 void check_width(int64_t width, const char* verb);
 
-// 30 D_c + 64 eps(dtype): the largest deviation that rounding explains where the controls reach D_c.
-double bound(double control, DType dtype);
+// 30 D_c + 64 eps(format): the largest deviation that rounding explains where the controls reach D_c.
+double bound(double control, NumberFormat format);
 
-// The largest bound that has power, whatever a wrong training reaches: 1e-5 in f64, 1e-2 in f32.
-double largest_bound(DType dtype);
+// The largest bound that has power, whatever a wrong training reaches: 1e-5 in f64, 1e-2 in coarser formats.
+double largest_bound(NumberFormat format);
 
 // The largest D(t) / bound(D_c(t)) of loss, gradient and weights over all steps. NaN where there is one, or where run
 // and control are empty or of different length.

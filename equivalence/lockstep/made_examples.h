@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
@@ -15,12 +16,13 @@ inline constexpr double kRawMean = 0.15;
 
 // The batch of a step: images [batch, side, side, channels] uniform in [0, 1) and classes, ids [batch, context] and the
 // ids that are to follow, or ids of pairs [batch, 2 context] without padding. The same numbers in every dtype, up to rounding, on
-// every device.
-inline training::Examples made_examples(const training::TrainingOptions& o, uint64_t step = 0) {
+// every device. longest: the most ids in a row, for a context that is longer.
+inline training::Examples made_examples(const training::TrainingOptions& o, uint64_t step = 0,
+                                        int64_t longest = std::numeric_limits<int64_t>::max()) {
   Generator g{o.seed, (step + 1) << 40};
   const training::Input input = o.model.row().input;
   const training::ModelShape shape = o.model.shape();
-  const int64_t context = o.model.context();
+  const int64_t context = std::min(o.model.context(), longest);
   if (input == training::Input::characters) {
     const Tensor ids = randint(0, shape.vocab, {o.batch, context}, kCpu, g);
     return training::Examples{ids, randint(0, shape.vocab, {o.batch, context}, kCpu, g)}.on(o.device);

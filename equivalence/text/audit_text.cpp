@@ -87,6 +87,13 @@ reports::Figure drift_figure(const AuditResult& r) {
               "Largest |mean| / rms of the rms_norm stream with recentred weights, from the first norm to the last."};
 }
 
+// " The examples were the first 1024 of 1048576 positions."; empty if they were all.
+std::string shown_text(const AuditResult& r) {
+  const training::ModelOptions& model = r.options.model;
+  if (model.row().input == training::Input::images || r.shown_context == model.context()) return "";
+  return text(" The examples were the first ", r.shown_context, " of ", model.context(), " positions.");
+}
+
 std::string sentence(const AuditResult& r) {
   for (const AuditResult::Row& row : r.rows)
     if (!(row.gradient <= row.bound))
@@ -103,7 +110,7 @@ reports::Document document_of(const AuditResult& r) {
   return {.title = "What the loss cannot see",
           .tone = r.as_expected ? reports::Tone::good : reports::Tone::bad,
           .verdict = r.as_expected ? "As theory says" : "Not as theory says",
-          .sentence = sentence(r),
+          .sentence = sentence(r) + shown_text(r),
           .details = {{"numbers", r.numbers()}, {"directions without gradient", r.directions()}},
           .tables = {parameter_table(r), drift_table(r), error_table(r)},
           .figures = {drift_figure(r)},

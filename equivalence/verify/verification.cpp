@@ -165,7 +165,7 @@ Verification verify_models(const training::OpenModelFile& a, const training::Ope
   const auto compare = [&](const std::string& what, const Tensor& inputs) {
     v.outputs.emplace_back(what, compare_models(a.description, a.state, b.description, b.state, to(inputs, device)));
   };
-  compare("logits of random inputs", first.inputs(kRandomRows, 1));
+  compare(random_inputs_text(first), first.inputs(kRandomRows, 1));
   for (const auto& [what, inputs] : more) compare(what, inputs);
   return v;
 }

@@ -106,6 +106,12 @@ void complete(Conversion& c, const ModelPlan& plan, NumberFormat format) {
 
 }  // namespace
 
+std::string random_inputs_text(const training::ModelOptions& options) {
+  const char* all = "logits of random inputs";
+  if (options.row().input == training::Input::images || options.shown_context() == options.context()) return all;
+  return text(all, ", the first ", options.shown_context(), " of ", options.context(), " positions,");
+}
+
 double Agreement::bound() const { return 4 * control + 64 * epsilon(DType::f64); }
 
 ModelPlan plan_conversion(const Metadata& description, const TensorMap& outline, Form to, bool inference) {

@@ -115,6 +115,8 @@ Verification verify_streams(const training::OpenModelFile& a, const streams::Pla
 void check_described(const Metadata& description, const streams::Placement& layout);
 
 inline constexpr uint64_t kControls = 2;   // copies of each side with every tensor moved by an ulp
-inline constexpr int64_t kRandomRows = 4;  // of random inputs, at least
+inline constexpr int64_t kRandomRows = 4;  // of random inputs, unless ModelOptions::inputs() needs more or fewer
+// "logits of random inputs"; if the context is longer than ModelOptions::shown_context(), with the number of positions.
+std::string random_inputs_text(const training::ModelOptions& options);
 
 }  // namespace isonorm::equivalence

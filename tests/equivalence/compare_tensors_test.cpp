@@ -114,6 +114,25 @@ TEST_CASE("compare tensors: NaN, nothing and missing partners are never the same
   CHECK(compare_tensors(empty_one, empty_one).identical);
 }
 
+TEST_CASE("compare tensors: equal infinities are equal, and the finite entries beside them are compared") {
+  constexpr double kInf = INFINITY;
+  const auto mask = [](double first, double second) { return only(tensor<double>({1, first, -2, second})); };
+  const TensorMap a = mask(-kInf, kInf);
+  CHECK(compare_tensors(a, mask(-kInf, kInf)).identical);
+  // Off by 1e-9 of the largest finite entry, which is 2.
+  CHECK_THAT(said(a, only(tensor<double>({1, -kInf, -2 + 2e-9, kInf}))),
+             Contains("different: w[2] is -1.999999998, in the reference -2: 1.0e-09"));
+  CHECK(compare_tensors(a, only(tensor<double>({1, -kInf, -2 + 1e-10, kInf}))).same());
+  CHECK_THAT(said(a, mask(kInf, kInf)), Contains("different: w[1] is inf, in the reference -inf"));
+  CHECK_THAT(said(a, mask(-kInf, 5)), Contains("different: w[3] is 5, in the reference inf"));
+  CHECK_THAT(said(mask(-kInf, 5), a), Contains("different: w[3] is inf, in the reference 5"));
+  CHECK_THAT(said(mask(NAN, 5), mask(NAN, 5)), Contains("different: w[1] is nan, in the reference nan"));
+  CHECK(compare_tensors(only(tensor<double>({kInf, kInf})), only(tensor<double>({kInf, kInf}))).same());
+  // Beside controls, too.
+  CHECK(compare_tensors(a, mask(-kInf, kInf), {}, {.controls = {only(tensor<double>({1 + 1e-15, -kInf, -2, kInf}))}})
+            .same());
+}
+
 TEST_CASE("compare tensors: integers are compared as integers, whatever the tolerance") {
   constexpr int64_t kLarge = int64_t{1} << 53;
   const auto integers = [](int64_t first) { return only(tensor<int64_t>({5, first})); };

@@ -47,6 +47,41 @@ TEST_CASE("compare: 0, 1, 2, 3 and 4, each with its one line") {
   f.refuses("compare @a @missing", 4, "missing");
 }
 
+TEST_CASE("compare: tensors of F16 and BOOL and F8 and of integers of every size are compared and end no comparison") {
+  const Folder f;
+  using Bytes = std::vector<uint8_t>;
+  struct Case {
+    const char* dtype;
+    Bytes a, b;  // an element each
+    std::string said;
+  };
+  const Case cases[] = {{"F16", {0, 0x3c}, {0, 0x3e}, "x[1] is 1.5, in the reference 1"},
+                        {"BOOL", {1}, {0}, "x has 0 at [1], in the reference 1 (integers must be equal)"},
+                        {"I8", {0xff}, {1}, "x has 1 at [1], in the reference -1"},
+                        {"I16", {0, 0x80}, {0, 0}, "x has 0 at [1], in the reference -32768"},
+                        {"U16", {0, 0x80}, {0, 0}, "x has 0 at [1], in the reference 32768"},
+                        {"I32", {1, 0, 0, 0}, {2, 0, 0, 0}, "x has 2 at [1], in the reference 1"},
+                        {"U32", {0, 0, 0, 0x80}, {0, 0, 0, 0}, "x has 0 at [1], in the reference 2147483648"},
+                        {"U64", {1, 0, 0, 0, 0, 0, 0, 0}, {2, 0, 0, 0, 0, 0, 0, 0}, "x has 2 at [1, 0], in"},
+                        {"C64", {1, 0, 0, 0, 0, 0, 0, 0}, {1, 0, 0, 0, 0, 0, 0, 9}, "x has 9 at [1, 7], in"},
+                        {"F8_E4M3", {0x38}, {0xb8}, "x[1] is -1, in the reference 1"},
+                        {"F8_E5M2", {0x3c}, {0x38}, "x[1] is 0.5, in the reference 1"}};
+  for (const Case& c : cases) {
+    const auto save_case = [&](const char* name, const Bytes& element) {
+      Bytes bytes(element.size(), 0);  // x[0] is 0
+      bytes.insert(bytes.end(), element.begin(), element.end());
+      const Dims shape = element.size() == 1 ? Dims{2} : Dims{2, std::ssize(element)};
+      const Tensor x = from_vector(bytes, shape), y = from_vector(std::vector<float>{1, 2}, {2});
+      save_safetensors(f / name, {{"x", DType::u8, shape, 0, 0, c.dtype}, {"y", DType::f32, {2}}}, {},
+                       [&](const std::string& tensor) { return tensor == "x" ? x : y; });
+    };
+    save_case("a", c.a), save_case("twin", c.a), save_case("b", c.b);
+    INFO(c.dtype);
+    CHECK_THAT(f.succeeds("compare @a @twin").out, Contains("same: 2 tensors, equal to the last bit"));
+    CHECK_THAT(f.gives(1, "compare @a @b").out, Contains("different: " + c.said) && Contains("(1 of 2 tensors"));
+  }
+}
+
 TEST_CASE("compare: the first tensor that differs in the order of execution, and why") {
   const Folder f;
   manual_seed(3);

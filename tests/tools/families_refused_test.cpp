@@ -33,6 +33,58 @@ TEST_CASE("families: what cannot be copied is refused before the work") {
   REQUIRE(seteuid(user) == 0);
 }
 
+TEST_CASE("config.json: every second name of a key counts as the key and must not contradict it") {
+  using Names = std::vector<std::pair<std::string, std::string>>;
+  const Names gpt2 = {{"hidden_size", "n_embd"},
+                      {"max_position_embeddings", "n_positions"},
+                      {"num_attention_heads", "n_head"},
+                      {"num_hidden_layers", "n_layer"}};
+  // As transformers 5.24 prints CONFIG_MAPPING[type].attribute_map, and "n_embed" of its configurations of falcon and bloom.
+  const std::pair<const char*, Names> printed[] = {
+      {"gpt2", gpt2},
+      {"gpt_bigcode", gpt2},
+      {"gptj", gpt2},
+      {"codegen", gpt2},
+      {"bloom", {{"num_hidden_layers", "n_layer"}, {"num_attention_heads", "n_head"}, {"n_embed", "hidden_size"}}},
+      {"falcon", {{"n_embed", "hidden_size"}}},
+      {"mpt", {{"num_attention_heads", "n_heads"}, {"hidden_size", "d_model"}, {"num_hidden_layers", "n_layers"}}},
+      {"whisper",
+       {{"num_key_value_heads", "encoder_attention_heads"},
+        {"num_attention_heads", "encoder_attention_heads"},
+        {"hidden_size", "d_model"},
+        {"num_hidden_layers", "encoder_layers"}}},
+      {"llama", {{"hidden_size", "hidden_size"}}}};  // no second names
+  for (const auto& [type, names] : printed)
+    for (const auto& [alias, name] : names) {
+      INFO(type << ' ' << alias);
+      const auto config = [&](const nlohmann::json& more) {
+        nlohmann::json all{{"model_type", type}};
+        all.update(more);
+        return hub::Config(all.dump());
+      };
+      CHECK(config({{alias, 7}}).integer(name) == 7);
+      CHECK(config({{alias, 7}, {name, 7}}).integer(name) == 7);
+      if (alias != name)
+        CHECK_THROWS_WITH(config({{alias, 7}, {name, 8}}), "config.json: \"" + alias + "\" is '7' and \"" + name +
+                                                               "\" is '8', which are two names of one value");
+    }
+  CHECK(hub::Config(R"({"model_type": "llama", "n_embd": 3, "hidden_size": 4})").integer("n_embd") == 3);
+}
+
+TEST_CASE("families: a model of GPT-2 is converted by either name of its depth but not by two that differ") {
+  const Folder f;
+  const auto converted = [&](const char* out, auto&& change) {
+    fs::copy(kFamilies / "gpt2", f / out);
+    nlohmann::json config = f.json(std::string(out) + "/config.json");
+    change(config);
+    write_text(f / (std::string(out) + "/config.json"), config.dump());
+    return std::string("convert @") + out + " @" + out + "-rms --to rms_norm";
+  };
+  f.succeeds(converted("alias", [](auto& c) { c["num_hidden_layers"] = c["n_layer"], c.erase("n_layer"); }));
+  f.refuses(converted("both", [](auto& c) { c["num_hidden_layers"] = 1; }), 3,
+            "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', which are two names of one value");
+}
+
 TEST_CASE("families: what config.json says is refused where there is no exact form or no row, with the reason") {
   const Folder f;
   struct Case {

@@ -42,8 +42,8 @@ TEST_CASE("families: what timm's config.json says is refused where the row does 
   };
   args("norm_layer", "rmsnorm", "\"norm_layer\" is \"rmsnorm\": norm and block are those of the architecture");
   args("block_fn", "res_post", "\"block_fn\" is \"res_post\"");
-  for (const char* pool : {"max", "avgmax", "map"})
-    args("global_pool", pool, "\"global_pool\" is \"" + std::string(pool));
+  for (const char* pool : {"max", "avgmax", "map", "prr", "anything"})
+    args("global_pool", pool, "\"global_pool\" is '\"" + std::string(pool) + "\"', expected \"\", \"avg\", \"token\"");
   const auto is = [&](const char* name) { return [name](auto& config, auto&) { config["architecture"] = name; }; };
   refused("timm_vit", "res-post-norm", is("vit_base_patch16_rpn_224"));
   refused("timm_vit", "\"model_type\" is 'timm/resnet50', known are gpt2, ", is("resnet50"));

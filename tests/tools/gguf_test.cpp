@@ -318,3 +318,30 @@ TEST_CASE("gguf: what llama.cpp does not compute is refused in a line") {
   f.refuses("export @model @o.gguf --like @none", 2, "none");
   CHECK_FALSE(std::filesystem::exists(f / "o.gguf"));
 }
+
+TEST_CASE("gguf and onnx: a number that the type of the file does not hold is refused with both values") {
+  const Folder f;
+  f.succeeds("import tests/fixtures/ports/llama @llama");
+  const auto forged = [&](const std::string& key, const std::string& value) {
+    training::OpenModelFile file = training::open_model_file(f / "llama");
+    TensorMap state;
+    for (const auto& [name, tensor] : file.state.outline) state.add(name, file.state.read(name));
+    file.description.at("model." + key) = value;
+    save_safetensors(f / "forged", state, file.description);
+    return "export @forged @out";
+  };
+  for (const auto& [key, value, says] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"context", "4294967304", "key 'llama.context_length' is 4294967304, expected 0 to 4294967295"},
+           {"rotary_base", "1e39", "key 'llama.rope.freq_base' is 1e+39, which is inf in f32"},
+           {"eps", "1e-46", "key 'llama.attention.layer_norm_rms_epsilon' is 1e-46, which is 0 in f32"}}) {
+    f.refuses(forged(key, value) + std::string(".gguf"), 3, "gguf: " + says);
+    CHECK_FALSE(std::filesystem::exists(f / "out.gguf"));
+  }
+  f.refuses(forged("eps", "1e-46") + std::string(".onnx"), 3, "onnx: a constant is 1e-46, which is 0 in f32");
+  f.succeeds(forged("eps", "1e-46") + std::string(".onnx --dtype f64"));
+  // The largest that fit.
+  f.succeeds(forged("context", "4294967295") + std::string(".gguf"));
+  CHECK(gguf_of(f / "out.gguf").keys.at("llama.context_length") == 4294967295);
+  f.succeeds(forged("eps", "1e-45") + std::string(".gguf"));
+  CHECK(gguf_of(f / "out.gguf").keys.at("llama.attention.layer_norm_rms_epsilon") == 0x1p-149f);
+}

@@ -23,9 +23,7 @@ struct Translator {
     const int64_t positions = m.transformer.positions == nn::Positions::learned ? m.context : 0;
     return checked_add(m.vocab, positions, "model file: size");
   }
-  static int64_t more_blocks(const nn::EncoderDecoderOptions& m) {
-    return m.decoder_depth > 0 ? m.decoder_depth : m.transformer.depth;
-  }
+  static int64_t more_blocks(const nn::EncoderDecoderOptions& m) { return m.decoder_depth; }
   // Into one of the two streams each.
   static bool enters(std::string_view name, const nn::EncoderDecoderOptions& m) {
     const bool learned = m.transformer.positions == nn::Positions::learned;

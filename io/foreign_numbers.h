@@ -1,0 +1,22 @@
+// Numbers of safetensors files that no tensor dtype has, as numbers of a dtype that holds all of them. F16: half.h.
+// Source of the float formats: Micikevicius et al., FP8 Formats for Deep Learning (2209.05433), table 1; E8M0: OCP Microscaling
+// Formats 1.0, section 5.4.1.
+#pragma once
+
+#include <string>
+
+#include "core/tensor.h"
+
+namespace isonorm::io {
+
+// Elements that are held as bytes (TensorEntry::foreign) of dtype `type`, u8 [..] or u8 [.., bytes of an element] -> [..]:
+//   BOOL, I8, I16, U16, I32, U32   i64; BOOL as it is stored, 0 or 1
+//   F8_E4M3, F8_E5M2, F8_E8M0      f32
+//   others (U64, C64)              as they are, u8
+// All values are kept exactly.
+Tensor numbers_of(const Tensor& bytes, const std::string& type);
+
+// The same of a tensor that is there in outline only (lazy_state.h).
+Tensor outline_of_numbers(const Tensor& bytes, const std::string& type);
+
+}  // namespace isonorm::io
