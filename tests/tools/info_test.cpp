@@ -43,6 +43,13 @@ TEST_CASE("info: any safetensors file, whatever its names") {
   one.add(deep, matrix(1, 1));
   save_safetensors(f / "deep", one, {});
   CHECK_THAT(f.succeeds("info @deep").out, Contains("1 tensors of f32"));
+  // Names are looked up, and sorted once: comparing each with each takes minutes.
+  TensorMap many;
+  for (int64_t i = 0; i < 100'000; ++i)
+    many.add(text("layers.", i * 77'777 % 100'000, ".w"), matrix(1, 1)), many.add(text("m", i, ".w"), matrix(1, 1));
+  save_safetensors(f / "many", many, {});
+  const std::string lines = f.succeeds("info @many").out;
+  CHECK_THAT(lines, Contains("\n  0 to 99999 ") && Contains("\nm99999 ") && !Contains("  1 "));
   const std::string folder = f.succeeds("info tests/fixtures/families/bloom").out;
   CHECK_THAT(folder, Contains("model       bloom\n") && Contains("word_embeddings"));
 }
