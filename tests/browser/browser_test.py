@@ -14,7 +14,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "scripts"), str(ROOT / "benchmarks")]
+sys.path += [str(ROOT / "scripts"), str(ROOT / "tests/benchmarks")]
+import bench_test  # noqa: E402
 import chromium  # noqa: E402
 from pages import site  # noqa: E402
 
@@ -157,6 +158,12 @@ class Pages(unittest.TestCase):
                 self.assertEqual(max(ground) < 64, scheme == "dark", page)
         colours = self.browser.value("new Set([...document.querySelectorAll('.codehilite span')].map(e => getComputedStyle(e).color)).size")
         self.assertGreater(colours, 3)
+
+    def test_bench(self):
+        page = Path(self.folder.name) / "bench.html"
+        page.write_text(bench_test.page.page(bench_test.results()))
+        for screen in SCREENS:
+            self.seen(page, *screen)
 
     def test_reports(self):
         log = Path(self.folder.name) / "train.jsonl"
