@@ -9,7 +9,8 @@ import table
 
 STYLE = (Path(__file__).parent / "page.css").read_text()
 LIMITS = ["limit", "own limit", "registers", "memory"]
-NAMED = {"ours": "ours", "eager": "eager", "compile": "compile"} | {name: "limit" for name in LIMITS}  # bars, in page.css
+# Bars by their series, in page.css; other series are ours, and have colours of their own.
+NAMED = {"ours": "ours", "eager": "eager", "autocast": "eager", "compile": "compile", "compiled": "compile"} | dict.fromkeys(LIMITS, "limit")
 COLOURS = 9  # of the stacked bars; see page.css
 
 
@@ -30,7 +31,7 @@ def bars(group):
     """Bars of one row share a scale that begins at 0; rows have scales of their own."""
     ratios = table.compared(group)
     heading = escape(group["ratio"].format("it")) if ratios else ""
-    out = [f'<div class="bars"><div class="head">{escape(group["unit"])}</div><div class="head right">{heading}</div>']
+    out = [f'<div class="bars"><div class="head">{escape(table.unit(group))}</div><div class="head right">{heading}</div>']
     for row in group["rows"]:
         aim = f' <small>aim: {table.aim_text(row["aim"])}</small>' if row["aim"] else ""
         out.append(f'<h3>{escape(row["name"])}{aim}</h3>')
@@ -99,7 +100,7 @@ def cells(group):
 def card(group):
     show = {"bars": bars, "lines": lines, "shares": shares}[group["kind"]]
     wide = "" if group["kind"] == "bars" else " wide"
-    unit = "" if group["kind"] == "bars" else f' <small>{escape(group["unit"])}</small>'
+    unit = "" if group["kind"] == "bars" else f' <small>{escape(table.unit(group))}</small>'
     return (f'<section class="card{wide}"><h2>{escape(group["title"])}{unit}</h2>{show(group)}'
             f'<p class="note">{escape(group["note"])}</p></section>')
 
@@ -110,16 +111,18 @@ def page(results):
     facts = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in where.items())
     cards = "".join(card(g) for g in results["groups"])
     title = results.get("title", "isonorm and PyTorch on the CPU")
-    lead = results.get("lead") or (f"Training and inference in f32 on {where['threads']} threads of {where['CPU']}, BLAS core "
-                                   f"{where['BLAS'].split()[-1]}, {where['date']}. Shorter bars are better.")
+    lead = results.get("lead") or (f"Training and inference on {where['threads']} threads of {where['CPU']}, BLAS core "
+                                   f"{where['BLAS'].split()[-1]}, {where['date']}. In f32, if a figure does not say bf16.")
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title><style>{STYLE}</style></head><body><main>
 <h1>{escape(title)}</h1>
 <p class="lead">{escape(lead)}</p>
 {warnings}
-<div class="legend top"><span><i class="ours"></i>ours</span><span><i class="eager"></i>eager: PyTorch</span>
-<span><i class="compile"></i>compile: PyTorch with torch.compile</span>
+<div class="legend top"><span><i class="ours"></i>ours</span>
+<span><i class="s0"></i><i class="s1"></i><i class="s2"></i><i class="s3"></i>ours, as the bar says</span>
+<span><i class="eager"></i>eager, autocast: PyTorch</span>
+<span><i class="compile"></i>compile, compiled: PyTorch with torch.compile</span>
 <span><i class="limit"></i>limit: the matrix products of our step alone, by OpenBLAS; own limit: by our kernel; registers: as
 many multiply-adds; memory: memcpy of as many bytes</span></div>
 <div class="cards">{cards}</div>

@@ -1,7 +1,7 @@
 """What scripts/bench measures. Each section gives groups of figures, all of one form that table.py and page.py show:
 
-    {"title", "unit", "note", "kind": "bars" | "lines" | "shares", "series": [name, ...], "ratio": what the ratios are,
-     with {} for the series,
+    {"title", "unit", "better": "lower" | "higher" | null, of the values, "note", "kind": "bars" | "lines" | "shares",
+     "series": [name, ...], "ratio": what the ratios are, with {} for the series,
      "aims": {series: aim of its ratio, or, where it has none, of its value}, an aim being ["at most" | "at least", number],
      "across": what the rows of lines are, "marks": [[value, name], ...] of lines, "decimals": of values, or null,
      "rows": [{"name", "values": {series: number}, "ratios": {series: number}, "aim": of the value of ours, or null,
@@ -47,9 +47,10 @@ def at_least(x):
     return ["at least", x]
 
 
-def group(title, unit, rows, series, ratio="ours / {}", kind="bars", note="", aims=None, across="", marks=(), decimals=None):
-    return dict(title=title, unit=unit, rows=rows, series=series, ratio=ratio, kind=kind, note=note, across=across,
-                marks=marks, decimals=decimals,
+def group(title, unit, rows, series, ratio="ours / {}", kind="bars", note="", aims=None, across="", marks=(), decimals=None,
+          better="lower"):
+    return dict(title=title, unit=unit, better=better, rows=rows, series=series, ratio=ratio, kind=kind, note=note,
+                across=across, marks=marks, decimals=decimals,
                 aims={name: aim for name, aim in (aims or {}).items() if name in series})
 
 
@@ -167,7 +168,7 @@ def steps(bench):
               note="Less what is resident right before the model is built: libraries, interpreter."),
         group("Start", "ms", starts, series,
               note="From the start of the process to the end of the first step, less a median step."),
-        group("Where our training step goes", "% of its time", shares, sorted_kernels(shares), kind="shares",
+        group("Where our training step goes", "% of its time", shares, sorted_kernels(shares), kind="shares", better=None,
               note="Time of our step by kernel; the profile of three steps."),
     ]
     return groups
@@ -248,7 +249,7 @@ def bandwidth(bench):
                 shares |= {name: ratio(results["memcpy"], results[name]) for name in works}
         speed = 1e3 * gigabytes / results["memcpy"]["median_ms"]
         rows.append(plain_row(str(width), shares, ratios=False, detail=f"memcpy {speed:.1f} GB/s"))
-    return [group("Residual + norm", "its bytes per second / memcpy's, higher is better", rows, list(shares), kind="lines",
+    return [group("Residual + norm", "its bytes per second / memcpy's", rows, list(shares), kind="lines", better="higher",
                   across="width of a row", marks=[[1, "memcpy"], [0.9, "aim"]],
                   aims={name: at_least(0.9) for name in shares},
                   note="add_norm with learned gain (and bias) on tensors of 16 MiB: each of the four tensors of that size "
@@ -277,8 +278,8 @@ def decoding(bench):
     return [group("Decoding", "ms per token", rows, bench.peers(),
                   note="A GPT of width 1024, depth 8 and 8192 ids, greedy at batch 1, all in one dtype. PyTorch's keys and values "
                        "lie in memory of a fixed size."),
-            group("Decoding: share of the bandwidth", "weights' bytes per second / a sum's, higher is better", shares,
-                  bench.peers(), ratio="", aims={"ours": at_least(0.85)})]
+            group("Decoding: share of the bandwidth", "weights' bytes per second / a sum's", shares, bench.peers(), better="higher",
+                  ratio="", aims={"ours": at_least(0.85)})]
 
 
 def threads(bench):
@@ -296,7 +297,7 @@ def threads(bench):
             results = bench.alternate(f"{case}: threads", works, 12)
         rows.append(plain_row(f"{case}, training", {names[0]: ratio(results["one"], results["threads"]),
                                                     names[1]: count * ratio(results["one"], results["at once"])}, ratios=False))
-    return [group("Threads", "steps in the time of one step of one thread", rows, names,
+    return [group("Threads", "steps in the time of one step of one thread", rows, names, better="higher",
                   aims={names[0]: at_least(1.85)} if count == 2 else {},
                   note="Processes share nothing but the machine: how many cores it gives while all of them work.")]
 

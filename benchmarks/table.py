@@ -14,6 +14,11 @@ def number(x, decimals=None):
     return f"{x:.1f}" if abs(x) >= 10 else f"{x:.2f}" if abs(x) >= 1 else f"{x:.3f}"
 
 
+def unit(group):
+    """The unit of a group's values, and which of them are better."""
+    return group["unit"] + (f", {group['better']} is better" if group["better"] else "")
+
+
 def line(first, cells, width=WIDTH):
     return (f"{first:{width}}" + "".join(f"{text:>{width}}" for text, width in cells)).rstrip()
 
@@ -74,6 +79,6 @@ def text(results):
     lines += ["\n/ eager, / compile, ...: ours divided by that side; below 1, ours is faster or smaller"]
     for group in results["groups"]:
         note = f" ({group['note'].rstrip('.')})" if group["note"] else ""
-        lines += textwrap.wrap(f"{group['title']}, {group['unit']}{note}", 120, initial_indent="\n", subsequent_indent="  ")
+        lines += textwrap.wrap(f"{group['title']}, {unit(group)}{note}", 120, initial_indent="\n", subsequent_indent="  ")
         lines += (shares if group["kind"] == "shares" else bars)(group)
     return "\n".join(lines)

@@ -1,5 +1,6 @@
 """scripts/docs can fail: which outputs are the same, which links lead nowhere, what a header's page has."""
 
+import re
 import sys
 import tempfile
 import unittest
@@ -42,6 +43,16 @@ class Pages(unittest.TestCase):
         (one, functions), (two, struct) = api.entries(text)
         self.assertEqual((one, functions), (["One."], ["int f(int x);", "int g();"]))
         self.assertEqual((two, api._without_private(struct)), (["Two {."], ["struct S {", "  int x;  // }", "};"]))
+
+    def test_index(self):
+        """Each public header is listed once; those that users call come before kernels and memory."""
+        with tempfile.TemporaryDirectory() as folder:
+            listed = [header.as_posix() for header in api.write(ROOT, Path(folder))]
+            index = (Path(folder) / "README.md").read_text()
+        places = {header: index.find(f"* [{header}](") for header in listed}
+        self.assertEqual(sorted(listed), sorted(re.findall(r"^\* \[([^\]]+)\]", index, re.M)))
+        self.assertLess(places["nn/attention.h"], places["core/tensor.h"])
+        self.assertLess(max(places[h] for h in listed if h.startswith(("nn/", "training/"))), places["core/kernels/norm.h"])
 
 
 if __name__ == "__main__":

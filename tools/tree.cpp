@@ -1,8 +1,10 @@
 #include "tools/tree.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "core/error.h"
@@ -14,9 +16,12 @@ namespace {
 
 // Tensors by the parts of their names.
 struct Branch {
-  std::vector<std::pair<std::string, std::unique_ptr<Branch>>> children;
-  std::string tensors;  // its own: "weight [64, 32], bias [64]"
-  int64_t count = 0;    // of numbers, in all below it
+  std::string name;
+  int64_t number = 0;  // the name as a number, kNoNumber if it is none
+  std::vector<std::unique_ptr<Branch>> children;
+  std::unordered_map<std::string, Branch*> by_name;  // the children
+  std::string tensors;                               // its own: "weight [64, 32], bias [64]"
+  int64_t count = 0;                                 // of numbers, in all below it
 };
 
 struct Line {
@@ -26,10 +31,11 @@ struct Line {
 
 constexpr int kMostLevels = 16;  // of the tree; what a name has beyond is one part
 
-// -1 where it is none.
+constexpr int64_t kNoNumber = std::numeric_limits<int64_t>::max();
+
 int64_t number(const std::string& s) {
   const bool digits = !s.empty() && s.size() < 18 && s.find_first_not_of("0123456789") == s.npos;
-  return digits ? std::stoll(s) : -1;
+  return digits ? std::stoll(s) : kNoNumber;
 }
 
 void add(Branch& root, const std::string& name, const std::string& shape, int64_t count) {
@@ -38,34 +44,34 @@ void add(Branch& root, const std::string& name, const std::string& shape, int64_
   size_t begin = 0, dot = 0;
   for (int level = 0; level < kMostLevels && (dot = name.find('.', begin)) != name.npos; ++level, begin = dot + 1) {
     const std::string part = printable(name.substr(begin, dot - begin), 60);
-    auto child = std::ranges::find_if(at->children, [&](const auto& c) { return c.first == part; });
-    if (child == at->children.end()) {  // numbers in their order
-      child = std::ranges::find_if(at->children, [&](const auto& c) { return number(c.first) > number(part); });
-      child = at->children.insert(number(part) < 0 ? at->children.end() : child, {part, std::make_unique<Branch>()});
+    Branch*& child = at->by_name[part];
+    if (child == nullptr) {
+      child = at->children.emplace_back(std::make_unique<Branch>()).get();
+      child->name = part, child->number = number(part);
     }
-    at = child->second.get();
+    at = child;
     at->count += count;
   }
   at->tensors += text(at->tensors.empty() ? "" : ", ", printable(name.substr(begin), 60), ' ', shape);
 }
 
-// What is below a branch; neighbours by number that are alike stand in one line: "0 to 11".
-std::vector<Line> lines_of(const Branch& b) {
+// The lines below a branch: numbers in their order, then names. Consecutive numbers that are alike share a line: "0 to 11".
+std::vector<Line> lines_of(Branch& b) {
   std::vector<Line> lines;
   std::vector<std::vector<Line>> below;
-  for (const auto& [_, child] : b.children) below.push_back(lines_of(*child));
+  std::ranges::stable_sort(b.children, {}, &Branch::number);
+  for (const auto& child : b.children) below.push_back(lines_of(*child));
   for (size_t i = 0, next; i < b.children.size(); i = next) {
-    const auto& [name, child] = b.children[i];
+    const Branch& child = *b.children[i];
     for (next = i + 1; next < b.children.size(); ++next) {
-      const Branch& other = *b.children[next].second;
-      const int64_t n = number(b.children[next - 1].first), after = number(b.children[next].first);
-      if (n < 0 || after != n + 1 || other.count != child->count || other.tensors != child->tensors ||
-          below[next] != below[i])
+      const Branch &before = *b.children[next - 1], &other = *b.children[next];
+      if (other.number == kNoNumber || other.number != before.number + 1 || other.count != child.count ||
+          other.tensors != child.tensors || below[next] != below[i])
         break;
     }
     const bool several = next > i + 1;
-    lines.push_back({several ? text(name, " to ", b.children[next - 1].first) : name,
-                     text(several ? "each " : "", with_commas(child->count)), child->tensors});
+    lines.push_back({several ? text(child.name, " to ", b.children[next - 1]->name) : child.name,
+                     text(several ? "each " : "", with_commas(child.count)), child.tensors});
     for (const Line& line : below[i]) lines.push_back({text("  ", line.name), line.count, line.tensors});
   }
   return lines;

@@ -39,7 +39,7 @@ def ceilings(self):
         self.add(group("Ceilings", "GB/s of a copy, TFLOP/s of a product in bf16",
                        [plain_row(f"copy of {2 * copied / 1e9:.1f} GB", found["copy"], inverse=True),
                         plain_row(PRODUCTS, found["product"], inverse=True)], list(sides),
-                       ratio="{} / ours", note="Higher is better."))
+                       ratio="{} / ours", better="higher"))
 
 
 def norms(self):
@@ -57,8 +57,8 @@ def norms(self):
                 works["copy"] = Work(sides["ours"], f"memcpy {TENSORS // 2 * count} {width}")
                 results = rounds(self, f"norm {width} {direction}", works, 3)
                 made = plain_row(str(width), {n: ratio(results["copy"], r) for n, r in results.items() if n != "copy"}, ratios=False)
-                self.add(group(f"Residual + norm, {direction}", "its bytes per second / a copy's, higher is better", [made],
-                               list(made["values"]), kind="lines", across="width of a row", marks=[[1, "copy"], [aim, "aim"]],
+                self.add(group(f"Residual + norm, {direction}", "its bytes per second / a copy's", [made],
+                               list(made["values"]), kind="lines", better="higher", across="width of a row", marks=[[1, "copy"], [aim, "aim"]],
                                aims={n: at_least(aim) for n in ("LayerNorm", "RMSNorm")},
                                note="bf16; gain (and bias) and their gradients included; each of the four tensors of "
                                     f"{2 * elements >> 20} MiB counts once. eager, compile: LayerNorm."))

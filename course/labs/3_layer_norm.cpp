@@ -65,31 +65,47 @@ bool accepts_layer_norm(const NormUnderTest& norm) {
   struct Case {
     Dims shape;
     double centre, scale, eps;
+    bool transposed = false;
   };
   // Rows of one entry, odd and even ones, longer than a vector of lanes; one row and many; three dimensions; a mean that
-  // hides the rest; small rows; eps that counts.
-  for (const Case& c : {Case{{4, 1}, 0, 1, 1e-5}, Case{{1, 2}, 0, 1, 1e-5}, Case{{5, 7}, 0.5, 1, 1e-5},
-                        Case{{3, 8}, -1, 2, 0.3}, Case{{2, 3, 33}, 0, 1, 1e-3}, Case{{21, 48}, 0, 1, 1e-5},
-                        Case{{3, 6}, 1e6, 1, 1e-5}, Case{{3, 5}, 0, 1e-3, 1e-5}, Case{{2, 6}, 0, 1, 1e-12}}) {
-    const Tensor x = randn(c.shape, f64) * c.scale + c.centre, dy = randn(c.shape, f64);
-    x[0] = c.centre;  // a constant row
-    const Dims row{x.size(-1)};
-    const NormWeights w{randn(row, f64), randn(row, f64), c.eps};
-    const Tensor x0 = x.clone(), dy0 = dy.clone(), gain0 = w.gain.clone(), bias0 = w.bias.clone();
-    const Tensor y = norm.forward(x, w);
-    const NormGradients got = norm.backward(x, w, dy);
-    for (const auto& [now, before] :
-         {std::pair{x, x0}, std::pair{dy, dy0}, std::pair{w.gain, gain0}, std::pair{w.bias, bias0}})
-      if (largest(now - before) != 0) return false;
-    const NormGradients expected = layer_norm_backward(x, w, dy);
-    const double tolerance = 1e-12 * (1 + std::abs(c.centre));
-    if (!close(y, layer_norm_forward(x, w), tolerance)) return false;
-    if (!close(got.x, expected.x, tolerance)) return false;
-    if (!close(got.gain, expected.gain, tolerance) || !close(got.bias, expected.bias, tolerance)) return false;
-  }
+  // hides the rest; small rows; eps that counts; columns side by side in memory.
+  for (const Case& c :
+       {Case{{4, 1}, 0, 1, 1e-5}, Case{{1, 2}, 0, 1, 1e-5}, Case{{5, 7}, 0.5, 1, 1e-5}, Case{{3, 8}, -1, 2, 0.3},
+        Case{{2, 3, 33}, 0, 1, 1e-3}, Case{{21, 48}, 0, 1, 1e-5}, Case{{3, 6}, 1e6, 1, 1e-5},
+        Case{{3, 5}, 0, 1e-3, 1e-5}, Case{{2, 6}, 0, 1, 1e-12}, Case{{6, 9}, 0, 1, 1e-5, true}})
+    for (int call = 0; call < 2; ++call) {  // the second has nothing of the first
+      const auto drawn = [&] {
+        return c.transposed ? randn({c.shape[1], c.shape[0]}, f64).transpose(0, 1) : randn(c.shape, f64);
+      };
+      const Tensor x = drawn(), dy = drawn(), other = drawn();
+      copy_into(x, x * c.scale + c.centre);
+      if (x.size(0) > 1) x[0] = c.centre;  // a constant row
+      const Dims row{x.size(-1)};
+      const NormWeights w{randn(row, f64), randn(row, f64), c.eps};
+      if (row[0] > 2) w.gain[0] = 0;
+      const Tensor x0 = x.clone(), dy0 = dy.clone(), gain0 = w.gain.clone(), bias0 = w.bias.clone();
+      const Tensor y = norm.forward(x, w);
+      norm.forward(other, w);  // the backward is that of x all the same
+      const NormGradients got = norm.backward(x, w, dy), expected = layer_norm_backward(x0, w, dy0);
+      for (const auto& [now, before] :
+           {std::pair{x, x0}, std::pair{dy, dy0}, std::pair{w.gain, gain0}, std::pair{w.bias, bias0}})
+        if (largest(now - before) != 0) return false;
+      const double tolerance = 1e-12 * (1 + std::abs(c.centre));
+      if (!close(y, layer_norm_forward(x, w), tolerance)) return false;
+      if (!close(got.x, expected.x, tolerance)) return false;
+      if (!close(got.gain, expected.gain, tolerance) || !close(got.bias, expected.bias, tolerance)) return false;
+    }
   return true;
-  // naive
-  // The loss is the sum of y, and its gradient is compared with finite differences: both are 0 for most of what a norm may do.
+  // naive: one random [4, 6] input, y and gradients
+  const TensorOptions options{.dtype = DType::f64};
+  const Tensor x = randn({4, 6}, options), dy = randn({4, 6}, options);
+  const NormWeights w{randn({6}, options), randn({6}, options), 1e-5};
+  const NormGradients got = norm.backward(x, w, dy), expected = layer_norm_backward(x, w, dy);
+  const auto same = [](const Tensor& a, const Tensor& b) { return (a - b).abs().amax().item() < 1e-10; };
+  return same(norm.forward(x, w), layer_norm_forward(x, w)) && same(got.x, expected.x) &&
+         same(got.gain, expected.gain) && same(got.bias, expected.bias);
+  // naive: the loss is the sum of y, its gradient against finite differences
+  // Both are 0 for most of what a norm may do.
   const Tensor x = randn({4, 8}, {.dtype = DType::f64}), one = ones({8}, {.dtype = DType::f64});
   const NormWeights w{one, one * 0.0, 1e-5};
   const Tensor dx = norm.backward(x, w, ones_like(x)).x;

@@ -6,8 +6,8 @@
 // Hand in: 3_layer_norm.cpp.
 //
 // Half of the marks are for accepts_layer_norm(). It is given 45 wrong norms that you do not see, and three right ones; its mark is
-// the share of wrong ones that it rejects, or 0 if it rejects a right one. The wrong ones are common mistakes: a term is missing, eps is
-// elsewhere, a sum goes over the wrong rows, one row of many is wrong, the input is overwritten.
+// the share of wrong ones that it rejects, or 0 if it rejects a right one. The wrong ones are common mistakes. Two in three are right
+// for one small random input: vary everything that support/norm_under_test.h promises.
 #pragma once
 
 #include "support/norm_under_test.h"

@@ -50,25 +50,42 @@ bool accepts_crms_norm(const NormUnderTest& norm) {
   struct Case {
     Dims shape;
     double centre, eps;
+    bool transposed = false;
   };
-  for (const Case& c : {Case{{4, 1}, 1, 1e-5}, Case{{1, 2}, 0, 1e-5}, Case{{5, 7}, 0.5, 1e-5}, Case{{3, 8}, -1, 0.3},
-                        Case{{2, 3, 33}, 0, 1e-3}, Case{{21, 48}, 0, 1e-5}, Case{{2, 6}, 0, 1e-12}}) {
-    const Tensor x = randn(c.shape, f64) + c.centre, dy = randn(c.shape, f64);
-    x[0] = c.eps == 0.3 ? 0. : 1.;  // a constant row, once one of zeros
-    const Dims row{x.size(-1)};
-    const NormWeights w{randn(row, f64), randn(row, f64), c.eps};
-    const Tensor x0 = x.clone(), dy0 = dy.clone(), gain0 = w.gain.clone(), bias0 = w.bias.clone();
-    const Tensor y = norm.forward(x, w);
-    const NormGradients got = norm.backward(x, w, dy), expected = crms_norm_backward(x0, w, dy0);
-    for (const auto& [now, before] :
-         {std::pair{x, x0}, std::pair{dy, dy0}, std::pair{w.gain, gain0}, std::pair{w.bias, bias0}})
-      if (largest(now - before) != 0) return false;
-    if (!close(y, crms_norm_forward(x, w)) || !close(got.x, expected.x)) return false;
-    if (!close(got.gain, expected.gain) || !close(got.bias, expected.bias)) return false;
-  }
+  for (const Case& c :
+       {Case{{4, 1}, 1, 1e-5}, Case{{1, 2}, 0, 1e-5}, Case{{5, 7}, 0.5, 1e-5}, Case{{3, 8}, -1, 0.3},
+        Case{{2, 3, 33}, 0, 1e-3}, Case{{21, 48}, 0, 1e-5}, Case{{2, 6}, 0, 1e-12}, Case{{6, 9}, 0, 1e-5, true}})
+    for (int call = 0; call < 2; ++call) {
+      const auto drawn = [&] {
+        return c.transposed ? randn({c.shape[1], c.shape[0]}, f64).transpose(0, 1) : randn(c.shape, f64);
+      };
+      const Tensor x = drawn(), dy = drawn(), other = drawn();
+      copy_into(x, x + c.centre);
+      if (x.size(0) > 1) x[0] = c.eps == 0.3 ? 0. : 1.;  // a constant row, once one of zeros
+      const Dims row{x.size(-1)};
+      const NormWeights w{randn(row, f64), randn(row, f64), c.eps};
+      if (row[0] > 2) w.gain[0] = 0;
+      const Tensor x0 = x.clone(), dy0 = dy.clone(), gain0 = w.gain.clone(), bias0 = w.bias.clone();
+      const Tensor y = norm.forward(x, w);
+      norm.forward(other, w);
+      const NormGradients got = norm.backward(x, w, dy), expected = crms_norm_backward(x0, w, dy0);
+      for (const auto& [now, before] :
+           {std::pair{x, x0}, std::pair{dy, dy0}, std::pair{w.gain, gain0}, std::pair{w.bias, bias0}})
+        if (largest(now - before) != 0) return false;
+      if (!close(y, crms_norm_forward(x, w)) || !close(got.x, expected.x)) return false;
+      if (!close(got.gain, expected.gain) || !close(got.bias, expected.bias)) return false;
+    }
   return true;
-  // naive
-  // Rows of mean 0 with a gain of 1, and the loss is the sum of y: what S does is 0 in them.
+  // naive: one random [4, 6] input, y and gradients
+  const TensorOptions options{.dtype = DType::f64};
+  const Tensor x = randn({4, 6}, options), dy = randn({4, 6}, options);
+  const NormWeights w{randn({6}, options), randn({6}, options), 1e-5};
+  const NormGradients got = norm.backward(x, w, dy), expected = crms_norm_backward(x, w, dy);
+  const auto same = [](const Tensor& a, const Tensor& b) { return (a - b).abs().amax().item() < 1e-10; };
+  return same(norm.forward(x, w), crms_norm_forward(x, w)) && same(got.x, expected.x) &&
+         same(got.gain, expected.gain) && same(got.bias, expected.bias);
+  // naive: rows of mean 0 with a gain of 1, the loss is the sum of y
+  // What S does is 0 in them.
   const TensorOptions doubles{.dtype = DType::f64};
   const Tensor x = recentre(randn({4, 8}, doubles), 1), one = ones({8}, doubles), at = x.clone().require_grad();
   const Tensor y = crms_norm(at);

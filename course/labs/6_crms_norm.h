@@ -5,7 +5,7 @@
 // Do:   6_crms_norm.cpp. Write the backward with tensor functions, without autodiff; derive the two metrics on paper.
 // Hand in: 6_crms_norm.cpp.
 //
-// Half of the marks are for accepts_crms_norm(), as in lab 3: 50 wrong norms, and 0 if a right one is rejected.
+// Half of the marks are for accepts_crms_norm(), as in lab 3: 48 wrong norms, and 0 if a right one is rejected.
 #pragma once
 
 #include "support/norm_under_test.h"

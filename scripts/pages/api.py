@@ -6,6 +6,18 @@ _OUTSIDE = re.compile(r"#|namespace .*\{$|\}|extern \"C\"|(class|struct|enum cla
 _NAMED = re.compile(r"\b(?:class|struct|enum class|enum|concept|using|namespace)\s+(\w+)")
 
 
+# The index's headings, users' first. A header is below the heading that has the longest of its folders.
+_SECTIONS = {
+    "Models": ["nn", "streams"],
+    "Training": ["training", "optim", "data", "tokenizers"],
+    "Tensors and functions": ["core", "autograd"],
+    "Equivalence tests": ["equivalence", "reports"],
+    "Files": ["io"],
+    "Several processes, GPUs": ["distributed", "parallel", "gpu"],
+    "Inside: kernels and memory": ["core/formulas", "core/kernels", "core/memory", "core/system", "autograd/fused"],
+}
+
+
 def headers(root):
     """The public headers, as paths from the root: as cmake/library.cmake installs them."""
     listed = re.search(r"file\(GLOB_RECURSE headers (.*?)\)", (root / "cmake/library.cmake").read_text(), re.DOTALL)
@@ -71,7 +83,7 @@ def page(root, header):
     """A header as Markdown."""
     lines = (root / header).read_text().split("\n")
     head = next(i for i, line in enumerate(lines) if not line.startswith("//"))
-    out = [f"# {header}", "", *_prose(line[3:] for line in lines[:head]), "", f"    #include <isonorm/{header}>", ""]
+    out = [f"# {header}", "", *_prose(line[3:] for line in lines[:head]), "", "```cpp", f"#include <isonorm/{header}>", "```", ""]
     for comment, code in entries("\n".join(lines[head:])):
         out += [f"## {', '.join(f'`{name}`' for name in _names(code)) or 'declarations'}", "", *_prose(comment), "", "```cpp",
                 *_without_private(code), "```", ""]
@@ -91,17 +103,24 @@ def _prose(comment):
         yield "    " + line if code else "`".join(parts)
 
 
+def _section(header):
+    """The heading of a header in the index. Throws StopIteration if no heading has a folder of it."""
+    of_folder = {folder: title for title, folders in _SECTIONS.items() for folder in folders}
+    return next(of_folder[str(parent)] for parent in header.parents if str(parent) in of_folder)
+
+
 def write(root, folder):
     """Writes all pages and their index; returns the headers."""
     listed = list(headers(root))
-    index = ["# Public headers", "", "`#include <isonorm/isonorm.h>` has all of them.", ""]
+    index = {title: [] for title in _SECTIONS}
     for header in listed:
         target = folder / f"{header}.md"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(page(root, header))
-        if f"## {header.parts[0]}" not in index:
-            index += ["", f"## {header.parts[0]}", ""]
         first = (root / header).read_text().split("\n")[0][3:]
-        index.append(f"* [{header}]({header}.md): {''.join(_prose([first]))}")
-    (folder / "README.md").write_text("\n".join(index) + "\n")
+        index[_section(header)].append(f"* [{header}]({header}.md): {''.join(_prose([first]))}")
+    out = ["# Public headers", "", "`#include <isonorm/isonorm.h>` has all of them."]
+    for title, lines in index.items():
+        out += ["", f"## {title}", "", *lines]
+    (folder / "README.md").write_text("\n".join(out) + "\n")
     return listed

@@ -9,9 +9,7 @@ from pathlib import Path
 from . import api, links
 
 _TEXT = {".cpp", ".h", ".cu", ".py", ".sh", ".txt", ".cmake", ""}  # shown as pages
-_STYLE = """pre code { font-size: 12.5px; white-space: pre; } table { display: block; overflow-x: auto; }
-.container { max-width: 1300px; }
-"""
+_LANGUAGES = {".h": "cpp", ".cu": "cpp", ".py": "python", ".sh": "bash", ".cmake": "cmake"}  # else as the suffix says
 
 
 def _show(root, file, source):
@@ -19,7 +17,8 @@ def _show(root, file, source):
     name = file.relative_to(root)
     place = source / f"{name}.md"
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(f"# {name}\n\n~~~~\n{file.read_text()}\n~~~~\n")
+    language = _LANGUAGES.get(file.suffix, file.suffix[1:] or "text")
+    place.write_text(f"# {name}\n\n~~~~{language}\n{file.read_text()}\n~~~~\n")
 
 
 def _for_links(root, page, source):
@@ -59,16 +58,17 @@ def _stage(root, page, source, listed):
 
 
 def write(root, folder):
-    """Writes folder/site; 1 where mkdocs is not there or finds something wrong."""
-    if not shutil.which("mkdocs"):
-        print("scripts/docs: mkdocs is not there; install it as root: apt-get install --no-install-recommends mkdocs")
+    """Writes folder/site; 1 if mkdocs or its highlighter is not there, or mkdocs finds something wrong."""
+    if not shutil.which("mkdocs") or not shutil.which("pygmentize"):
+        print("scripts/docs: mkdocs or pygmentize is not there; install them as root: apt-get install --no-install-recommends mkdocs "
+              "python3-pygments")
         return 1
     shutil.rmtree(folder, ignore_errors=True)
     source = folder / "source"
     listed = {header.as_posix() for header in api.write(root, source / "api")}
     for page in links.pages(root):
         _stage(root, page, source, listed)
-    (source / "docs/site.css").write_text(_STYLE)
+    shutil.copy(root / "scripts/pages/site.css", source / "docs")
     shutil.copy(root / "scripts/pages/mkdocs.yml", folder)
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(["mkdocs", "build", "--strict", "--quiet", "--config-file", folder / "mkdocs.yml"], env=environment)

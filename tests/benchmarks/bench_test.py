@@ -32,9 +32,9 @@ def results():
     groups = [
         sections.group("Training step", "ms", rows(123.4), ["ours", "eager", "compile"],
                        aims={"eager": sections.at_most(0.75), "compile": sections.at_most(0.6)}),
-        sections.group("Shares", "%", shares, ["matmul", "norm_forward", "tiny <op>"], kind="shares"),
+        sections.group("Shares", "%", shares, ["matmul", "norm_forward", "tiny <op>"], kind="shares", better=None),
         sections.group("Residual + norm", "of memcpy", widths, ["LayerNorm forward", "RMSNorm forward"], kind="lines",
-                       across="width of a <row>", marks=[[0.9, "aim"]], decimals=3),
+                       across="width of a <row>", marks=[[0.9, "aim"]], decimals=3, better="higher"),
     ]
     facts = {"CPU": "a CPU", "threads": "2", "BLAS": "OpenBLAS 0.3, core SkylakeX", "date": "2026-01-01"}
     return dict(environment=facts, warnings=["the core <Haswell> is slow"], groups=groups, raw={})
@@ -56,6 +56,28 @@ class Presentation(unittest.TestCase):
         self.assertIn(">aim</text>", html)
         self.assertIn("<td>0.950</td>", html)
         self.assertIn("prefers-color-scheme: dark", html)
+
+    def test_colours_are_those_of_the_legend(self):
+        """A bar has PyTorch's colours if and only if it is PyTorch's: bf16 and f32 are ours."""
+        shown = results()
+        names = ["bf16", "f32", "autocast", "compiled"]
+        row = sections.row("vit_tiny", {name: {"median_ms": 2.0, "rounds": [[2.0]]} for name in names}, base="bf16")
+        shown["groups"].append(sections.group("bf16: training step", "ms", [row], names, "bf16 / {}"))
+        html = page.page(shown)
+        legend = dict(re.findall(r'<i class="(\w+)"></i>([^<]+)</span>', html.split('class="cards"')[0]))
+        self.assertIn("PyTorch", legend["eager"])
+        bars = re.findall(r'<div class="name">(\w+)</div><div class="track"><div class="bar (\w+)"', html)
+        self.assertEqual(dict(bars[-4:]), {"bf16": "s0", "f32": "s1", "autocast": "eager", "compiled": "compile"})
+        colours = dict((kind, rule) for kinds, rule in re.findall(r"^(\.[\w., ]+) \{ background: (var\(--\w+\)); \}", page.STYLE, re.M)
+                       for kind in kinds.split(", "))
+        self.assertEqual(len({colours[f".{kind}"] for kind in ("s0", "s1", "s2", "s3", "eager", "compile")}), 6)
+
+    def test_each_panel_says_which_values_are_better(self):
+        html = page.page(results())
+        self.assertEqual(re.findall(r"(ms|of memcpy|%)(?:, (lower|higher) is better)?<", html.split("<details><summary>All")[0]),
+                         [("ms", "lower"), ("%", ""), ("of memcpy", "higher")])
+        self.assertNotIn("horter", html)
+        self.assertIn("of memcpy, higher is better", table.text(results()))
 
     def test_bars_share_the_scale_of_their_row(self):
         html = page.page(results())

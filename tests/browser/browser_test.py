@@ -1,9 +1,11 @@
-"""Pages in a real browser: the course's picture and slides, the documentation's pictures, and reports of the program.
+"""Pages in a real browser: the course's picture and slides, the documentation's site and pictures, a page of scripts/bench, and
+reports of the program.
 
 usage: browser_test.py ISONORM [FOLDER]     FOLDER gets screenshots, to be looked at. Exit code 77 where there is no chromium."""
 
 import base64
 import math
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,9 +13,12 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-import chromium  # noqa: E402
-
 ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "scripts"), str(ROOT / "tests/benchmarks")]
+import bench_test  # noqa: E402
+import chromium  # noqa: E402
+from pages import site  # noqa: E402
+
 SCREENS = [(1200, 900, "light"), (390, 844, "dark")]  # a desk's and a phone's
 REPORTS = {
     "invariance": "experiment invariance --report {page}",
@@ -73,12 +78,13 @@ class Pages(unittest.TestCase):
         cls.browser.close()
         cls.folder.cleanup()
 
-    def seen(self, file, width=1200, height=900, scheme="light"):
-        """Opens it; it has no fault, and nothing went wrong."""
+    def seen(self, file, width=1200, height=900, scheme="light", allowed=None):
+        """Opens it; it has no fault, and nothing went wrong but what says `allowed`."""
         self.browser.open(file, width, height, scheme)
         if SHOTS:
             (SHOTS / f"{file.stem}_{width}.png").write_bytes(base64.b64decode(self.browser.screenshot()))
-        self.assertEqual((self.browser.value(FAULTS), self.browser.errors), ([], []), f"{file.name} on {width} px, {scheme}")
+        errors = [error for error in self.browser.errors if not allowed or allowed not in error]
+        self.assertEqual((self.browser.value(FAULTS), errors), ([], []), f"{file.name} on {width} px, {scheme}")
 
     def drawn(self, selector):
         """The far end of each line of the picture."""
@@ -138,6 +144,26 @@ class Pages(unittest.TestCase):
     def test_pictures(self):
         for file in sorted((ROOT / "docs/images").glob("*.svg")):
             self.seen(file, 1200, 900)
+
+    def test_site(self):
+        """The site is dark if the reader's system is, as its pictures are, and its code has colours."""
+        if not (shutil.which("mkdocs") and shutil.which("pygmentize")):
+            self.skipTest("no mkdocs or no pygmentize")
+        folder = Path(self.folder.name) / "docs"
+        self.assertEqual(site.write(ROOT, folder), 0)
+        for page in "index", "docs/normalization", "docs/adding_an_op", "api/index", "api/nn/attention.h":
+            for width, height, scheme in SCREENS + [(1200, 900, "dark")]:
+                self.seen(folder / f"site/{page}.html", width, height, scheme, allowed="search/worker.js")  # search needs a server
+                ground = self.browser.value("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+                self.assertEqual(max(ground) < 64, scheme == "dark", page)
+        colours = self.browser.value("new Set([...document.querySelectorAll('.codehilite span')].map(e => getComputedStyle(e).color)).size")
+        self.assertGreater(colours, 3)
+
+    def test_bench(self):
+        page = Path(self.folder.name) / "bench.html"
+        page.write_text(bench_test.page.page(bench_test.results()))
+        for screen in SCREENS:
+            self.seen(page, *screen)
 
     def test_reports(self):
         log = Path(self.folder.name) / "train.jsonl"

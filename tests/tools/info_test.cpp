@@ -43,6 +43,14 @@ TEST_CASE("info: any safetensors file, whatever its names") {
   one.add(deep, matrix(1, 1));
   save_safetensors(f / "deep", one, {});
   CHECK_THAT(f.succeeds("info @deep").out, Contains("1 tensors of f32"));
+  // Names are looked up, and sorted once: comparing each with each takes 26 s of the processor's time, this 0.3.
+  TensorMap many;
+  for (int64_t i = 0; i < 40'000; ++i) many.add(text("layers.", i * 7'919 % 40'000, ".w"), matrix(1, 1));
+  for (int64_t i = 0; i < 40'000; ++i) many.add(text("m", i, ".w"), matrix(1, 1));
+  save_safetensors(f / "many", many, {});
+  const std::string lines = f.succeeds("info @many", {.limits = {{RLIMIT_CPU, 10}}}).out;
+  CHECK(lines.find("\n  0 to 39999 ") != lines.npos);
+  CHECK(lines.ends_with("\nm39999" + lines.substr(lines.rfind("m39999") + 6)));
   const std::string folder = f.succeeds("info tests/fixtures/families/bloom").out;
   CHECK_THAT(folder, Contains("model       bloom\n") && Contains("word_embeddings"));
 }
