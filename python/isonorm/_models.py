@@ -4,7 +4,6 @@ import collections.abc
 import contextlib
 import copy
 import itertools
-import operator
 
 import torch
 
@@ -175,7 +174,10 @@ class Batches:
             raise ValueError(f"compare: batches is a {type(batches).__name__}, expected a list of batches or a function")
         self.function = batches if callable(batches) else None
         self.rest = iter(()) if self.function else iter(batches)
-        self.size = operator.length_hint(batches, -1)
+        try:
+            self.size = len(batches)
+        except (TypeError, NotImplementedError):  # a generator, a DataLoader of a stream
+            self.size = None
         self.read, self.asked, self.dtype = [], 0, dtype
 
     def __call__(self, at):

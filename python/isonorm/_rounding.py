@@ -6,6 +6,7 @@ from torch.utils._pytree import tree_map_only
 
 from ._models import TORCH_DTYPES, flat
 
+MAP, LOSS = object(), object()
 NAMES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
@@ -16,19 +17,20 @@ def coarser(dtype, than):
 class CoarseResults(TorchDispatchMode):
     """While it lasts, notes who runs an operation whose result is coarser than `dtype`.
 
-    noted: three dicts {name of a module: dtype}, in order of execution, the likelier reason for a difference first: modules that
-           cast from `dtype`; the loss or the map, if it does (its name is None); who made a coarser tensor of something else, such
-           as torch.arange(n, dtype=torch.float32)
+    noted: three dicts {who: dtype}, in order of execution, the likelier reason for a difference first: modules that cast from
+           `dtype`; the map or the loss, if it does; and whoever makes a coarser tensor of something else, such as
+           torch.arange(n, dtype=torch.float32). A module is known by its name, map and loss by MAP and LOSS.
     """
 
     def __init__(self, model, dtype):
         super().__init__()
         self.model, self.dtype = model, TORCH_DTYPES[dtype]
-        self.noted, self.inside, self.handles = ({}, {}, {}), [], []
+        self.noted, self.outside, self.inside, self.handles = ({}, {}, {}), MAP, [], []
 
     def __enter__(self):
         def left(*_):  # without a result, which would replace the module's output
             self.inside.pop()
+            self.outside = LOSS
 
         for name, module in self.model.named_modules():
             self.handles.append(module.register_forward_pre_hook(lambda *_, name=name: self.inside.append(name)))
@@ -44,9 +46,9 @@ class CoarseResults(TorchDispatchMode):
         given = func(*args, **(kwargs or {}))
         found = [t.dtype for t in flat(given) if coarser(t.dtype, self.dtype)]
         if found and (self.inside or torch.is_grad_enabled()):  # not in a backward
-            name = self.inside[-1] if self.inside else None
             cast = any(t.dtype == self.dtype for t in flat(args))
-            self.noted[2 if not cast else name is None].setdefault(name, found[0])
+            kind = 2 if not cast else 0 if self.inside else 1
+            self.noted[kind].setdefault(self.inside[-1] if self.inside else self.outside, found[0])
         return given
 
 
@@ -67,12 +69,13 @@ class WithoutCasts(TorchDispatchMode):
         return super().__exit__(*raised)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = dict(kwargs or {})
-        if isinstance(kwargs.get("dtype"), torch.dtype) and coarser(kwargs["dtype"], self.dtype):
-            kwargs["dtype"] = self.dtype
+        args, kwargs = tree_map_only(torch.dtype, self.finer, (args, kwargs or {}))
         if all(a.alias_info is None for a in func._schema.arguments):  # neither in place nor a view
-            args = tree_map_only(torch.Tensor, lambda t: t.to(self.dtype) if coarser(t.dtype, self.dtype) else t, args)
+            args = tree_map_only(torch.Tensor, lambda t: t.to(self.finer(t.dtype)), args)
         return func(*args, **kwargs)
+
+    def finer(self, dtype):
+        return self.dtype if coarser(dtype, self.dtype) else dtype
 
 
 def computing_coarsely(sides):
@@ -90,12 +93,12 @@ def computing_coarsely(sides):
         for name in [first] if first in noted else list(noted)[:1]:
             shown[spoken(of, name, side.model)] = noted[name]
     more, dtype = len(names) - len(shown), max(shown.values(), key=lambda d: torch.finfo(d).eps)
-    who = " and ".join(shown) + (f" and {more} more" if more else "")
+    who = f"{', '.join(shown)} and {more} more" if more else " and ".join(shown)
     return f"{who} compute{'s' if len(names) == 1 else ''} in {NAMES.get(dtype, dtype)}", dtype
 
 
-def spoken(of, name, model):
-    if name is None:
-        return "the loss"
-    kind = type(model.get_submodule(name)).__name__
-    return f"{name} of {of} ({kind})" if name else f"{of} ({kind})"
+def spoken(of, who, model):
+    if who in (MAP, LOSS):
+        return "the map" if who is MAP else "the loss"
+    kind = type(model.get_submodule(who)).__name__
+    return f"{who} of {of} ({kind})" if who else f"{of} ({kind})"

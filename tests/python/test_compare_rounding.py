@@ -95,6 +95,19 @@ class Rounding(unittest.TestCase):
             self.assertTrue(isonorm.compare(net(a), net(b), batches=INPUTS, dtype="f32"))
         self.assertRegex(self.different(LlamaRMSNorm(), RMSNorm()).cause, r"^a \(LlamaRMSNorm\) computes in f32")
 
+    def test_modules_for_inference(self):
+        def without_gradients(mode, norm):
+            class Inference(norm):
+                def forward(self, x):
+                    with mode():
+                        return super().forward(x)
+
+            return Inference()
+
+        for mode in torch.no_grad, torch.inference_mode:
+            r = self.different(without_gradients(mode, LlamaRMSNorm), without_gradients(mode, RMSNorm))
+            self.assertRegex(r.cause, r"^a \(Inference\) " + AGREE)
+
     def test_of_transformers(self):
         try:
             from transformers.models.llama.modeling_llama import LlamaRMSNorm as Norm
@@ -176,6 +189,25 @@ class Rounding(unittest.TestCase):
         r = self.different(made(Logits), made(nn.Linear))
         self.assertRegex(r.cause, r"^1 of a \(Logits\) " + AGREE)
         self.assertTrue(isonorm.compare(made(Logits), made(nn.Linear), batches=INPUTS, dtype="f32"))
+
+    def test_a_map(self):
+        """BatchNorm folded into a linear map, by its statistics, which the user's module has in f32."""
+        torch.manual_seed(1)
+        a = nn.Sequential(nn.Linear(16, 5), nn.BatchNorm1d(5)).eval()
+        with torch.no_grad():
+            a[1].running_var.uniform_(0.5, 2)
+
+        def folded(of_buffers):
+            def fold(p):
+                gain = p["1.weight"] / torch.sqrt(of_buffers(a[1].running_var) + a[1].eps)
+                return {"weight": p["0.weight"] * gain[:, None], "bias": p["0.bias"] * gain + p["1.bias"]}
+
+            return fold
+
+        more = {"batches": INPUTS, "carry": True}
+        self.assertTrue(isonorm.compare(a, nn.Linear(16, 5), map=folded(torch.Tensor.double), **more))
+        r = self.different(a, nn.Linear(16, 5), map=folded(lambda t: t), carry=True)
+        self.assertRegex(r.cause, "^the map " + AGREE)
 
     def test_another_mistake_beside_it(self):
         r = self.different(net(LlamaRMSNorm()), net(LlamaRMSNorm(1e-3)))
