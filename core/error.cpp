@@ -26,8 +26,13 @@ Scope::~Scope() { innermost_scope = outer_; }
 
 std::string Scope::path() {
   std::string s;
+  std::string_view inner;
   for (const Scope* p = innermost_scope; p; p = p->outer_) {
-    if (p->name_.empty()) continue;
+    const bool is_file =
+        p->name_.find_first_of("./") != p->name_.npos;  // else it is a module, which may be in one of its name
+    const bool said = (is_file && inner == p->name_) || inner.starts_with(text(p->name_, '/'));
+    if (p->name_.empty() || said) continue;
+    inner = p->name_;
     s = s.empty() ? std::string(p->name_) : text(p->name_, '.', s);
   }
   return s;

@@ -1,7 +1,9 @@
 #include "data/data_files.h"
 
+#include "core/error.h"
 #include "data/cifar10.h"
 #include "data/fashion_mnist.h"
+#include "data/image_folder.h"
 #include "data/image_sets.h"
 #include "data/pairs.h"
 
@@ -14,6 +16,11 @@ std::vector<std::string> data_files(const std::string& data) {
   for (const std::string& name : Cifar10::names()) files.push_back(folder + "/" + name);
   for (const std::string& name : FashionMnist::names())
     for (const char* end : {"", ".gz"}) files.push_back(folder + "/" + name + end);
+  try {
+    if (ImageFolder::is_in(folder))
+      for (std::string& picture : ImageFolder::files(folder)) files.push_back(std::move(picture));
+  } catch (const Error&) {  // ImageFolder::load() says what is wrong with the folder, if it is read
+  }
   return files;
 }
 

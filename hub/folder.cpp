@@ -19,11 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kConfigLimit = int64_t{1} << 20, kIndexLimit = int64_t{1} << 26;  // bytes
 
-std::string text_of(const std::string& path, int64_t limit) {
-  const std::vector<uint8_t> bytes = read_all(open_bytes(path), limit);
-  return {bytes.begin(), bytes.end()};
-}
-
 template <class File> Shard shard_of(const std::shared_ptr<const File>& file) {
   return {file->entries(), [file](const io::TensorEntry& e) { return file->read(e); }};
 }
@@ -59,7 +54,7 @@ struct Weights {
 };
 
 Weights listed_weights(const Format& format, const std::string& index) {
-  const std::string said = text_of(index, kIndexLimit);
+  const std::string said = read_text(index, kIndexLimit);
   const Scope scope(index);
   const json j = parsed(said);
   const auto map = j.is_object() ? j.find("weight_map") : j.end();
@@ -96,9 +91,23 @@ std::vector<std::string> Folder::names() const {
 }
 
 Config read_config(const std::string& file) {
-  const std::string said = text_of(file, kConfigLimit);
+  const std::string said = read_text(file, kConfigLimit);
   const Scope scope(file);
   return Config(said);
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files = {folder + "/config.json"};
+  for (const Format& format : kFormats) {
+    const std::string whole = folder + '/' + format.whole, index = whole + ".index.json";
+    files.insert(files.end(), {whole, index});
+    try {
+      if (file_exists(index))
+        for (const auto& [shard, _] : listed_weights(format, index).files) files.push_back(folder + '/' + shard);
+    } catch (const Error&) {  // open_folder() says what is wrong with the index
+    }
+  }
+  return files;
 }
 
 Folder open_folder(const std::string& path) {

@@ -30,6 +30,9 @@ Config read_config(const std::string& file);
 // missing, lies elsewhere, or holds other tensors than the index says, and where a tensor is in two of them.
 Folder open_folder(const std::string& path);
 
+// The files that open_folder() may read: config.json, weights and their index, the shards that an index lists.
+std::vector<std::string> files_in(const std::string& folder);
+
 // What a folder is to hold.
 struct FolderContent : io::FileContent {
   json config;         // but for the dtype, which is that of the entries
@@ -38,10 +41,10 @@ struct FolderContent : io::FileContent {
   std::map<std::string, std::string> texts = {};  // files, by name
 };
 
-// Makes the folder `path`, which is not there yet: weights in files of at most `shard` bytes where a tensor has no
+// Makes the folder `path`, which is not there yet, and its parents: weights in files of at most `shard` bytes where a tensor has no
 // more, index, config.json, and the files beside. It appears whole: it is written beside under another name. Throws (io).
 void write_folder(const std::string& path, const FolderContent& content, int64_t shard);
-// Throws where something is at `path`, or (io) the folder in which it is to be is not there, or a file beside cannot be read.
+// Throws if something is at `path`; (io) if the folder cannot be made or a file of `beside` cannot be read.
 void check_new_folder(const std::string& path, const std::string& beside = {});
 
 // What became of the model.

@@ -1,4 +1,9 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <random>
 #include <set>
@@ -8,6 +13,7 @@
 #include "core/system/file.h"
 #include "hub/folder.h"
 #include "io/replacement.h"
+#include "io/unfinished.h"
 
 namespace isonorm::hub {
 
@@ -90,21 +96,11 @@ std::vector<fs::path> companions(const std::string& folder) {
   return files;
 }
 
-// A folder beside another one, under a name that nobody has; removed where it did not become that.
-struct Unfinished {
-  explicit Unfinished(const fs::path& target) {
-    std::random_device random;
-    path = target.string() + printed(".tmp.%08x%08x", random(), random());
-  }
-  ~Unfinished() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-
-  fs::path path;
-};
+// A name beside `target` that nobody has.
+std::string temporary_name(const fs::path& target) {
+  std::random_device random;
+  return target.string() + printed(".tmp.%08x%08x", random(), random());
+}
 
 // The entry "isonorm" of config.json.
 json entry_of(const Converted& c) {
@@ -141,22 +137,28 @@ json entry_of(const Converted& c) {
 
 void check_new_folder(const std::string& path, const std::string& beside) {
   check(!path.empty() && !file_exists(path), path, ": it is there already; expected the name of a new folder");
-  const auto parent = (fs::absolute(path) / ".").lexically_normal().parent_path().parent_path();
-  check_io(fs::is_directory(parent), path, ": there is no folder ", parent.string());
+  fs::path around = (fs::absolute(path) / ".").lexically_normal().parent_path().parent_path();
+  while (!fs::exists(around)) around = around.parent_path();
+  const bool writable = faccessat(AT_FDCWD, around.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  const int reason = errno;
+  check_io(fs::is_directory(around), path, ": ", around.string(), " is no folder");
+  check_io(writable, path, ": cannot be made in ", around.string(), ": ", std::strerror(reason));
   for (const fs::path& file : companions(beside)) open_bytes(file.string());
 }
 
 void write_folder(const std::string& path, const FolderContent& content, int64_t shard) {
   fs::path target = fs::path(path).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();  // "out/"
-  const Unfinished folder(target);
+  io::Unfinished unfinished(temporary_name(target));
+  const fs::path folder = unfinished.path();
   try {
-    fs::create_directory(folder.path);
-    for (const fs::path& file : companions(content.beside)) fs::copy_file(file, folder.path / file.filename());
-    write_weights(folder.path.string(), content, shard);
-    write_text((folder.path / "config.json").string(), config_of(content));
-    for (const auto& [name, words] : content.texts) write_text((folder.path / name).string(), words);
-    fs::rename(folder.path, target);
+    fs::create_directories(folder);
+    for (const fs::path& file : companions(content.beside)) fs::copy_file(file, folder / file.filename());
+    write_weights(folder.string(), content, shard);
+    write_text((folder / "config.json").string(), config_of(content));
+    for (const auto& [name, words] : content.texts) write_text((folder / name).string(), words);
+    fs::rename(folder, target);
+    unfinished.finish();
   } catch (const fs::filesystem_error& e) {
     raise(ErrorKind::io, text(path, ": ", e.code().message()), __FILE__, __LINE__);
   }

@@ -15,6 +15,7 @@ constexpr const char* kVersionKey = "isonorm.checkpoint";
 constexpr const char* kChecksumKey = "isonorm.crc32";
 constexpr const char* kVersion = "1";
 constexpr const char* kPrevious = ".previous";
+constexpr int64_t kHeaderAt = 8;  // of a safetensors file, behind its length
 constexpr std::string_view kWeights = kCheckpointWeights, kOptimizer = "optimizer.", kValue = kCheckpointValue;
 
 // CRC-32 over values and tensors in order. Each part is preceded by its length, so that no two checkpoints give the
@@ -137,7 +138,14 @@ void check_checkpoint(const SafetensorsFile& file) {
 
 std::string previous_checkpoint(const std::string& path) { return io::followed(path) + kPrevious; }
 
+void check_previous_checkpoint(const std::string& path) {
+  const std::string previous = previous_checkpoint(path), begin = text("{\"__metadata__\":{\"", kVersionKey, '"');
+  check_io(io::begins_with(previous, begin, kHeaderAt), previous,
+           ": is in the way: the checkpoint before the last is kept there, but the file is no checkpoint");
+}
+
 void keep_previous_checkpoint(const std::string& path) {
+  check_previous_checkpoint(path);
   const std::filesystem::path last = io::followed(path), previous = previous_checkpoint(path);
   std::error_code ignored;
   std::filesystem::remove(previous, ignored);

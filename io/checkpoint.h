@@ -35,8 +35,10 @@ void check_checkpoint(const SafetensorsFile& file);
 
 // Where the one before the last is kept: `<path>.previous`, beside the file itself where `path` is a symbolic link.
 std::string previous_checkpoint(const std::string& path);
-// The file stays under that name too when save_checkpoint replaces it: call this before, where the file is
-// known to be whole. A hard link: on a file system without them only one checkpoint is kept.
+// Throws (io) if the file of that name is no checkpoint: it is not replaced.
+void check_previous_checkpoint(const std::string& path);
+// The file stays under that name too when save_checkpoint replaces it: call this before, if the file is known to be whole. A
+// hard link: on a file system without them only one checkpoint is kept. Throws as check_previous_checkpoint().
 void keep_previous_checkpoint(const std::string& path);
 
 struct NewestCheckpoint {

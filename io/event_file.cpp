@@ -59,7 +59,7 @@ uint32_t masked_crc32c(std::string_view bytes) { return std::rotr(crc32c(bytes),
 
 EventFile::EventFile(const std::string& folder, int64_t first) {
   std::error_code ignored;  // a file says what is wrong
-  std::filesystem::create_directory(folder, ignored);
+  std::filesystem::create_directories(folder, ignored);
   const double seconds = now();
   for (int n = 0; !file_ && n < 1000; ++n) {  // TensorBoard takes the files by name
     path_ = text(folder, printed("/events.out.tfevents.%010.0f.isonorm.%03d", seconds, n));

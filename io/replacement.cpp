@@ -95,12 +95,22 @@ void check_replaceable(const std::string& path, const struct stat& file) {
 
 SystemCalls& system_calls() {
   static SystemCalls calls = {[](const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); },
-                              ::write,
-                              ::fsync,
-                              ::close,
-                              ::rename,
-                              ::unlink};
+                              ::write, ::fsync, ::close, ::rename};
   return calls;
+}
+
+std::function<void(const std::string&, const struct stat&)>& replacement_check() {
+  static std::function<void(const std::string&, const struct stat&)> check;
+  return check;
+}
+
+bool begins_with(const std::string& path, std::string_view begin, int64_t offset) {
+  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return true;
+  std::string there(begin.size(), '\0');
+  const ssize_t read = pread(fd, there.data(), there.size(), offset);
+  close(fd);
+  return read < 0 || begin.starts_with(there.substr(0, static_cast<size_t>(read)));
 }
 
 bool is_temporary_of(const std::string& path, const std::string& other) {
@@ -123,7 +133,7 @@ std::string followed(const std::string& path) {
   return at.string();
 }
 
-Replacement::Replacement(const std::string& path) : path_(followed(path)) {
+Replacement::Replacement(const std::string& path) : given_(path), path_(followed(path)) {
   const Scope scope(path_);
   struct stat status {};
   const bool there = stat(path.c_str(), &status) == 0;
@@ -137,12 +147,12 @@ Replacement::Replacement(const std::string& path) : path_(followed(path)) {
   }
   if (there) check_replaceable(path, status);
   remove_stale(path_);
-  while (fd_ < 0) fd_ = create(temporary_ = temporary_name(path_));
+  while (fd_ < 0) fd_ = create(temporary_.emplace(temporary_name(path_)).path());
   if (there) fchmod(fd_, status.st_mode & 07777);  // a private file stays one; where that fails the rest is as it was
 }
 
 Replacement::~Replacement() {
-  if (!temporary_.empty()) system_calls().unlink(temporary_.c_str());
+  temporary_.reset();  // before its lock ends with the descriptor
   if (fd_ >= 0) system_calls().close(fd_);
 }
 
@@ -169,13 +179,13 @@ void Replacement::rehearse(const std::string& path, int64_t bytes) {
     return;
   }
   const Replacement trial(path);
-  if (trial.temporary_.empty() || fallocate(trial.fd_, 0, 0, bytes) == 0) return;
+  if (!trial.temporary_ || fallocate(trial.fd_, 0, 0, bytes) == 0) return;
   const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;  // else the file system cannot say
   check_io(!full, path, ": there is no room for ", bytes, " bytes: ", std::strerror(errno));
 }
 
 void Replacement::commit() {
-  if (temporary_.empty()) return;  // a device has it already
+  if (!temporary_) return;  // a device has it already
   const Scope scope(path_);
   const SystemCalls& system = system_calls();
   const auto succeed = [](int status, const char* what) { check_io(status == 0, what, ": ", std::strerror(errno)); };
@@ -185,9 +195,11 @@ void Replacement::commit() {
   check_io(folder >= 0, "cannot open its folder: ", std::strerror(errno));
   const auto close = [&system](const int* fd) { system.close(*fd); };
   const std::unique_ptr<const int, decltype(close)> closed(&folder, close);
+  struct stat made {};
+  if (const auto& check = replacement_check(); check && fstat(fd_, &made) == 0) check(given_, made);
   // The file stays open, and so locked, until it has its name; after fsync its close has nothing to write.
-  succeed(system.rename(temporary_.c_str(), path_.c_str()), "cannot give the new file its name");
-  temporary_.clear();
+  succeed(system.rename(temporary_->path().c_str(), path_.c_str()), "cannot give the new file its name");
+  temporary_->finish();
   // Some network file systems cannot fsync a folder and say EINVAL.
   const int reason = system.fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
   check_io(reason == 0, "cannot write its folder to disk: ", std::strerror(reason));

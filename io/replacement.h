@@ -2,17 +2,22 @@
 // mixture.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "io/unfinished.h"
 
 namespace isonorm::io {
 
 // A file that appears under its name all at once. Bytes go to `<path>.tmp.<16 random hexadecimal digits>` in the same
 // folder; commit() does fsync(file), rename, fsync(folder). Without commit() the temporary file is removed and the old
-// file stays. Who writes a temporary file holds a lock (flock) on it, also seen from other containers and, where the
+// file stays; Unfinished::remove_all() removes it, too. Who writes a temporary file holds a lock (flock) on it, also seen from other containers and, where the
 // file system has locks, other machines; those without a lock were left by dead processes, and the next replacement of
 // the same path removes them. A symbolic link is followed: what it points to is replaced. A device or pipe is never
 // replaced: the bytes go into it. The new file has the mode of the old one.
@@ -27,8 +32,8 @@ class Replacement {
 
   void write(const void* bytes, int64_t n);
   void write(std::string_view s) { write(s.data(), static_cast<int64_t>(s.size())); }
-  // Throws (io) where a step fails. Up to the rename the old file stays; where only the folder's fsync failed the new
-  // one is in place, but may be gone after a power cut.
+  // Throws (io) if a step fails, and what replacement_check() throws. Up to the rename the old file stays; if only the
+  // folder's fsync failed the new one is in place, but may be gone after a power cut.
   void commit();
 
   // Throws (io) what a replacement of `path` by that many bytes would throw, as far as it can be known before: makes the
@@ -36,13 +41,22 @@ class Replacement {
   static void rehearse(const std::string& path, int64_t bytes);
 
  private:
-  std::string path_, temporary_;  // temporary_ is empty where there is none (any more)
+  std::string given_, path_;             // path_: given_ with its links followed
+  std::optional<Unfinished> temporary_;  // none for a device or pipe
   int fd_ = -1;
 };
 
 // What a replacement of `path` replaces: the path, or where its symbolic links lead, whether something is there or not.
 // Throws (io) where they lead in a circle.
 std::string followed(const std::string& path);
+
+// Called before each rename of a replacement, with the path that the replacement was given and the status of the new file.
+// If it throws, the old file stays. Programs set it; empty: nothing is called.
+std::function<void(const std::string& path, const struct stat& made)>& replacement_check();
+
+// Whether the file at `path` begins with `begin` at this offset. A shorter file has to be a prefix of it; a file that is not
+// there or cannot be read counts as one that does.
+bool begins_with(const std::string& path, std::string_view begin, int64_t offset = 0);
 
 // Whether a replacement of `path` removes the file `other`, or may make one of its name: `<path>.tmp.<16 digits>`.
 bool is_temporary_of(const std::string& path, const std::string& other);
@@ -57,7 +71,6 @@ struct SystemCalls {
   int (*fsync)(int fd);
   int (*close)(int fd);
   int (*rename)(const char* from, const char* to);
-  int (*unlink)(const char* path);
 };
 SystemCalls& system_calls();
 

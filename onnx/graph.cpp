@@ -7,10 +7,12 @@
 #include "core/error.h"
 #include "core/memory/bytes.h"
 #include "core/printed.h"
+#include "core/system/file.h"
 #include "core/view.h"
 #include "io/narrowed.h"
 #include "io/packed.h"
 #include "io/replacement.h"
+#include "onnx/model.h"
 
 namespace isonorm::onnx {
 namespace {
@@ -129,11 +131,13 @@ Tensor Graph::numbers(const Constant& c, const LazyState& state) const {
   return io::packed(c.transposed ? detached::transpose(x, 0, 1) : x);
 }
 
+std::string data_file(const std::string& path) { return path + ".data"; }
+
 void Graph::save(const std::string& path, const LazyState& state, const Metadata& metadata, int64_t most) const {
   int64_t whole = nodes_.size();
   for (const Constant& c : constants_) whole = checked_add(whole, byte_size(outline(c, state)) + kBeside, "onnx");
   const bool apart = whole > most;
-  const std::string beside = path + ".data", location = std::filesystem::path(beside).filename().string();
+  const std::string beside = data_file(path), location = std::filesystem::path(beside).filename().string();
 
   // The file says the length of a message before it, so that the numbers, which are in no message yet, are counted first.
   std::vector<Message> heads;
@@ -161,6 +165,9 @@ void Graph::save(const std::string& path, const LazyState& state, const Metadata
   }
   Message model;
   model.number(kIrVersion, kIr).text(kProducer, "isonorm");
+  check_io(
+      !apart || !file_exists(beside) || (file_exists(path) && io::begins_with(path, model.bytes())), beside,
+      ": is in the way: the weights are written there, but the file that is there belongs to no ONNX file of isonorm");
   model.message(kOpsetImport, Message().text(1, "").number(2, opset_));
   for (const auto& [key, value] : metadata) model.message(kMetadata, entry(key, value));
   const Message name = Message().text(kName, "isonorm");

@@ -16,4 +16,7 @@ inline constexpr int64_t kOpsets[] = {17, 23};
 void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options, DType dtype,
                 int64_t opset);
 
+// The file beside it that save_model() writes if a model has more than 2 GB: `path`.data.
+std::string data_file(const std::string& path);
+
 }  // namespace isonorm::onnx

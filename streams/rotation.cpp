@@ -90,17 +90,16 @@ Tensor haar_rotation(int64_t d, uint64_t seed) {
 
 Tensor load_rotation(const std::string& path, int64_t d) {
   const Bytes file = open_bytes(path);
-  const Scope scope(path);
-  check(file.size / 8 <= d * d + kMostBeside / 8, "rotation: the file has ", file.size, " bytes, more than a matrix [",
-        d, ", ", d, "] takes");
-  Tensor q;
-  if (path.ends_with(".npy")) {
-    q = load_npy(file);
-  } else {
-    const TensorMap tensors = load_safetensors(file);
-    check(tensors.size() == 1, "rotation: the file has ", tensors.size(), " tensors, expected the matrix alone");
-    q = tensors.begin()->second;
-  }
+  check(file.size / 8 <= d * d + kMostBeside / 8, path, ": rotation: the file has ", file.size,
+        " bytes, more than a matrix [", d, ", ", d, "] takes");
+  TensorMap tensors;
+  if (path.ends_with(".npy"))
+    tensors.add(path, load_npy(file));
+  else
+    tensors = load_safetensors(file);
+  const Scope scope(path);  // not around the readers, which name the file themselves
+  check(tensors.size() == 1, "rotation: the file has ", tensors.size(), " tensors, expected the matrix alone");
+  const Tensor q = tensors.begin()->second;
   check(q.shape() == Dims{d, d}, "rotation: the matrix has shape ", q.shape(), ", the stream stores rows of ", d);
   check_rotation(q, d);
   return nearest_orthogonal(q.to(DType::f64));

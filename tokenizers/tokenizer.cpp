@@ -1,6 +1,7 @@
 #include "tokenizers/tokenizer.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -126,11 +127,20 @@ std::string Tokenizer::decode(std::span<const uint32_t> ids) const {
   return bytes;
 }
 
+std::vector<std::string> files_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path file = path;
+  std::vector<std::string> files = {path};
+  if (fs::is_directory(file))
+    for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt"}) files.push_back((file / name).string());
+  if (file.filename() == "vocab.json") files.push_back((file.parent_path() / "merges.txt").string());
+  return files;
+}
+
 std::string json_of(const std::string& path, int64_t limit) {
   const std::string file = tokenizer_json(path);
   check(!file.empty(), path, ": vocab.json and merges.txt are two files; expected tokenizer.json, which has both");
-  const std::vector<uint8_t> bytes = read_all(open_bytes(file), limit);
-  std::string json(bytes.begin(), bytes.end());
+  std::string json = read_text(file, limit);
   const Scope scope(file);
   Tokenizer::of_json(json);
   return json;

@@ -44,6 +44,9 @@ class Tokenizer {
   std::unique_ptr<Parts> parts_;
 };
 
+// The files that Tokenizer(path) may read: `path`, merges.txt beside it if it is vocab.json, or the files in the folder `path`.
+std::vector<std::string> files_of(const std::string& path);
+
 // What is in the tokenizer.json that `path` means, as the constructor takes it, so that another file can hold it. Throws where the
 // constructor does, where it has more than `limit` bytes, and where it is vocab.json with merges.txt, which are two files.
 std::string json_of(const std::string& path, int64_t limit);

@@ -24,11 +24,6 @@ constexpr int kDeepest = 8;                     // of what is read and not used
 // Bytes of an added token: a text is searched from each of its bytes on.
 constexpr size_t kLongestAdded = 256;
 
-std::string content_of(const std::string& path) {
-  const std::vector<uint8_t> bytes = read_all(open_bytes(path), kLimit);
-  return {bytes.begin(), bytes.end()};
-}
-
 // Any value, of which nothing is taken.
 JsonValue ignored(int depth = 0) {
   JsonValue any{.string = [](const std::string&) {}, .number = [](double) {}, .flag = [](bool) {}, .null = [] {}};
@@ -267,14 +262,14 @@ TokenizerFile read_vocabulary_and_merges(const std::string& vocabulary, const st
   TokenizerFile file;
   file.patterns = {kGpt2Pattern};
   {
-    const std::string json = content_of(vocabulary);
+    const std::string json = read_text(vocabulary, kLimit);
     const Scope scope(vocabulary);
     io::read_json(json, vocabulary_into(file.vocabulary));
     if (const auto end = file.vocabulary.find("<|endoftext|>"); end != file.vocabulary.end())
       file.added.push_back({.content = end->first, .id = end->second, .special = true});
     check_ids(file);
   }
-  const std::string all = content_of(merges);
+  const std::string all = read_text(merges, kLimit);
   const Scope scope(merges);
   for (std::string_view rest = all; !rest.empty();) {
     std::string_view line = rest.substr(0, rest.find('\n'));
@@ -303,7 +298,7 @@ TokenizerFile read_tokenizer_json(std::string_view json) {
 
 TokenizerFile read_tokenizer(const std::string& path) {
   if (const std::string json = tokenizer_json(path); !json.empty()) {
-    const std::string content = content_of(json);
+    const std::string content = read_text(json, kLimit);
     const Scope scope(json);
     return read_tokenizer_json(content);
   }

@@ -29,15 +29,10 @@ struct CompareVerb {
   bool quiet = false;
 };
 
-std::string read_small(const std::string& path) {
-  const std::vector<uint8_t> bytes = read_all(open_bytes(path), kTextLimit);
-  return {bytes.begin(), bytes.end()};
-}
-
 ParameterMap read_map(const std::string& path) {
   if (path.empty()) return {};
   const Scope scope(path);
-  return ParameterMap::from_json(read_small(path));
+  return ParameterMap::from_json(read_text(path, kTextLimit));
 }
 
 bool is_file(const std::string& path) {
@@ -72,7 +67,7 @@ ExecutionOrder order_of(const CompareVerb& o, const training::OpenModelFile& a,
   const bool file = is_file(o.order);
   const std::string where = o.order.empty() ? text(o.a, ": its metadata") : "--order";
   const Scope scope(where);
-  const std::vector<std::string> names = names_in(file              ? read_small(o.order)
+  const std::vector<std::string> names = names_in(file              ? read_text(o.order, kTextLimit)
                                                   : o.order.empty() ? metadata->second
                                                                     : o.order);
   check(!names.empty(), "order: it has no names");
@@ -133,8 +128,8 @@ int run(const CompareVerb& o) {
   options.order = order_of(o, a, options.layouts);
   const TensorsComparison r = compare_tensors(a.state, b.state, map, options);
   write(document_of(r), "", o.json);
-  if (!o.quiet) std::fputs(list(r).c_str(), stdout);
-  std::printf("%s\n", printable(r.message()).c_str());
+  if (!o.quiet) print(list(r));
+  print_line(printable(r.message()));
   return r.same() ? kOk : r.verdict == Verdict::undecided ? kUndecided : kNotEquivalent;
 }
 

@@ -4,19 +4,21 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <set>
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/file.h"
 #include "core/system/foreign_name.h"
+#include "core/system/foreign_text.h"
 #include "tools/ending.h"
 #include "tools/suggestion.h"
 
 namespace isonorm::tools {
 namespace {
+
+constexpr int64_t kConfigLimit = int64_t{1} << 20;  // bytes of a file of options
 
 // The option of an entry's name.
 CLI::Option* option_named(CLI::App& command, const std::string& name) {
@@ -135,10 +137,7 @@ void take(CLI::App& command, const toml::table& entries, std::set<const CLI::Opt
 
 void take_config(CLI::App& command, const std::string& file) {
   if (file.empty()) return;
-  std::ifstream in(file);
-  check_io(in.is_open() && !std::filesystem::is_directory(file), file, ": cannot be read");
-  const std::string lines{std::istreambuf_iterator<char>(in), {}};
-  check_io(!in.bad(), file, ": cannot be read");
+  const std::string lines = read_text(file, kConfigLimit);
   try {
     std::set<const CLI::Option*> taken;
     take(command, table_in(lines), taken);
@@ -150,7 +149,7 @@ void take_config(CLI::App& command, const std::string& file) {
 }
 
 std::string config_of(const std::string& verb, const training::OptionList& options) {
-  std::string all = text("# The options of a training: isonorm ", verb, " --config FILE repeats it.\n");
+  std::string all = text(kConfigBegin, verb, " --config FILE repeats it.\n");
   for (const auto& [word, value] : options) all += text(word.substr(2), " = ", toml_of(value), '\n');
   return all;
 }

@@ -105,7 +105,11 @@ class Run {
   NumberFormat made_in() const { return format_.value_or(coarsest(file_.state.outline, file_.state.half)); }
 
   void write(const LazyState& result) const {
-    const io::FileContent content = io::content_of(result, file_.foreign);
+    io::FileContent content = io::content_of(result, file_.foreign);
+    content.read = [stop = o_.stop, read = std::move(content.read)](const std::string& name) {
+      if (stop()) throw Interrupted();
+      return read(name);
+    };
     if (folder_) {
       // A rotation makes no bias: the class lacks those that the conversion made.
       const std::vector<std::string> biases = rotates() ? said_.biases : new_biases(result);
@@ -370,6 +374,8 @@ class Run {
 
 }  // namespace
 
-int run_conversion(const ConvertOptions& options) { return Run(options).run(); }
+int run_conversion(const ConvertOptions& options) try { return Run(options).run(); } catch (const Interrupted&) {
+  return kInterrupted;
+}
 
 }  // namespace isonorm::tools

@@ -12,6 +12,8 @@
 
 #include "core/error.h"
 #include "core/system/terminal.h"
+#include "io/unfinished.h"
+#include "tools/interrupt.h"
 
 namespace isonorm::tools {
 namespace {
@@ -40,10 +42,14 @@ int explained(const std::string& who) {
   }
 }
 
-[[noreturn]] void terminate() noexcept { std::_Exit(std::current_exception() ? fail("isonorm") : kInternal); }
+[[noreturn]] void terminate() noexcept {
+  io::Unfinished::remove_all();
+  std::_Exit(std::current_exception() ? fail("isonorm") : kInternal);
+}
 
 void library_gave_up() {
   if (regular) return;
+  io::Unfinished::remove_all();
   std::fputs("isonorm: a library ended the program for lack of memory or threads\n", stderr);
   std::_Exit(kNoResources);
 }
@@ -55,6 +61,7 @@ void guard_the_end() {
     if (fcntl(descriptor, F_GETFD) < 0) open("/", O_PATH);  // every read and write fails, as where it is closed
   std::signal(SIGXFSZ, SIG_IGN);                            // a file as large as may be is an error of its write
   std::set_terminate(terminate);
+  end_clean_on_signals();
   std::atexit(library_gave_up);
 }
 

@@ -32,7 +32,7 @@ struct Diverged : std::runtime_error {
 };
 
 // Call it first in main(). Descriptors 0 to 2 that are closed are taken, so that no file which is opened later gets
-// what is meant for a terminal. A file that grows beyond a limit of the system (ulimit -f) is an error of its write. From
+// what is meant for a terminal. Signals end the process as end_clean_on_signals() says. A file that grows beyond a limit of the system (ulimit -f) is an error of its write. From
 // then on std::terminate, and a library that calls exit(), end the program with a line and an exit code: OpenBLAS does
 // that where it gets no memory.
 void guard_the_end();

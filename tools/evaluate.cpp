@@ -6,6 +6,7 @@
 
 #include "core/system/mapped_file.h"
 #include "core/system/parallel.h"
+#include "core/system/terminal.h"
 #include "io/json_text.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/interrupt.h"
@@ -97,7 +98,7 @@ int run(EvaluateOptions& o) {
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text(o.model, ": its loss is not a finite number: its weights are too large for ", t.dtype));
   const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
-  std::printf("%s\n", evaluation_text(e, t.model.row().input).c_str());
+  print_line(evaluation_text(e, t.model.row().input));
   if (!o.json.empty())
     write_file(
         o.json,

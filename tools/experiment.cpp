@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "core/system/stopwatch.h"
 #include "core/system/terminal.h"
 #include "papers/experiment.h"
@@ -24,7 +25,8 @@ struct Options {
 };
 
 int list() {
-  for (const Experiment& e : experiments()) std::printf("%-14s %s\n%14s (%s)\n", e.name, e.claim, "", e.source);
+  for (const Experiment& e : experiments())
+    print(text(printed("%-14s ", e.name), e.claim, '\n', std::string(15, ' '), '(', e.source, ")\n"));
   return kOk;
 }
 
@@ -60,8 +62,7 @@ int run(Options o) {
   if (!o.svg.empty())
     for (const reports::Figure& figure : r.figures) write_file(svg_path(o, figure), figure_svg(figure));
   const size_t width = line_width(stdout);
-  std::printf("%s\n%s\n\n", reports::wrapped(e.claim, width).c_str(),
-              reports::wrapped(text("(", e.source, ")"), width).c_str());
+  print(text(reports::wrapped(e.claim, width), '\n', reports::wrapped(text("(", e.source, ")"), width), "\n\n"));
   show(document_of(e, o.experiment, r, seconds), false, o.report, o.json);
   return r.undecided ? kUndecided : r.confirmed ? kOk : kNotEquivalent;
 }

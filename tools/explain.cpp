@@ -4,8 +4,10 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/system/terminal.h"
 #include "streams/stream.h"
 #include "tools/explanation.h"
+#include "tools/output.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {
@@ -36,13 +38,14 @@ std::vector<double> numbers(const std::string& list, const char* what) {
 }
 
 int run(const ExplainOptions& o) {
+  check_outputs({}, {});
   if (!(o.eps >= 0) || !std::isfinite(o.eps)) throw UsageError(text("--eps: ", o.eps, " is not a number from 0 on"));
   const std::vector<double> x = numbers(o.row, "ROW");
   std::vector<double> dy(x.size());
   dy[0] = 1;
   if (!o.gradient.empty()) dy = numbers(o.gradient, "--grad");
   if (dy.size() != x.size()) throw UsageError(text("--grad: ", dy.size(), " numbers for a row of ", x.size()));
-  std::fputs(explain(o.norm, x, dy, o.eps).text.c_str(), stdout);
+  print(explain(o.norm, x, dy, o.eps).text);
   return kOk;
 }
 

@@ -4,8 +4,11 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
+#include "core/system/terminal.h"
 #include "hub/folder.h"
+#include "tools/output.h"
 #include "tools/training_start.h"
 #include "tools/tree.h"
 #include "tools/verb.h"
@@ -20,7 +23,7 @@ struct InfoOptions {
   std::string file;
 };
 
-void say(const char* what, const std::string& words) { std::printf("%-12s%s\n", what, words.c_str()); }
+void say(const char* what, const std::string& words) { print_line(printed("%-12s", what) + words); }
 
 // Options that are not the defaults, as the command line has them.
 void print_model(const Metadata& description) {
@@ -45,6 +48,7 @@ void print_training(const Metadata& values) {
 
 int run(const InfoOptions& o) {
   const std::string& path = o.file;
+  check_outputs({}, {{"FILE", path}});
   LazyState state;
   io::ForeignTypes foreign;
   if (std::filesystem::is_directory(path)) {
@@ -69,8 +73,8 @@ int run(const InfoOptions& o) {
       else
         say("says", printable(text(key, " = ", value), 200));
   }
-  std::printf("\n");
-  for (const std::string& line : tree_of(state.outline, foreign)) std::printf("%s\n", line.c_str());
+  print_line("");
+  for (const std::string& line : tree_of(state.outline, foreign)) print_line(line);
   return kOk;
 }
 

@@ -2,29 +2,45 @@
 
 #include <atomic>
 #include <csignal>
-#include <initializer_list>
+
+#include "io/unfinished.h"
 
 namespace isonorm::tools {
 namespace {
 
-std::atomic<bool> flag = false;
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU};
+
+std::atomic<bool> catching = false, flag = false, asked_to_end = false;
 static_assert(std::atomic<bool>::is_always_lock_free);  // a handler sets it
 
-void set_flag(int) { flag = true; }
+void take_signal(int signal) {
+  if (catching) {
+    const bool may_wait = signal == SIGPIPE || signal == SIGXCPU;  // these come again on the way to the end
+    flag = true;
+    if (may_wait || !asked_to_end.exchange(true)) return;
+  }
+  io::Unfinished::remove_all();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);  // ends the process when this handler returns
+}
+
+void install(int signal, bool ignored_too) {
+  struct sigaction action = {}, before = {};
+  action.sa_handler = take_signal;
+  action.sa_flags = SA_RESTART;  // a read of data goes on
+  sigaction(signal, nullptr, &before);
+  if (ignored_too || before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+}
 
 }  // namespace
 
+void end_clean_on_signals() {
+  for (const int signal : kSignals) install(signal, false);
+}
+
 void catch_interrupt() {
-  struct sigaction action = {}, before = {};
-  action.sa_handler = set_flag;
-  action.sa_flags = SA_RESTART | SA_RESETHAND;  // a read of data goes on; the next has its default effect
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    sigaction(signal, nullptr, &before);
-    if (signal != SIGHUP || before.sa_handler != SIG_IGN)
-      sigaction(signal, &action, nullptr);  // nohup keeps it ignored
-  }
-  action.sa_flags = SA_RESTART;  // these come again, on the way to the end, too
-  for (int signal : {SIGPIPE, SIGXCPU}) sigaction(signal, &action, nullptr);
+  catching = true;
+  for (const int signal : kSignals) install(signal, signal != SIGHUP);
 }
 
 bool interrupted() { return flag; }

@@ -55,11 +55,11 @@ reports::Document range_document(const training::LrRange& range, const training:
 
 int run(LrFindOptions& find) {
   TrainOptions& o = find.train;
-  check_output_options(o.output, {data_input(o.training.data)});
   training::Fields own;
   fields(o, own);
   set_given(own.options, find.given);
   set_training_options(o.training, find.given);
+  check_output_options(o.output, {data_input(o.training.data)});
   check_data(o.training);
   if (!(find.from > 0 && find.from < find.to))
     throw UsageError(text("--from ", find.from, " --to ", find.to, ": expected two rates above 0, the larger last"));

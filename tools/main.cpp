@@ -7,9 +7,11 @@
 
 #include "core/error.h"
 #include "core/kernels/kernel.h"
+#include "core/system/profile.h"
 #include "core/system/warning.h"
 #include "distributed/world.h"
 #include "tools/limits.h"
+#include "tools/output.h"
 #include "tools/suggestion.h"
 #include "tools/verb.h"
 
@@ -124,11 +126,13 @@ int program(int argc, char** argv) {
 int main(int argc, char** argv) {
   libraries_have_started();
   guard_the_end();
+  own_this_process();
   int code = kInternal;
   try {
     code = program(argc, argv);
   } catch (...) {
     code = fail("isonorm");
   }
+  if (!outputs_are_checked() && profile::recording()) profile::stop();
   return regular_end(code);
 }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "core/system/terminal.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {
@@ -128,7 +129,7 @@ Verb add_completion(CLI::App& app) {
       "zsh: isonorm completion zsh > _isonorm in a folder of $fpath\n"
       "Exit codes: 0 printed, 2 usage.");
   return {command, [&app, shell] {
-            std::fputs((*shell == "bash" ? bash(app) : zsh(app)).c_str(), stdout);
+            print(*shell == "bash" ? bash(app) : zsh(app));
             return kOk;
           }};
 }
@@ -142,7 +143,7 @@ Verb add_man(CLI::App& app) {
             const std::vector<CLI::App*> verbs = verbs_of(app);
             const auto at = std::ranges::find(verbs, *verb, [](const CLI::App* v) { return v->get_name(); });
             if (!verb->empty() && at == verbs.end()) throw UsageError(text("there is no verb \"", *verb, '"'));
-            std::fputs(page(verb->empty() ? app : **at).c_str(), stdout);
+            print(page(verb->empty() ? app : **at));
             return kOk;
           }};
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/system/foreign_text.h"
+#include "core/system/terminal.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "hub/family.h"
 #include "streams/stream.h"
@@ -37,8 +38,7 @@ std::string spec_text(const std::string& path) {
     const Scope scope(path);
     return hub::describe(folder);
   }
-  const std::vector<uint8_t> json = read_all(open_bytes(path), kSpecLimit);
-  return {json.begin(), json.end()};
+  return read_text(path, kSpecLimit);
 }
 
 std::vector<streams::FileStream> described_streams(const std::string& path, const TensorMap& outline, bool converted,
@@ -92,10 +92,10 @@ void print_changes(const FileConversion& c) {
     name = std::max(name, shown(t.name).size()), what = std::max(what, shown(t.what).size());
     before = std::max(before, shape_text(t.before).size()), after = std::max(after, shape_text(t.after).size());
   }
+  const auto cell = [](std::string s, size_t width) { return s.resize(std::max(s.size(), width), ' '), s + "  "; };
   const auto row = [&](const std::string& a, const std::string& b, const std::string& d, const std::string& e,
                        const std::string& f) {
-    std::printf("%-*s  %-*s  %-*s  %-*s  %s\n", static_cast<int>(name), a.c_str(), static_cast<int>(before), b.c_str(),
-                static_cast<int>(after), d.c_str(), static_cast<int>(what), e.c_str(), f.c_str());
+    print_line(text(cell(a, name), cell(b, before), cell(d, after), cell(e, what), f));
   };
   row("tensor", "before", "after", "what happened", "deviation");
   for (const TensorChange& t : c.changes()) {
@@ -104,7 +104,7 @@ void print_changes(const FileConversion& c) {
     if (const auto at = of.find(t.name); at != of.end()) std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
     row(shown(t.name), shape_text(t.before), shape_text(t.after), shown(t.what), deviation);
   }
-  std::printf("\n");
+  print_line("");
 }
 
 }  // namespace isonorm::tools

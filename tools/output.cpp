@@ -1,14 +1,15 @@
 #include "tools/output.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "core/error.h"
-#include "core/system/name_pattern.h"
 #include "core/system/profile.h"
 #include "core/system/terminal.h"
 #include "data/data_files.h"
@@ -43,31 +44,10 @@ void rehearse_in_place(const std::string& path) {
 }
 
 void rehearse(const NamedFile& output) {
-  for (const std::string& name : output.beside) rehearse_in_place(name);
-  if (output.written == Written::in_place) return rehearse_in_place(output.path);
   std::string path = output.path;
   if (output.written == Written::several) path.replace(path.rfind('*'), 1, kLongestWord, 'x');
-  io::Replacement::rehearse(path, kRoom);
-}
-
-// Whether `output` is the file, or makes or removes it on its way.
-bool touches(const NamedFile& output, const std::string& file) {
-  for (const std::string& name : output.beside)
-    if (one_file(name, file)) return true;
-  if (output.written != Written::several)
-    return one_file(output.path, file) || (output.written == Written::whole && io::is_temporary_of(output.path, file));
-  const fs::path all = output.path, one = io::followed(file);
-  std::error_code none;
-  std::vector<std::string> stars;
-  const std::string pattern = all.filename().string(), name = one.filename().string();
-  return fs::equivalent(all.parent_path(), fs::absolute(one).parent_path(), none) &&
-         (names::matches(pattern, name, stars) || names::matches(pattern + ".tmp.*", name, stars));
-}
-
-bool touches(const NamedFile& output, const NamedFile& other) {
-  for (const std::string& name : other.beside)
-    if (touches(output, name)) return true;
-  return !other.path.empty() && touches(output, other.path);
+  output.written == Written::in_place ? rehearse_in_place(path) : io::Replacement::rehearse(path, kRoom);
+  for (const std::string& name : output.beside) rehearse_in_place(name);
 }
 
 // The file of ISONORM_PROFILE (core/system/profile.h).
@@ -84,17 +64,33 @@ void check_streams(const NamedFile& file) {
       throw UsageError(text(file.option, ": ", file.path, " is the file that ", what, " goes to"));
 }
 
+// Whether what is written to `path` goes where standard output goes: to the same descriptor, pipe or socket. (Two opens of one
+// device, as of a terminal, do no harm to each other.)
+bool is_standard_output(const std::string& path) {
+  struct stat file {
+  }, out{};
+  if (stat(path.c_str(), &file) != 0 || fstat(STDOUT_FILENO, &out) != 0) return false;
+  const bool same = file.st_dev == out.st_dev && file.st_ino == out.st_ino;
+  return same && (io::is_open_file(io::followed(path)) || S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode));
+}
+
+bool checked = false, owns_process = false;
+std::optional<Registry> registry;  // of a process that is owned
+
 }  // namespace
 
 bool one_file(const std::string& a, const std::string& b) {
-  if (a.empty() || b.empty()) return false;
-  std::error_code none;
-  if (fs::exists(a, none) && fs::exists(b, none)) return fs::is_regular_file(a, none) && fs::equivalent(a, b, none);
-  const auto whole = [&](const std::string& name) {  // empty where the system takes no such name
-    return fs::weakly_canonical(fs::absolute(io::followed(name)), none);
+  const auto id = file_id(a);
+  return id && id == file_id(b);
+}
+
+bool outputs_are_checked() { return checked; }
+
+void own_this_process() {
+  owns_process = true;
+  io::replacement_check() = [](const std::string& path, const struct stat& made) {
+    if (registry) registry->check_replacement(path, made);
   };
-  const fs::path one = whole(a);
-  return !one.empty() && one == whole(b);
 }
 
 NamedFile data_input(const std::string& path) {
@@ -105,28 +101,29 @@ void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<Name
   std::vector<NamedFile> written = {profile_output()};
   written.insert(written.end(), outputs.begin(), outputs.end());
   std::erase_if(written, [](const NamedFile& f) { return f.path.empty(); });
-  for (size_t i = 0; i < written.size(); ++i) {
-    const NamedFile& output = written[i];
-    for (const NamedFile& input : inputs)
-      if (touches(output, input))
-        throw UsageError(
-            text(output.option, ": ", output.path, " is the file of ", input.option, ", which would be lost"));
-    for (size_t j = 0; j < i; ++j)
-      if (touches(output, written[j]) || touches(written[j], output))
-        throw UsageError(text(written[j].option, " and ", output.option, " name the same file ", output.path));
-    check_streams(output);
-  }
+  Registry files(written, inputs);
+  for (const NamedFile& output : written) check_streams(output);
   for (const NamedFile& input : inputs) check_streams(input);
   for (const NamedFile& output : written) rehearse(output);
+  checked = true;
+  if (!owns_process) return;
+  registry = std::move(files);
+  for (const NamedFile& output : written)
+    if (is_standard_output(output.path)) stdout = stderr;  // printf and the like look there
 } catch (...) {
   if (profile::recording()) profile::stop();  // else it were written as the program ends, refused or not
   throw;
 }
 
+void check_ours(const std::string& path, std::string_view begin, const std::string& output) {
+  check_io(io::begins_with(path, begin), path, ": is in the way: it is written with ", output,
+           ", but the file that is there is not of isonorm");
+}
+
 void make_folder(const std::string& path) {
   if (path.empty()) return;
   std::error_code failed;
-  fs::create_directory(path, failed);
+  fs::create_directories(path, failed);
   const bool there = fs::is_directory(path);
   check_io(there || failed, path, ": is not a folder");
   check_io(there, path, ": cannot be made a folder: ", failed.message());
@@ -147,7 +144,7 @@ void write(const reports::Document& document, const std::string& report, const s
 void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json) {
   const bool color = wants_color(stdout);
   const size_t width = line_width(stdout);
-  std::fputs((quiet ? closing(document, color, width) + "\n" : to_text(document, color, width)).c_str(), stdout);
+  print(quiet ? closing(document, color, width) + "\n" : to_text(document, color, width));
   write(document, report, json);
 }
 

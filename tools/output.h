@@ -2,37 +2,38 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/document.h"
+#include "tools/registry.h"
 
 namespace isonorm::tools {
 
-// How an output comes to be: as a whole in place of what was there (io/replacement.h); in its place, line by line; or as
-// several files, the star in the last part of the path standing for a word.
-enum class Written { whole, in_place, several };
-
-// A file or folder as the command line names it, and the option that does. An empty path is none.
-struct NamedFile {
-  std::string option, path;
-  Written written = Written::whole;      // of an output
-  std::vector<std::string> beside = {};  // further files: that an output writes in place, that an input is read from
-};
-
-// What is read of a verb's --data: its files, whichever model reads them.
+// The files of --data, whichever model reads them.
 NamedFile data_input(const std::string& path);
 
-// Whether two names are of one regular file, whether it is there yet or not. An empty name is of none.
+// Whether two names lead to one regular file, whether it exists yet or not. An empty name leads to none.
 bool one_file(const std::string& a, const std::string& b);
 
-// To be asked by every verb, before any work, with all that it writes and reads. ISONORM_PROFILE's file is one more
-// output; what goes to standard output and error is none of these files either. Throws UsageError where an output,
-// whatever it is called and with the names that it has while it is written, is an input, another output or a stream;
-// Error (io) where one could not be written now.
+// Every verb calls it once, before any work, with all files that it writes and reads. The file of ISONORM_PROFILE is one more
+// output. If an output is standard output (/dev/stdout, or a pipe that standard output is, too), all that is printed goes to
+// standard error from then on. Throws UsageError if an output is an input, another output, or a regular file that standard
+// output or error goes to (see Registry); Error (io) if an output could not be written now.
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
-// Makes the folder where it is not there; that in which it lies has to be. Throws Error (io) where nothing could be
-// written into it. An empty name is no folder.
+// Whether check_outputs() has returned once. If it has not, the file of ISONORM_PROFILE may be anything, and is not to be written.
+bool outputs_are_checked();
+
+// From now on check_outputs() also holds every replacement of a file against its inputs and outputs, and redirects standard output.
+// For the program: in a process that does more, the files of one call may be anything to the next.
+void own_this_process();
+
+// Throws Error (io) if a file at `path` does not begin with `begin`: it is not ours, and `output`, which is written with it, would replace it.
+void check_ours(const std::string& path, std::string_view begin, const std::string& output);
+
+// Makes the folder and its parents. Throws Error (io) if they cannot be made, or nothing could be written into the folder. An
+// empty name is no folder.
 void make_folder(const std::string& path);
 
 // Writes `content` as the file's whole content. Throws Error (io).

@@ -1,6 +1,7 @@
 // isonorm perturb IN OUT: the weights of a file, each moved by a unit in its last place: where a control run begins.
 #include <cstdio>
 
+#include "core/system/terminal.h"
 #include "equivalence/lockstep/training.h"
 #include "io/safetensors.h"
 #include "tools/options.h"
@@ -36,8 +37,8 @@ int run(const PerturbOptions& o) {
     const auto at = streams.find(name);
     return at == streams.end() ? x : equivalence::moved_by_ulps(x, o.seed, at->second, o.ulps);
   });
-  std::printf("%s: %zu tensors moved by %d ulp, %zu of other dtypes as they were.\n", o.out.c_str(), streams.size(),
-              o.ulps, kept);
+  print_line(text(o.out, ": ", streams.size(), " tensors moved by ", o.ulps, " ulp, ", kept,
+                  " of other dtypes as they were."));
   return kOk;
 }
 

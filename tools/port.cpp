@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/system/foreign_text.h"
+#include "core/system/terminal.h"
 #include "hub/gguf.h"
 #include "onnx/model.h"
 #include "streams/stream.h"
@@ -80,11 +81,7 @@ std::string tokenizer_of(const PortPaths& o, const training::OpenModelFile& file
 }
 
 int run_import(const PortPaths& o) {
-  NamedFile source{"FOLDER", o.in};
-  std::error_code unreadable;  // which opening it says
-  for (const auto& entry : std::filesystem::directory_iterator(o.in, unreadable))
-    source.beside.push_back(entry.path().string());
-  check_outputs({{"OUT", o.out}}, {source});
+  check_outputs({{"OUT", o.out}}, {{"FOLDER", o.in}});
   const hub::Folder folder = hub::open_folder(o.in);
   const Scope scope(o.in);
   const hub::Port& port = hub::port_named(folder.config.word("model_type"));
@@ -95,8 +92,8 @@ int run_import(const PortPaths& o) {
   Metadata metadata = options.description();
   metadata.merge(tokenizer_in(o.in));
   save_safetensors(o.out, content.entries, metadata, content.read);
-  std::printf("%s: %s of type %s, %s, %zu tensors.\n", o.out.c_str(), options.row().noun,
-              std::string(port.type).c_str(), name_of(options.stream().form), state.outline.size());
+  print_line(text(o.out, ": ", options.row().noun, " of type ", port.type, ", ", name_of(options.stream().form), ", ",
+                  state.outline.size(), " tensors."));
   return kOk;
 }
 
@@ -175,7 +172,7 @@ int run_onnx(const PortPaths& o) {
     if (given) throw UsageError(text(name, " is not for an ONNX file"));
   if (!o.dtype.empty() && o.dtype != "f32" && o.dtype != "f64")
     throw UsageError(text("--dtype ", o.dtype, ": an ONNX file has f32 or f64"));
-  check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
+  check_outputs({{"OUT", o.out, Written::whole, {onnx::data_file(o.out)}}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = options_in(o.in, file);
   const Scope scope(o.in);
@@ -185,8 +182,8 @@ int run_onnx(const PortPaths& o) {
   if (!o.dtype.empty()) dtype = format_named(o.dtype)->dtype;
   const int64_t opset = o.opset.value_or(onnx::kOpsets[0]);
   onnx::save_model(o.out, file.state, options, dtype, opset);
-  std::printf("%s: %s, %s, %s, opset %lld.\n", o.out.c_str(), options.row().noun,
-              name_of(training::stored_form(options)), name_of(dtype), static_cast<long long>(opset));
+  print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", name_of(dtype),
+                  ", opset ", opset, "."));
   return kOk;
 }
 
@@ -202,7 +199,7 @@ json own_gguf_tokenizer(const PortPaths& o, const training::OpenModelFile& file,
 int run_gguf(const PortPaths& o) {
   if (o.shard) throw UsageError("--max-shard-size is not for a GGUF file");
   if (o.dtype == "f64") throw UsageError("--dtype f64: a GGUF file has f32, f16 or bf16");
-  check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
+  check_outputs({{"OUT", o.out}}, {{"IN", o.in}, {"--like", o.like}});
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = as_published(options_in(o.in, file));
   const json tokenizer = o.like.empty() ? own_gguf_tokenizer(o, file, options.number("vocab"))
@@ -212,7 +209,7 @@ int run_gguf(const PortPaths& o) {
   const Scope scope(o.in);
   const LazyState state = exported(port, file.state, description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
-  std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port.type).c_str(), state.outline.size());
+  print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
   return kOk;
 }
 
@@ -220,7 +217,7 @@ int run_export(const PortPaths& o) {
   if (o.out.ends_with(".onnx")) return run_onnx(o);
   if (o.opset) throw UsageError("--opset is for an ONNX file, whose name ends with .onnx");
   if (o.out.ends_with(".gguf")) return run_gguf(o);
-  check_outputs({}, {{"IN", o.in}});
+  check_outputs({}, {{"IN", o.in}, {"--like", o.like}});
   hub::check_new_folder(o.out);
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = as_published(options_in(o.in, file));
@@ -241,7 +238,7 @@ int run_export(const PortPaths& o) {
   hub::FolderContent content{io::content_of(state), config, {{"format", "pt"}}, o.like};
   if (const std::string own = tokenizer_of(o, file); !own.empty()) content.texts.emplace("tokenizer.json", own);
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
-  std::printf("%s: %s, %zu tensors.\n", o.out.c_str(), std::string(port.architecture).c_str(), state.outline.size());
+  print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
   return kOk;
 }
 

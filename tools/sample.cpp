@@ -7,12 +7,14 @@
 #include "core/error.h"
 #include "core/system/foreign_text.h"
 #include "core/system/stopwatch.h"
+#include "core/system/terminal.h"
 #include "data/text.h"
 #include "nn/generate.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/interrupt.h"
 #include "tools/model_data.h"
 #include "tools/options.h"
+#include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
 
@@ -92,17 +94,13 @@ Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
 }
 
 // On a terminal nothing but text and line breaks is written.
-void print(std::string_view s) {
-  if (isatty(STDOUT_FILENO) == 0) {
-    std::fwrite(s.data(), 1, s.size(), stdout);
-  } else {
-    for (size_t at = 0; at < s.size();) {
-      const size_t end = std::min(s.find('\n', at), s.size());
-      std::printf("%s%s", printable(s.substr(at, end - at), s.size()).c_str(), end < s.size() ? "\n" : "");
-      at = end + 1;
-    }
+void print_text(std::string_view s) {
+  if (isatty(STDOUT_FILENO) == 0) return print(s);
+  for (size_t at = 0; at < s.size();) {
+    const size_t end = std::min(s.find('\n', at), s.size());
+    print(text(printable(s.substr(at, end - at), s.size()), end < s.size() ? "\n" : ""));
+    at = end + 1;
   }
-  std::fflush(stdout);
 }
 
 // How many bytes at the end begin a character of UTF-8 that is not whole.
@@ -146,7 +144,7 @@ class GrowingText {
 
  private:
   void put(size_t end) {
-    if (prints_ && end > out_) print(std::string_view(text_).substr(out_, end - out_));
+    if (prints_ && end > out_) print_text(std::string_view(text_).substr(out_, end - out_));
     out_ = std::max(out_, end);
   }
 
@@ -186,6 +184,7 @@ void check_options(const SampleOptions& o) {
 int run(SampleOptions o) {
   check_options(o);
   check_device(o.device);
+  check_outputs({}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data)});
   const std::unique_ptr<nn::Module> module = load_finite_model(o.model);
   auto* model = dynamic_cast<nn::Gpt*>(module.get());
   check(model != nullptr, o.model, ": it holds no language model");
@@ -205,7 +204,7 @@ int run(SampleOptions o) {
   for (int64_t id : prompt) begin += vocabulary.decode(id);
   for (int64_t i = 0; i < o.count; ++i) {
     texts.emplace_back(o.stop, o.count == 1);
-    if (o.count == 1) print(begin);
+    if (o.count == 1) print_text(begin);
   }
   const Tensor rows = from_vector(prompt, {1, std::ssize(prompt)}).expand({o.count, std::ssize(prompt)});
   Generator generator{.seed = o.seed};
@@ -220,7 +219,7 @@ int run(SampleOptions o) {
   const double seconds = watch.seconds();
   for (size_t i = 0; i < texts.size(); ++i) {
     texts[i].end();
-    if (o.count > 1) print(text(i > 0 ? "\n" : "", begin, texts[i].text()));
+    if (o.count > 1) print_text(text(i > 0 ? "\n" : "", begin, texts[i].text()));
     print("\n");
   }
   if (!o.quiet)

@@ -42,14 +42,14 @@ int print_predicates(const TableVerb& o) {
   for (const Recipe& r : o.table.columns) measured.push_back(predicates_of(o.table, r));
   reports::Document d;
   d.tables = {predicates_table(o.table.columns, measured)};
-  std::fputs(to_text(d, false, line_width(stdout)).c_str(), stdout);
+  print(to_text(d, false, line_width(stdout)));
   return kOk;
 }
 
 void print_markdown(const TableResult& r) {
   const reports::Document d = document_of({&r, 1});
-  std::printf("## %s\n\n%s\n%s\n\n%s\n%s\n", title_of(r.options).c_str(), to_markdown(grid_table(r)).c_str(),
-              d.remarks.back().c_str(), to_markdown(variants_table(r)).c_str(), closing(d).c_str());
+  print(text("## ", title_of(r.options), "\n\n", to_markdown(grid_table(r)), '\n', d.remarks.back(), "\n\n",
+             to_markdown(variants_table(r)), '\n', closing(d), '\n'));
 }
 
 // What is to be said of optimizers in f64.

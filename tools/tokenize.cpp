@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/system/mapped_file.h"
+#include "core/system/terminal.h"
 #include "data/text.h"
 #include "io/replacement.h"
 #include "tokenizers/tokenizer.h"
@@ -76,10 +77,10 @@ int run(const TokenizeOptions& o) {
       count = o.decode ? decode(tokenizer, in, static_cast<size_t>(ids.width()), out) : encode(tokenizer, in, ids, out);
     });
     out.commit();
-    std::printf(
-        "%s: %s\n", o.out.c_str(),
-        o.decode ? text("the text of ", count, " tokens.").c_str()
-                 : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".").c_str());
+    print_line(text(o.out, ": ",
+                    o.decode
+                        ? text("the text of ", count, " tokens.")
+                        : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".")));
   } catch (const Interrupted&) {
     std::fprintf(stderr, "isonorm tokenize: interrupted; %s was not written\n", o.out.c_str());
     return kInterrupted;

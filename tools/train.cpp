@@ -112,15 +112,26 @@ void take_tokenizer(TrainOptions& o, const NewestCheckpoint* newest) {
 // The options of the run, for --config.
 std::string config_beside(const TrainOptions& o) { return o.checkpoint + ".toml"; }
 
+// The file that --config reads is not written.
+bool writes_config(const TrainOptions& o, const std::string& config) {
+  return !o.checkpoint.empty() && !one_file(config_beside(o), config);
+}
+
+void check_config_beside(const TrainOptions& o, const std::string& config) {
+  if (writes_config(o, config)) check_ours(config_beside(o), kConfigBegin, "--checkpoint " + o.checkpoint);
+}
+
 void check_outputs(const TrainOptions& o, const std::string& config) {
   NamedFile checkpoint{"--checkpoint", o.checkpoint}, best{"--best", o.best};
   if (!o.checkpoint.empty()) checkpoint.beside = {previous_checkpoint(o.checkpoint), io::NameLock::file(o.checkpoint)};
-  if (const std::string written = config_beside(o); !o.checkpoint.empty() && !one_file(written, config))
-    checkpoint.beside.push_back(written);
+  if (writes_config(o, config)) checkpoint.beside.push_back(config_beside(o));
   if (!o.best.empty()) best.beside = {io::NameLock::file(o.best)};
   check_output_options(
       o.output, {data_input(o.training.data), {"--init", o.init}, {"--tokenizer", o.tokenizer}, {"--config", config}},
       {checkpoint, best, {"--ema-file", o.average}});
+  if (o.checkpoint.empty()) return;
+  check_previous_checkpoint(o.checkpoint);
+  check_config_beside(o, config);
 }
 
 void check_options(const TrainOptions& o) {
@@ -170,8 +181,10 @@ int run(TrainVerb& verb) {
   gpu::set_deterministic(!o.any_order);
   Training training(o, std::move(newest));
   const bool repeats = !training.result().manifest.command.empty();
-  if (first && !o.checkpoint.empty() && repeats && !one_file(config_beside(o), verb.config))
+  if (first && repeats && writes_config(o, verb.config)) {
+    check_config_beside(o, verb.config);
     write_file(config_beside(o), config_of("train", given_of(o)));
+  }
   if (!training.run()) {
     if (!first) return kInterrupted;
     std::fprintf(stderr, "isonorm train: interrupted after step %d of %d%s\n", training.step_count(),

@@ -67,6 +67,15 @@ std::vector<uint8_t> read_all(const Bytes& bytes, int64_t limit) {
   return all;
 }
 
+std::string read_text(const std::string& path, int64_t limit) {
+  const Bytes bytes = open_bytes(path);
+  const Scope scope(path);
+  check(bytes.size <= limit, "the file has ", bytes.size, " bytes, over the limit of ", limit);
+  std::string all(static_cast<size_t>(bytes.size), '\0');
+  bytes.read(0, all.data(), bytes.size);
+  return all;
+}
+
 bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 }  // namespace isonorm

@@ -32,6 +32,9 @@ inline Bytes memory_bytes(std::string_view text, const std::string& name) {
 // All bytes. Throws, before anything is allocated, where there are more than `limit`.
 std::vector<uint8_t> read_all(const Bytes& bytes, int64_t limit);
 
+// The same of a regular file, as text.
+std::string read_text(const std::string& path, int64_t limit);
+
 // Whether there is anything (file, folder, device) at `path`.
 bool file_exists(const std::string& path);
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/error.h"
 #include "core/printed.h"
 
 namespace isonorm {
@@ -49,7 +51,13 @@ size_t line_width(std::FILE* file) {
   return error == std::errc() && last == end ? width : 0;
 }
 
-void print_line(const std::string& line) { std::printf("%s\n", line.c_str()); }
+void print(std::string_view s) {
+  std::fwrite(s.data(), 1, s.size(), stdout);
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  check_io(written, "standard output cannot be written: ", std::strerror(errno));
+}
+
+void print_line(const std::string& line) { print(line + "\n"); }
 
 std::string duration_text(double seconds) {
   const long s = std::lround(std::max(0.0, seconds));

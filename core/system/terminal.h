@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "core/system/foreign_text.h"
 
@@ -18,7 +19,9 @@ bool wants_color(std::FILE* file);
 // on; else 0, no limit. So a table in a file or pipe is as wide as it is.
 size_t line_width(std::FILE* file);
 
-// Prints it on standard output, with a newline.
+// Writes to standard output, at once. Throws Error (io) if that fails.
+void print(std::string_view s);
+// The same with a newline behind it.
 void print_line(const std::string& line);
 
 // "1:23", "2:03:04".

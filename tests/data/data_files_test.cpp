@@ -6,6 +6,7 @@
 
 #include "data/cifar10.h"
 #include "data/fashion_mnist.h"
+#include "data/image_folder.h"
 #include "data/pairs.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
@@ -32,6 +33,11 @@ TEST_CASE("files of data: what sets read is among them") {
   for (const auto& files :
        {Pairs::files(f.path.string()), Cifar10::files(f.path.string()), FashionMnist::files(f.path.string())})
     for (const std::string& file : files) CHECK(named(file));
+  const std::string dir = f / "pictures";
+  for (const char* folder : {"/train/cat", "/val/cat/more"}) std::filesystem::create_directories(dir + folder);
+  for (const char* name : {"/train/cat/a.png", "/val/cat/more/b.JPG"}) write_text(dir + name, "x");
+  CHECK(ImageFolder::files(dir).size() == 2);
+  for (const std::string& file : ImageFolder::files(dir)) CHECK(std::ranges::count(data_files(dir), file) == 1);
   const std::vector<std::string> own = data_files("text.txt"), none = data_files("");
   CHECK(std::count(own.begin(), own.end(), "text.txt") == 1);
   CHECK(std::count(none.begin(), none.end(), FashionMnist::files(kFashionMnistDir).front()) == 1);

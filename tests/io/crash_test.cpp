@@ -85,7 +85,6 @@ struct Injected {
           return fails ? -1 : status;
         },
         [](const char* from, const char* to) { return stopped("rename") ? -1 : kReal.rename(from, to); },
-        kReal.unlink,
     };
   }
   ~Injected() { io::system_calls() = kReal; }

@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "core/error.h"
 
@@ -54,11 +55,20 @@ ChildResult run_child(const std::vector<std::string>& arguments, const ChildOpti
   if (!options.terminal) close(err[1]);
 
   ChildResult result;
+  std::thread beside;
+  if (options.meanwhile) beside = std::thread(options.meanwhile);
   bool interrupted = options.interrupt_after.empty();
+  bool interrupted_when = false;
   pollfd sources[2] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
   std::string* texts[2] = {&result.out, &result.err};
   while (sources[0].fd >= 0 || sources[1].fd >= 0) {
-    if (poll(sources, 2, 300000) <= 0) break;
+    const int ready = poll(sources, 2, options.interrupt_when ? 1 : 300000);
+    if (!interrupted_when && options.interrupt_when && options.interrupt_when()) {
+      interrupted_when = true;
+      kill(pid, options.signal);
+    }
+    if (ready == 0 && options.interrupt_when) continue;
+    if (ready <= 0) break;
     for (int i = 0; i < 2; ++i) {
       if (sources[i].fd < 0 || sources[i].revents == 0) continue;
       char buffer[4096];
@@ -78,6 +88,7 @@ ChildResult run_child(const std::vector<std::string>& arguments, const ChildOpti
       }
     }
   }
+  if (beside.joinable()) beside.join();
   close(out[0]);
   if (err[0] >= 0) close(err[0]);
   int status = 0;

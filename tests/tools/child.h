@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,8 @@ struct ChildOptions {
   bool terminal = false;                      // stderr and stdout are a pseudo-terminal, collected in `out`
   unsigned short columns = 200;               // its width
   std::string interrupt_after = {};           // `signal` is sent when this has appeared in out or err
+  std::function<bool()> interrupt_when = {};  // it is sent when this is true; asked every millisecond
+  std::function<void()> meanwhile = {};       // called once, in a thread of its own, while the program runs
   int signal = SIGINT;
   std::string hang_up_after = {};                   // nobody reads err any longer when this has appeared in it
   rlim_t file_limit = RLIM_INFINITY;                // RLIMIT_FSIZE, in bytes

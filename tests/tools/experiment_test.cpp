@@ -35,7 +35,7 @@ TEST_CASE("experiment: what is wrong is said in one line before the work begins"
     const char* says;
   } wrong[] = {{"alchemy", 2, "alchemy"},
                {"invariance --seed -1", 2, "--seed"},
-               {"invariance --svg /no/such/folder", 4, "/no/such/folder: cannot be made a folder"},
+               {"invariance --svg /proc/none/folder", 4, "/proc/none/folder: cannot be made a folder"},
                {"invariance --svg /dev/null", 4, "/dev/null: "},
                {"trajectories --data /no/such/file", 4, "/no/such/file"},
                {"invariance --data /no/such/file", 2, "--data"},

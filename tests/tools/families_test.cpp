@@ -75,7 +75,9 @@ TEST_CASE("families: with --fold none the names are those of the source and the 
   f.succeeds("convert " + folder + " @next/ --to rms_norm -q");
   CHECK(read(f / "next.unfinished") == "somebody's");
   CHECK(fs::exists(f / "next/config.json"));
-  f.refuses("convert " + folder + " @none/out --to rms_norm", 4, "there is no folder");
+  f.succeeds("convert " + folder + " @parents/of/out --to rms_norm -q");  // with its parents
+  CHECK(read(f / "parents/of/out/config.json") == read(f / "next/config.json"));
+  f.refuses("convert " + folder + " @next/config.json/out --to rms_norm", 4, "next/config.json is no folder");
   f.refuses("convert @out @again --to crms_norm", 3, "it was converted already");
   f.refuses("convert " + folder + " @out --to rms_norm", 3, "it is there already");
   f.refuses("convert " + folder + " @none --to rms_norm --max-shard-size 5.5.5GB", 2, "is no size");

@@ -272,16 +272,16 @@ TEST_CASE("train says at the start what it trains, but where it is quiet") {
 
 TEST_CASE("train --tensorboard: an event file for each start; a folder that cannot be made is refused") {
   const Folder f;
-  f.succeeds(kTrain + "--steps 3 -q --tensorboard @runs --checkpoint @c");
-  f.succeeds(kTrain + "--steps 6 -q --tensorboard @runs --checkpoint @c --extend");
+  f.succeeds(kTrain + "--steps 3 -q --tensorboard @runs/first/one --checkpoint @c");  // with its parents
+  f.succeeds(kTrain + "--steps 6 -q --tensorboard @runs/first/one --checkpoint @c --extend");
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(f / "runs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(f / "runs/first/one")) {
     CHECK(entry.path().filename().string().starts_with("events.out.tfevents."));
     CHECK(contains(read(entry.path()), "train/loss"));
     ++files;
   }
   CHECK(files == 2);
-  f.refuses(kTrain + "--tensorboard @none/runs", 4, "none/runs: cannot be made a folder");
+  f.refuses(kTrain + "--tensorboard @c/runs", 4, "c/runs: cannot be made a folder");
 }
 
 TEST_CASE("train --beta1, --min-lr, --no-decay: what does not fit is refused") {

@@ -30,16 +30,16 @@ TEST_CASE("outputs that cannot be written are refused before the work, by every 
   fs::create_directory(f.path / "folder");
   for (const auto& [line, outputs] : kCommands)
     for (const std::string& output : f.words(outputs)) {
-      Words names = {f / std::string(256, 'x'), deep, f / "none/x", f / "text.txt/x"};
-      // A log has no name beside its own, a folder of pictures only has to be one.
+      Words names = {f / std::string(256, 'x'), f / "text.txt/x"};
+      // A log has no name beside its own, a folder of pictures is made with its parents.
       if (output != "--log" && output != "--svg") names.push_back(f / std::string(235, 'x'));
-      if (output != "--svg") names.push_back(f / "folder");
+      if (output != "--svg") names.insert(names.end(), {deep, f / "none/x", f / "folder"});
       for (const std::string& name : names) {
         Words words = f.words(line);
         words.insert(output == "OUT" ? words.begin() + 2 : words.end(), name);
         if (output != "OUT") words.insert(words.end() - 1, output);
         INFO(line << " " << output << " " << name.substr(0, 300));
-        check_refusal(run_child(words), 4, words[0], name.size() < 100 ? name : "");
+        check_refusal(run_child(words), 4, words[0], name.size() < 100 ? name + ": " : "");
       }
     }
   CHECK(files_in(f.path) == 2);
