@@ -15,8 +15,8 @@ namespace isonorm::tokenizers {
 class Tokenizer {
  public:
   // `path`: tokenizer.json; vocab.json with merges.txt beside it; or a folder with one of these, the first where it has both.
-  // Throws, naming the file and the entry, if one is missing or has what is not supported, if ids collide, are 2^32 or more or
-  // (of added tokens) are not the package's, or if a merge is of no tokens.
+  // Throws, naming the file and the entry, if a file is missing, an entry is not supported, ids collide or are 2^32 or more, the
+  // id of an added token is not the package's (tokenizers/tokenizer_file.h), or a merge names no token.
   explicit Tokenizer(const std::string& path);
   // That of json_of(). Throws naming the entry.
   static Tokenizer of_json(std::string_view json);

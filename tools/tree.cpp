@@ -29,8 +29,8 @@ struct Line {
   bool operator==(const Line&) const = default;
 };
 
-constexpr int kMostLevels = 16;  // of the tree; what a name has beyond is one part
-
+constexpr int kMostLevels = 16;       // of the tree; what a name has beyond is one part
+constexpr size_t kMostBytes = 2'000;  // of the tensors in a line; the middle of a longer list is left out
 constexpr int64_t kNoNumber = std::numeric_limits<int64_t>::max();
 
 int64_t number(const std::string& s) {
@@ -108,7 +108,7 @@ std::vector<std::string> tree_of(const TensorMap& outline, const io::ForeignType
   std::vector<std::string> all;
   for (const Line& line : lines)
     all.push_back(text(line.name, std::string(name + 2 + count - line.name.size() - line.count.size(), ' '), line.count,
-                       "  ", line.tensors));
+                       "  ", printable(line.tensors, kMostBytes)));
   return all;
 }
 

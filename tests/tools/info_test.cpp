@@ -51,6 +51,12 @@ TEST_CASE("info: any safetensors file, whatever its names") {
   const std::string lines = f.succeeds("info @many", {.limits = {{RLIMIT_CPU, 10}}}).out;
   CHECK(lines.find("\n  0 to 39999 ") != lines.npos);
   CHECK(lines.ends_with("\nm39999" + lines.substr(lines.rfind("m39999") + 6)));
+  TensorMap flat;
+  for (int64_t i = 0; i < 40'000; ++i) flat.add(text("m", i), matrix(1, 1));
+  save_safetensors(f / "flat", flat, {});
+  const std::string line = f.succeeds("info @flat").out;
+  CHECK_THAT(line, Contains("m0 [1, 1], m1 [1, 1], ") && Contains(", m39999 [1, 1]  160,000 bytes\n"));
+  CHECK(line.size() < 2'500);
   const std::string folder = f.succeeds("info tests/fixtures/families/bloom").out;
   CHECK_THAT(folder, Contains("model       bloom\n") && Contains("word_embeddings"));
 }
