@@ -38,6 +38,7 @@
 #include "core/system/blas_info.h"
 #include "core/system/parallel.h"
 #include "core/system/profile.h"
+#include "core/system/warning.h"
 #include "core/tensor.h"
 #include "core/tensor_map.h"
 #include "core/view.h"

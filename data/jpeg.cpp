@@ -27,9 +27,7 @@ struct JpegFile {
     errors.emit_message = [](j_common_ptr j, int level) {
       if (level < 0) of(j).warn(j);
     };
-    progress.progress_monitor = [](j_common_ptr j) {
-      if (of(j).jpeg.input_scan_number > of(j).most_scans) of(j).report.fail(of(j).too_many);
-    };
+    progress.progress_monitor = [](j_common_ptr j) { of(j).check_scans(); };
   }
   ~JpegFile() { jpeg_destroy_decompress(&jpeg); }
   JpegFile(const JpegFile&) = delete;
@@ -47,19 +45,20 @@ struct JpegFile {
     errors.format_message(j, why);
     report.warn(why);
   }
-  void limit_scans(int64_t height, int64_t width) {
-    most_scans = static_cast<int>(std::min(kMostScans, kMostScanned / (height * width)));
-    std::snprintf(too_many, sizeof too_many, "it has over %d scans, the limit for %lld x %lld pixels", most_scans,
-                  static_cast<long long>(width), static_cast<long long>(height));
-    jpeg.progress = &progress;
+  void check_scans() {
+    const int64_t width = jpeg.image_width, height = jpeg.image_height;
+    const int64_t most = std::min(kMostScans, kMostScanned / (height * width));
+    if (jpeg.input_scan_number <= most) return;
+    char why[128];
+    std::snprintf(why, sizeof why, "it has over %d scans, the limit for %d x %d pixels", static_cast<int>(most),
+                  static_cast<int>(width), static_cast<int>(height));
+    report.fail(why);
   }
 
   jpeg_decompress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
   DecoderReport report;
-  int most_scans = 0;
-  char too_many[128] = {};
 };
 
 // A row of CMYK as Adobe's programs store it: how much light each ink leaves. Its RGB is that of Pillow's convert("RGB").
@@ -82,7 +81,7 @@ Tensor read_jpeg(std::span<const uint8_t> bytes, std::string& warning) {
   const int64_t height = jpeg.image_height, width = jpeg.image_width;
   // A block of 8 x 8 pixels takes at least a bit. Arithmetic coding may take less.
   const Tensor image = picture_of(height, width, jpeg.arith_code ? kMostPixels : std::ssize(bytes) * 8 * 64);
-  file.limit_scans(height, width);
+  jpeg.progress = &file.progress;
   const bool inks = jpeg.num_components == 4;
   std::vector<uint8_t> cmyk(inks ? static_cast<size_t>(4 * width) : 0);
   uint8_t* const pixels = image.mutable_data<uint8_t>();
