@@ -134,11 +134,12 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
   check_pair(x, target, "kl_div");
   const DType acc = acc_dtype(x.dtype());
-  const Tensor logp = to(x, acc), t = to(target, acc), zero = zeros({}, t.options());
-  // A target of 0 counts for nothing: its logarithm is left out.
-  const Tensor log_t = log_target ? t : log(where(eq(t, 0), ones({}, t.options()), t));
-  const Tensor p = log_target ? exp(t) : t;
-  return to(reduced(where(eq(p, 0), zero, mul(p, sub(log_t, logp))), reduction), x.dtype());
+  const Tensor given = to(target, acc), zero = zeros({}, given.options()), one = ones({}, given.options());
+  // A probability of 0 counts for nothing, nor does x there: both become 1 (logarithm 0) before they meet the other.
+  const Tensor none = eq(log_target ? exp(detach(given)) : detach(given), 0);
+  const Tensor t = where(none, log_target ? zero : one, given), logp = where(none, zero, to(x, acc));
+  const Tensor losses = mul(log_target ? exp(t) : t, sub(log_target ? t : log(t), logp));
+  return to(reduced(where(none, zero, losses), reduction), x.dtype());
 }
 
 Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction) {
