@@ -315,12 +315,20 @@ Tensor remainder(const Tensor& a, double b) { return remainder(a, operand(b, a, 
 
 namespace {
 
+// Whether x is a leaf that requires a gradient, or shows elements of one.
+bool shows_leaf(const Tensor& x) {
+  const autograd::Node* node = x.impl().node.get();
+  while (node && node->is_view) node = node->inputs[0].node.get();
+  return node && node->is_leaf() && !node->frozen;
+}
+
 // x = f(x, y), which `op` stands for.
 template <class Y> Tensor& update(const char* op, Tensor& x, const Y& y, Tensor (*f)(const Tensor&, const Y&)) {
   const Tensor result = f(x, y);
-  const auto& node = x.handle()->node;
-  check(!takes_gradient(x) || !node->is_leaf(), op, ": the tensor of shape ", x.shape(),
-        " is a leaf that requires a gradient; change it under NoGrad, or write x = x ... for a result beside it");
+  check(
+      !takes_gradient(x) || !shows_leaf(x), op, ": the tensor of shape ", x.shape(),
+      " is a leaf that requires a gradient, or a view of one; change it under NoGrad, or write x = x ... for a result "
+      "beside it");
   if (takes_gradient(result)) return x = result;
   check(result.shape() == x.shape() && result.dtype() == x.dtype(), op, ": the result is ", result.dtype(), ' ',
         result.shape(), ", written over ", x.dtype(), ' ', x.shape());
