@@ -97,7 +97,11 @@ Indexed Tensor::operator[](const Index& index) const { return {*this, {index}}; 
 
 Indexed::Indexed(const Indexed& other) = default;
 Indexed::~Indexed() = default;
-Indexed::Indexed(const Tensor& x, const std::vector<Index>& indices) : Tensor(x) {
+Indexed::Indexed(const Tensor& x, const std::vector<Index>& given) : Tensor(x) {
+  std::vector<Index> indices = given;
+  for (Index& index : indices)
+    if (const Tensor* t = std::get_if<Tensor>(&index.value); t && t->rank() == 0 && t->dtype() == DType::i64)
+      index = t->to_vector<int64_t>()[0];
   int used = 0, dots = 0;
   for (const Index& index : indices) {
     used += consumes(index);

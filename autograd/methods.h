@@ -1,11 +1,12 @@
 // What the methods of Tensor are given and give: indices, and tensors that can be assigned to. As NumPy and PyTorch
 // have it:
 //
-//   x[1], x[-1]                            view: entry 1, or the last, of dimension 0
+//   x[1], x[-1]                            view: entry 1, or the last, of dimension 0, which is dropped; a tensor of i64
+//                                          without dimensions, tensor(1), is such a number, too
 //   x(0, Slice(1, 3), Ellipsis, None)      view: an index for each dimension; Ellipsis stands for those not named, None
 //                                          makes a dimension of size 1
-//   x[ids], x(Slice(), ids)                copy: ids (i64, any shape) takes the place of a dimension; negative ones count
-//                                          from the end
+//   x[ids], x(Slice(), ids)                copy: ids (i64, 1 dimension or more) take the place of a dimension; negative
+//                                          ones count from the end
 //   x[mask]                                copy: mask (u8) takes the place of its rank's dimensions, and chooses where it
 //                                          is not 0: as many entries as that are
 //   x[mask] = 0, x(0, Slice(1, 3)) = y     assignment, broadcast and converted; of equal ids the last counts

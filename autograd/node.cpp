@@ -106,6 +106,7 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
     if (const Node* in = node_of(i)) {
       edge->node = get(i).impl().node;
       edge->output = get(i).impl().output;
+      node->is_view |= inputs.size() == 1 && get(*outputs.begin()).impl().storage == get(i).impl().storage;
       node->seq = created = std::max(created, in->seq + 1);  // the input may come from another thread
     }
     ++edge;

@@ -1,7 +1,9 @@
 // The harness: every check over every row of tests/op_cases. One op alone: test_ops -c "values: exp(x)".
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "tests/support/catch.h"
@@ -112,6 +114,30 @@ TEST_CASE("gradients do not depend on the layout of inputs and cotangents") {
     return first_complaint(layouts_of(op), [&](Layout layout) {
       return is_drawn(met++, 7) ? check_gradient_layout(s, layout) : std::string();
     });
+  });
+}
+
+// Ops with a gradient of 0 that is no closed branch, so that an infinite cotangent makes it NaN.
+constexpr std::string_view kNoBranch[] = {
+    // The slope is 0 at a point or as a limit: of x^2 at 0, of 1 / x at infinity. tests/autograd/kink_test.cpp has x^0.
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "square", "reciprocal", "cos", "erf", "tanh",
+    "sigmoid", "softplus", "gelu", "gelu_tanh", "pow", "div",
+    // The gradient is a difference: in a row of one entry, or of equal ones, cotangents cancel. Ignored rows of
+    // cross_entropy are in tests/autograd/loss_test.cpp.
+    "var", "recentre", "softmax", "log_softmax", "layer_norm", "normalize", "add_norm", "batch_norm", "cross_entropy",
+    "scaled_dot_product_attention", "packed_attention",
+    // Of inputs of width 0 hidden entries are gelu(0) = 0, which the gradient of w2 multiplies.
+    "mlp",
+    // The forward computes the gradient for a cotangent of 1, and the backward multiplies it.
+    "linear_cross_entropy",
+    // Its results have other dtypes than the cotangents of the check.
+    "to"};
+
+TEST_CASE("a closed branch passes nothing, be the gradient that comes infinite or NaN") {
+  static size_t met = 0;
+  for_rows("closed branches", [](const OpCase& op, const Sample& s) {
+    if (!op.differentiable || s.large || std::ranges::count(kNoBranch, op.name) > 0) return std::string();
+    return is_drawn(met++, 7) ? check_closed(s) : std::string();
   });
 }
 

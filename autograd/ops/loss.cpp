@@ -1,5 +1,7 @@
 #include "autograd/ops/loss.h"
 
+#include <cmath>
+
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/checked_ids.h"
@@ -35,23 +37,26 @@ namespace {
 // its gradient is to be differentiated.
 Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, const CrossEntropyOptions& o) {
   const DType acc = acc_dtype(logits.dtype());
+  const TensorOptions wide{acc, logits.device()};
   const double classes = static_cast<double>(logits.size(-1)), e = o.label_smoothing;
-  const Tensor logp = log_softmax(to(logits, acc));
-  const Tensor weight = o.weight.defined() ? to(o.weight, acc) : ones({logits.size(-1)}, {acc, logits.device()});
+  const Tensor weight = o.weight.defined() ? to(o.weight, acc) : ones({logits.size(-1)}, wide);
   const auto result = [&](const Tensor& losses) { return to(reduced(losses, o.reduction), logits.dtype()); };
   if (!id.defined()) {
     const Tensor q = add(mul(to(target, acc), 1 - e), e / classes);
-    return result(neg(sum(mul(mul(q, weight), logp), {-1})));
+    return result(neg(sum(mul(mul(q, weight), log_softmax(to(logits, acc))), {-1})));
   }
   const Tensor counts = reshape(ne(id, static_cast<double>(o.ignore_index)), target.shape());
-  const Tensor zero = zeros({}, id.options()), none = zeros({}, {acc, logits.device()});
+  const Tensor zero = zeros({}, id.options()), none = zeros({}, wide);
+  // An ignored row is one of zeros with weight 0: no value and no gradient of it is left, be it infinite.
+  const Tensor logp = log_softmax(where(unsqueeze(counts, -1), to(logits, acc), none));
   const Tensor at = where(counts, reshape(id, target.shape()), zero);
   const Tensor own = where(counts, reshape(index_select(weight, 0, reshape(at, {at.numel()})), at.shape()), none);
-  const Tensor picked = squeeze(gather(logp, -1, unsqueeze(at, -1)), -1);
-  const Tensor everywhere = where(counts, sum(mul(logp, weight), {-1}), none);
-  const Tensor losses = neg(add(mul(mul(own, picked), 1 - e), mul(everywhere, e / classes)));
-  if (o.reduction == Reduction::mean) return to(div(sum(losses), sum(own)), logits.dtype());
-  return result(losses);
+  const Tensor at_target = mul(own, squeeze(gather(logp, -1, unsqueeze(at, -1)), -1));
+  const auto everywhere = [&] { return where(counts, sum(mul(logp, weight), {-1}), none); };
+  const Tensor losses = neg(e == 0 ? at_target : add(mul(at_target, 1 - e), mul(everywhere(), e / classes)));
+  if (o.reduction != Reduction::mean) return result(losses);
+  const Tensor total = sum(own);
+  return to(div(sum(losses), where(eq(total, 0), full({}, INFINITY, wide), total)), logits.dtype());
 }
 }  // namespace
 
@@ -129,11 +134,12 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
   check_pair(x, target, "kl_div");
   const DType acc = acc_dtype(x.dtype());
-  const Tensor logp = to(x, acc), t = to(target, acc), zero = zeros({}, t.options());
-  // A target of 0 counts for nothing: its logarithm is left out.
-  const Tensor log_t = log_target ? t : log(where(eq(t, 0), ones({}, t.options()), t));
-  const Tensor p = log_target ? exp(t) : t;
-  return to(reduced(where(eq(p, 0), zero, mul(p, sub(log_t, logp))), reduction), x.dtype());
+  const Tensor given = to(target, acc), zero = zeros({}, given.options()), one = ones({}, given.options());
+  // A probability of 0 counts for nothing, nor does x there: both become 1 (logarithm 0) before they meet the other.
+  const Tensor none = eq(log_target ? exp(detach(given)) : detach(given), 0);
+  const Tensor t = where(none, log_target ? zero : one, given), logp = where(none, zero, to(x, acc));
+  const Tensor losses = mul(log_target ? exp(t) : t, sub(log_target ? t : log(t), logp));
+  return to(reduced(where(none, zero, losses), reduction), x.dtype());
 }
 
 Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction) {

@@ -16,14 +16,14 @@ struct CrossEntropyOptions {
 };
 
 // -sum_j q_j ln softmax(x)_j for each row x of logits [..., classes], q the (smoothed) one-hot distribution of target
-// [...] (i64). mean divides by the number of rows that are not ignored (NaN where there is none). Fused: reads the
-// logits once, keeps two numbers a row, and the backward pass makes no second tensor of their size beyond the gradient
+// [...] (i64). mean divides by the number of rows that are not ignored. If there is none, the loss and its gradients are 0
+// (PyTorch's loss is NaN). Fused: reads the logits once, keeps two numbers a row, and the backward pass makes no second tensor of their size beyond the gradient
 // itself. Throws where shapes do not fit, a target is neither a class nor ignore_index, or label_smoothing is outside
 // of [0, 1].
 // A target of the logits' shape and dtype holds the distributions q themselves, which smoothing mixes with 1 / classes;
 // mean divides by the number of rows, ignore_index means nothing, and the target takes a gradient, too.
 // With a weight the loss is -sum_j weight_j q_j ln softmax(x)_j, and for targets of i64 mean divides by the sum of the
-// targets' weights; the weight takes a gradient. Both are made of ordinary ops, in f32 for bf16, and are not fused.
+// targets' weights (0 if that is 0); the weight takes a gradient. Both are made of ordinary ops, in f32 for bf16, and are not fused.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
 // Losses of x and target, which have one shape and dtype; both take gradients. Throw where shapes or dtypes differ.

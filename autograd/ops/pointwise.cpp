@@ -64,6 +64,13 @@ Tensor slope(ops::GeluTanh, const Tensor& x, kernels::Numbers) {
   return s + 2 * c * x * s * (1 - s) * (1 + 3 * a * x * x);
 }
 
+Tensor number(double value, TensorOptions options) {
+  Tensor t = empty({}, options);
+  kernels::fill(t, value);
+  return t;
+}
+Tensor number(double value, const Tensor& like) { return number(value, like.options()); }
+
 template <class Op, Saved (*keep)(const Tensor&) = save>
 Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = Op::name) {
   constexpr int op = ops::index_in<Op>(ops::Unary{});
@@ -77,7 +84,8 @@ Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = 
       const bool unsaved = Op::saves == ops::Saves::nothing;
       if (grad_enabled()) {
         const DType wide = acc_dtype(dy.dtype());  // a slope is several ops, each of which would round to bf16
-        return g.give(0, to(dy, wide) * slope(Op{}, to(unsaved ? detach(dy) : saved.get(), wide), numbers));
+        const Tensor s = slope(Op{}, to(unsaved ? detach(dy) : saved.get(), wide), numbers), dx = to(dy, wide) * s;
+        return g.give(0, ops::closes<Op>(numbers.p) ? where(eq(s, 0), number(0, dx), dx) : dx);
       }
       Tensor dx = g.reuse();
       kernels::unary_backward.on(dy.device(), op, dx, dy, unsaved ? dy : saved.get(), numbers);
@@ -90,13 +98,6 @@ Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = 
 template <class Op> Tensor activation(const Tensor& x, kernels::Numbers numbers = {}) {
   return unary<Op, save_activation>(x, numbers);
 }
-
-Tensor number(double value, TensorOptions options) {
-  Tensor t = empty({}, options);
-  kernels::fill(t, value);
-  return t;
-}
-Tensor number(double value, const Tensor& like) { return number(value, like.options()); }
 
 constexpr bool is_integer(DType d) { return !is_floating(d); }
 
@@ -287,11 +288,11 @@ Tensor pow(const Tensor& a, const Tensor& b) {
       if (g.wants(0)) {
         const Tensor p = b;
         const Tensor slope = mul(p, pow(Tensor(a), sub(p, 1.0)));
-        g.give(0, mul(g.out(), where(eq(p, 0), number(0, p), slope)));
+        g.give(0, where(eq(p, 0), number(0, p), mul(g.out(), slope)));  // a^0 is constant
       }
       if (g.wants(1)) {
         const Tensor base = a, flat = logical_and(eq(base, 0), ge(b, 0));
-        g.give(1, mul(g.out(), mul(out, log(where(flat, number(1, base), base)))));
+        g.give(1, where(flat, number(0, base), mul(g.out(), mul(out, log(where(flat, number(1, base), base))))));
       }
     });
   return out;
@@ -304,7 +305,9 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
   if (auto* n = track("remainder", {&out}, {&a, &b}))
     n->backward = differentiable([a = save(a), b = save(b), out = save(out)](Flow& g) {
       if (g.wants(0)) g.give(0, g.out());
-      if (g.wants(1)) g.give(1, mul(g.out(), div(sub(out, a), b)));
+      if (!g.wants(1)) return;
+      const Tensor steps = div(sub(out, a), b);  // -floor(a/b), constant on pieces
+      g.give(1, where(eq(steps, 0), number(0, steps), mul(g.out(), steps)));
     });
   return out;
 }
@@ -312,12 +315,20 @@ Tensor remainder(const Tensor& a, double b) { return remainder(a, operand(b, a, 
 
 namespace {
 
+// Whether x is a leaf that requires a gradient, or shows elements of one.
+bool shows_leaf(const Tensor& x) {
+  const autograd::Node* node = x.impl().node.get();
+  while (node && node->is_view) node = node->inputs[0].node.get();
+  return node && node->is_leaf() && !node->frozen;
+}
+
 // x = f(x, y), which `op` stands for.
 template <class Y> Tensor& update(const char* op, Tensor& x, const Y& y, Tensor (*f)(const Tensor&, const Y&)) {
   const Tensor result = f(x, y);
-  const auto& node = x.handle()->node;
-  check(!takes_gradient(x) || !node->is_leaf(), op, ": the tensor of shape ", x.shape(),
-        " is a leaf that requires a gradient; change it under NoGrad, or write x = x ... for a result beside it");
+  check(
+      !takes_gradient(x) || !shows_leaf(x), op, ": the tensor of shape ", x.shape(),
+      " is a leaf that requires a gradient, or a view of one; change it under NoGrad, or write x = x ... for a result "
+      "beside it");
   if (takes_gradient(result)) return x = result;
   check(result.shape() == x.shape() && result.dtype() == x.dtype(), op, ": the result is ", result.dtype(), ' ',
         result.shape(), ", written over ", x.dtype(), ' ', x.shape());

@@ -98,7 +98,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
       // The map is linear and its own transpose: a product with what it makes of ones.
       const Tensor in = grad_enabled() ? ones_like(g.out()) : detached::contiguous(g.out()), dx = empty_like(in);
       kernels::dropout.on(dx.device(), dx, in, p, state);
-      g.give(0, grad_enabled() ? g.out() * dx : dx);
+      g.give(0, grad_enabled() ? where(eq(dx, 0), zeros({}, dx.options()), g.out() * dx) : dx);
     });
   return y;
 }

@@ -63,9 +63,11 @@ Tensor extremum(const char* name, kernels::ReduceOp kind, const Tensor& x, const
   if (auto* n = track(name, {&y}, {&x}))
     n->backward = differentiable([p, x = save(x), y = save(y)](Flow& g) {
       const Tensor input = x;
-      const Tensor mask = to(eq(input, reshape(y, p.keepdim)), input.dtype());
-      const Tensor ties = reduce(mask, p, kernels::ReduceOp::sum, true);
-      g.give(0, mul(mask, div(reshape(g.out(), p.keepdim), ties)));
+      const Tensor chosen = eq(input, reshape(y, p.keepdim));
+      const Tensor ties = reduce(to(chosen, input.dtype()), p, kernels::ReduceOp::sum, true);
+      // Of a slice with NaN none is equal to it: then all entries take NaN.
+      const Tensor other = masked_fill(zeros_like(ties), eq(ties, 0), NAN);
+      g.give(0, where(chosen, div(reshape(g.out(), p.keepdim), ties), other));
     });
   return y;
 }

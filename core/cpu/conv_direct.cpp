@@ -4,6 +4,8 @@
 // whatever the threads.
 #include "core/kernels/conv_direct.h"
 
+#include <atomic>
+
 #include "core/cpu/conv_block.h"
 #include "core/cpu/subnormals.h"
 #include "core/cpu/target.h"
@@ -38,6 +40,9 @@ template <class T> struct Lines {
   Places places(int64_t y) const {
     return places_between(y * s.stride_h - s.pad_h, s.kernel_h, s.dilation_h, 0, s.height);
   }
+  Places columns(int64_t x) const {
+    return places_between(x * s.stride_w - s.pad_w, s.kernel_w, s.dilation_w, 0, s.width);
+  }
   // What windows of the lines [first, end(first)) see of an image's group; lines of padding are left alone.
   void fill(T* to, const T* x, int64_t image, int64_t group, int64_t first) const {
     const int64_t top = first * s.stride_h - s.pad_h;
@@ -55,8 +60,25 @@ template <class T> struct Lines {
   }
 };
 
-// Places of a window's line that lie side by side are one run: how many runs it has.
-int64_t runs_of_line(const WindowShape& s) { return s.dilation_w == 1 ? 1 : s.kernel_w; }
+// Whether padding beside the image may be multiplied as zeros, which is faster: zeros times finite `factors` add nothing.
+// Else it is left out, as padding above and below always is.
+template <class T> bool multiplies_padding(const WindowShape& s, const Tensor& factors) {
+  if (s.pad_w == 0) return true;
+  const T* p = factors.data<T>();
+  std::atomic<bool> finite = true;
+  parallel_for(factors.numel(), 65536, [&](int64_t begin, int64_t end) {
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = begin; i < end; ++i) sum += p[i] * T(0);  // NaN if it is infinite or NaN
+    if (sum != 0) finite = false;
+  });
+  return finite;
+}
+
+// Places of a window's line that lie side by side, padding among them, are one run: how many runs it has.
+int64_t runs_of_line(const WindowShape& s, bool with_padding) {
+  return s.dilation_w == 1 && with_padding ? 1 : s.kernel_w;
+}
 
 // The panel [places, in, w] of the columns [column, column + filled) of a group's filter [out, places, in].
 template <class T>
@@ -78,7 +100,9 @@ template <class T>
 void run_convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const Tensor& weight, const Tensor& bias,
                   bool transposed) {
   const int64_t channels = y.size(3), out = channels / s.groups, own = s.channels / s.groups, depth = s.depth();
-  const int64_t width = whole_lanes<T>(out), panels = ceil_div(width, kPanel<T>), per_line = runs_of_line(s);
+  const bool with_padding = multiplies_padding<T>(s, weight);
+  const int64_t width = whole_lanes<T>(out), panels = ceil_div(width, kPanel<T>),
+                per_line = runs_of_line(s, with_padding);
   const T *in = x.data<T>(), *filter = weight.data<T>(), *base = bias.defined() ? bias.data<T>() : nullptr;
   T* to = y.mutable_data<T>();
   const Workspace<T> packed(s.groups * width * depth);
@@ -105,6 +129,7 @@ void run_convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const 
   parallel_for(parts, [=](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     const Workspace<T> scratch(lines.size());
+    const Workspace<Run> seen(s.kernel_h * per_line);
     for (int64_t t = begin; t < end; ++t)
       for (int64_t group = 0; group < s.groups; ++group) {
         const int64_t image = t / blocks, first = t % blocks * lines.outputs;
@@ -113,17 +138,24 @@ void run_convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const 
           for (int64_t line = first; line < lines.end(first); ++line) {
             const Places h = lines.places(line);
             const int64_t w = panel_width(column), at = group * out + column;
-            const RunProduct<T> p{runs + h.begin * per_line,
-                                  (h.end - h.begin) * per_line,
-                                  scratch.data() + lines.at(line, first),
-                                  s.stride_w * own,
-                                  1,
-                                  b + (group * width + column) * depth,
-                                  w,
-                                  w};
-            run_rows<kPanelVectors>(p, s.out_w, std::min(w, out - column),
-                                    to + (image * s.out_h + line) * s.out_w * channels + at, channels,
-                                    From<T>{base ? base + at : nullptr, 0});
+            const int64_t alike = with_padding ? s.out_w : 1;  // neighbouring windows that see the same places
+            for (int64_t x = 0; x < s.out_w; x += alike) {
+              const Places v = with_padding ? Places{0, per_line} : lines.columns(x);
+              int64_t count = 0;
+              for (int64_t i = h.begin; i < h.end; ++i)
+                for (int64_t j = v.begin; j < v.end; ++j) seen.data()[count++] = runs[i * per_line + j];
+              const RunProduct<T> p{seen.data(),
+                                    count,
+                                    scratch.data() + lines.at(line, first) + x * s.stride_w * own,
+                                    s.stride_w * own,
+                                    1,
+                                    b + (group * width + column) * depth,
+                                    w,
+                                    w};
+              run_rows<kPanelVectors>(p, alike, std::min(w, out - column),
+                                      to + ((image * s.out_h + line) * s.out_w + x) * channels + at, channels,
+                                      From<T>{base ? base + at : nullptr, 0});
+            }
           }
       }
   });
@@ -133,7 +165,8 @@ void run_convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const 
 // neighbours in a line of the filter or, where these are few, outputs: then dw is summed as its transpose.
 template <class T> void run_filter_gradient(const WindowShape& s, const Tensor& dw, const Tensor& dy, const Tensor& x) {
   const int64_t channels = dy.size(3), out = channels / s.groups, own = s.channels / s.groups, depth = s.depth();
-  const int64_t per_line = runs_of_line(s), length = per_line == 1 ? s.kernel_w * own : own;
+  const bool with_padding = multiplies_padding<T>(s, dy);
+  const int64_t per_line = runs_of_line(s, with_padding), length = per_line == 1 ? s.kernel_w * own : own;
   const bool few = out % kLanes<T> == 0 && length * (out / kLanes<T>) < ceil_div(length, kLanes<T>) * out;
   const int64_t rows = few ? kFewVectors * kLanes<T> : block_rows(kOwnVectors), outs = ceil_div(out, rows);
   const int64_t items = s.kernel_h * per_line * outs;
@@ -162,11 +195,14 @@ template <class T> void run_filter_gradient(const WindowShape& s, const Tensor& 
                         until = std::min(end - group * items, items);
           for (int64_t item = from; item < until; ++item) {
             const int64_t i = item / outs / per_line, j = item / outs % per_line, o = item % outs * rows;
+            const Places v = with_padding ? Places{0, s.out_w}  // windows of a line whose place j is in the image
+                                          : places_between(j * s.dilation_w - s.pad_w, s.out_w, s.stride_w, 0, s.width);
             int64_t count = 0;
             for (int64_t y = first; y < lines.end(first); ++y)
               if (const Places h = lines.places(y); h.begin <= i && i < h.end) {
-                const int64_t at_dy = (y - first) * s.out_w * channels, at_x = lines.at(y, first);
-                runs.data()[count++] = few ? Run{at_x, at_dy, s.out_w} : Run{at_dy, at_x, s.out_w};
+                const int64_t at_dy = ((y - first) * s.out_w + v.begin) * channels,
+                              at_x = lines.at(y, first) + v.begin * s.stride_w * own, n = v.end - v.begin;
+                runs.data()[count++] = few ? Run{at_x, at_dy, n} : Run{at_dy, at_x, n};
               }
             if (count == 0) continue;
             const T* line = scratch.data() + i * s.dilation_h * lines.line + j * s.dilation_w * own;

@@ -34,11 +34,15 @@ template <class F> void for_blocks(const GroupNormShape& s, const Blocks& b, con
 template <class T> const T* data_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
 template <class T> T* mutable_or_null(const Tensor& t) { return t.defined() ? t.mutable_data<T>() : nullptr; }
 
-// mean[c] of `rows` rows (0 unless centred) and square[c], the sum of squares around it.
-template <class A, class T>
-void block_moments(const T* x, int64_t rows, int64_t channels, bool centred, A* mean, A* square) {
-  std::fill_n(mean, channels, A(0));
-  std::fill_n(square, channels, A(0));
+// The moments of a channel in a block of rows. The mean is mean + rest (0 unless centred): the first sum of large values is
+// rounded by more than the deviations may be large, and what that leaves of them is the rest (the corrected two-pass
+// algorithm of Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
+enum Moment { kMean, kRest, kSquare, kMoments };  // kSquare: the sum of squares around the mean
+
+// moments [kMoments, channels] of `rows` rows.
+template <class A, class T> void block_moments(const T* x, int64_t rows, int64_t channels, bool centred, A* moments) {
+  A *mean = moments + kMean * channels, *rest = moments + kRest * channels, *square = moments + kSquare * channels;
+  std::fill_n(moments, kMoments * channels, A(0));
   if (centred && rows > 0) {
     for (int64_t r = 0; r < rows; ++r) {
       const T* p = x + r * channels;
@@ -50,33 +54,45 @@ void block_moments(const T* x, int64_t rows, int64_t channels, bool centred, A* 
   for (int64_t r = 0; r < rows; ++r) {
     const T* p = x + r * channels;
 #pragma omp simd
-    for (int64_t c = 0; c < channels; ++c) square[c] += (A(p[c]) - mean[c]) * (A(p[c]) - mean[c]);
+    for (int64_t c = 0; c < channels; ++c) {
+      const A apart = A(p[c]) - mean[c];
+      square[c] += apart * apart;
+      rest[c] += apart;
+    }
+  }
+  for (int64_t c = 0; c < channels && rows > 0; ++c) {
+    if (!centred) rest[c] = 0;
+    square[c] -= rest[c] * (rest[c] / static_cast<A>(rows));
+    rest[c] /= static_cast<A>(rows);
   }
 }
 
-// The stats of a group from the moments [count, 2, channels] of blocks (Chan, Golub & LeVeque, "Updating formulae and a
-// pairwise algorithm for computing sample variances", 1979).
+// The stats of a group from the moments [count, kMoments, channels] of blocks (Chan, Golub & LeVeque, "Updating formulae
+// and a pairwise algorithm for computing sample variances", 1979). Means are added as distances from the first of them.
 template <class A>
 void group_stats(const GroupNormShape& s, const Blocks& b, const A* moments, int64_t group, A* stats) {
   const auto rows = [&](int64_t block) {
     return static_cast<A>(std::clamp<int64_t>(s.leading - block * b.rows, 0, b.rows));
   };
   const A* first = moments + group * s.width;
-  const int64_t step = 2 * s.channels();
+  const auto moment = [&](Moment m, int64_t block, int64_t c) {
+    return first[(block * kMoments + m) * s.channels() + c];
+  };
+  const auto distance = [&](int64_t block, int64_t c) {
+    return moment(kMean, block, c) - first[0] + moment(kRest, block, c);
+  };
   const A n = static_cast<A>(s.entries());
   A mean = 0, square = 0;
-  if (s.centred) {
-    for (int64_t k = 0; k < b.count; ++k)
-      for (int64_t c = 0; c < s.width; ++c) mean += rows(k) * first[k * step + c];
-    mean /= n;
-  }
+  for (int64_t k = 0; k < b.count; ++k)
+    for (int64_t c = 0; c < s.width; ++c) mean += rows(k) * distance(k, c);
+  mean /= n;
   for (int64_t k = 0; k < b.count; ++k)
     for (int64_t c = 0; c < s.width; ++c) {
-      const A apart = s.centred ? first[k * step + c] - mean : A(0);
-      square += first[k * step + s.channels() + c] + rows(k) * apart * apart;
+      const A apart = distance(k, c) - mean;
+      square += moment(kSquare, k, c) + rows(k) * apart * apart;
     }
   square /= n;
-  stats[0] = mean;
+  stats[0] = first[0] + mean;
   stats[1] = square;
   stats[2] = s.inverse_root(square);
 }
@@ -89,18 +105,17 @@ template <class T> void forward(const GroupNormShape& s, const GroupNormOutputs&
   T* y = out.y.mutable_data<T>();
   A* stats = out.stats.mutable_data<A>();
   const A *gain = data_or_null<A>(in.gain), *bias = data_or_null<A>(in.bias);
-  const Workspace<A> moments(s.outer * b.count * 2 * channels), map(s.outer * 3 * channels);
+  const Workspace<A> moments(s.outer * b.count * kMoments * channels), map(s.outer * 3 * channels);
   for_blocks(s, b, [&](int64_t o, int64_t block, int64_t first, int64_t rows) {
-    A* mean = moments.data() + (o * b.count + block) * 2 * channels;
     block_moments(x + (o * s.length + first) * channels, std::clamp<int64_t>(s.leading - first, 0, rows), channels,
-                  s.centred, mean, mean + channels);
+                  s.centred, moments.data() + (o * b.count + block) * kMoments * channels);
   });
   parallel_for(s.outer, std::max<int64_t>(1, 2048 / (b.count * channels)), [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       A* shift = map.data() + o * 3 * channels;  // y = (x - shift) scale + offset
       for (int64_t g = 0; g < s.groups; ++g) {
         A* to = stats + (o * s.groups + g) * 3;
-        group_stats(s, b, moments.data() + o * b.count * 2 * channels, g, to);
+        group_stats(s, b, moments.data() + o * b.count * kMoments * channels, g, to);
         for (int64_t c = g * s.width; c < (g + 1) * s.width; ++c) {
           shift[c] = to[0];
           shift[channels + c] = to[2] * (gain ? gain[c] : A(1));

@@ -110,7 +110,7 @@ template <Isa I> void cross_entropy_scale(const Tensor& scale, const Tensor& tar
   const int64_t* t = target.data<int64_t>();
   const int64_t rows = target.numel() - std::count(t, t + target.numel(), ignored);
   visit_floating(scale.dtype(), "cross_entropy",
-                 [&]<class T>() { *scale.mutable_data<T>() = T(mean ? 1 / acc_t<T>(rows) : acc_t<T>(1)); });
+                 [&]<class T>() { *scale.mutable_data<T>() = CrossEntropySpec::scale<T>(rows, mean); });
 }
 
 template <Isa I> void cross_entropy_total(const Tensor& total, const Tensor& losses, const Tensor& scale) {

@@ -13,8 +13,11 @@ namespace isonorm::ops {
 // What the derivative of a unary op reads.
 enum class Saves { nothing, input, output };
 
-// Unary ops: f(x) or f(x, p) or f(x, p, q) with numbers p, q; df(saved, numbers...) is dy/dx. `gate`: where df is 0 no
-// gradient passes, an infinite one neither.
+// Unary ops: f(x) or f(x, p) or f(x, p, q) with numbers p, q; df(saved, numbers...) is dy/dx.
+//
+// gate: the op is made of pieces on which df is constant. If df is 0, on a flat piece or at a kink, no gradient passes: dx
+// is 0 even if dy is infinite or NaN. Every op of the library that chooses does so (tests: "a closed branch passes
+// nothing"). A smooth op whose df happens to be 0 multiplies: 0 times an infinite dy is NaN.
 
 struct Neg {
   static constexpr const char* name = "neg";
@@ -29,6 +32,7 @@ struct Abs {
   static constexpr const char* name = "abs";
   static constexpr const char* formula = "|x|; the derivative at 0 is 0";
   static constexpr Saves saves = Saves::input;
+  static constexpr bool gate = true;
   static constexpr double lo = -3, hi = 3, kink = 0;
   template <class T> ISO_HD static T f(T x) { return std::abs(x); }
   template <class T> ISO_HD static T df(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : T(0); }
@@ -38,6 +42,7 @@ struct Sign {
   static constexpr const char* name = "sign";
   static constexpr const char* formula = "-1, 0 or 1, NaN at NaN; the derivative is 0";
   static constexpr Saves saves = Saves::nothing;
+  static constexpr bool gate = true;
   static constexpr double lo = -3, hi = 3, kink = 0;
   template <class T> ISO_HD static T f(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x != x ? x : T(0); }
   template <class T> ISO_HD static T df(T) { return T(0); }
@@ -47,6 +52,7 @@ struct Floor {
   static constexpr const char* name = "floor";
   static constexpr const char* formula = "the largest integer that is not above x; the derivative is 0";
   static constexpr Saves saves = Saves::nothing;
+  static constexpr bool gate = true;
   static constexpr double lo = -3, hi = 3;
   template <class T> ISO_HD static T f(T x) { return std::floor(x); }
   template <class T> ISO_HD static T df(T) { return T(0); }
@@ -56,6 +62,7 @@ struct Ceil {
   static constexpr const char* name = "ceil";
   static constexpr const char* formula = "the smallest integer that is not below x; the derivative is 0";
   static constexpr Saves saves = Saves::nothing;
+  static constexpr bool gate = true;
   static constexpr double lo = -3, hi = 3;
   template <class T> ISO_HD static T f(T x) { return std::ceil(x); }
   template <class T> ISO_HD static T df(T) { return T(0); }
@@ -65,6 +72,7 @@ struct Round {
   static constexpr const char* name = "round";
   static constexpr const char* formula = "the nearest integer, of two the even one; the derivative is 0";
   static constexpr Saves saves = Saves::nothing;
+  static constexpr bool gate = true;
   static constexpr double lo = -3, hi = 3;
   template <class T> ISO_HD static T f(T x) { return std::rint(x); }
   template <class T> ISO_HD static T df(T) { return T(0); }
@@ -212,6 +220,7 @@ struct LeakyRelu {
   static constexpr const char* name = "leaky_relu";
   static constexpr const char* formula = "x where x > 0, slope x elsewhere; the derivative at 0 and NaN is the slope";
   static constexpr Saves saves = Saves::input;
+  static constexpr bool gate = true;
   static constexpr double lo = -3, hi = 3, kink = 0;
   template <class T> ISO_HD static T f(T x, T slope) { return x > 0 ? x : slope * x; }
   template <class T> ISO_HD static T df(T x, T slope) { return x > 0 ? T(1) : slope; }
@@ -362,11 +371,15 @@ template <class Op, class T> ISO_HD T derivative(T saved, const T* p) {
   else
     return Op::df(saved);
 }
+// Whether a slope of 0 passes nothing: of a gate, and of x^0, which is constant.
+template <class Op, class T> ISO_HD bool closes([[maybe_unused]] const T* p) {
+  if constexpr (std::is_same_v<Op, PowNumber>) return p[0] == 0;
+  return requires { Op::gate; };
+}
 // The gradient by x from that by y.
 template <class Op, class T> ISO_HD T gradient(T g, T saved, const T* p) {
   const T slope = derivative<Op>(saved, p);
-  if constexpr (requires { Op::gate; }) return slope == 0 ? T(0) : g * slope;
-  return g * slope;
+  return closes<Op>(p) && slope == 0 ? T(0) : g * slope;
 }
 
 }  // namespace isonorm::ops

@@ -1,6 +1,7 @@
 // Slots of the cross-entropy of rows. What the forward pass keeps for the backward pass are two numbers a row.
 #pragma once
 
+#include "core/formulas/hd.h"
 #include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
@@ -11,6 +12,12 @@ namespace isonorm::kernels {
 struct CrossEntropySpec {
   int64_t ignored;
   double smoothing;
+
+  // The factor of the sum of the losses of `rows` rows: a mean over none is 0, and so are its gradients.
+  template <class T> ISO_HD static T scale(int64_t rows, bool mean) {
+    using A = acc_t<T>;
+    return T(!mean ? A(1) : rows > 0 ? 1 / static_cast<A>(rows) : A(0));
+  }
 };
 
 namespace cpu {
@@ -44,7 +51,7 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
                              CrossEntropySpec)>
     cross_entropy_and_gradient{"cross_entropy", []<Isa I>() { return &cpu::cross_entropy_and_gradient<I>; }};
 
-// scale[0] (f32 or f64) = 1 / number of rows that are not ignored (infinite where there is none) for the mean, else 1.
+// scale[0] (f32 or f64) = CrossEntropySpec::scale of the number of rows that are not ignored.
 inline constinit Kernel<void(const Tensor&, const Tensor&, int64_t, bool)> cross_entropy_scale{
     "cross_entropy", []<Isa I>() { return &cpu::cross_entropy_scale<I>; }};
 // total[0] = scale[0] sum_r losses[r]; total of the logits' dtype, the others of its acc dtype.

@@ -40,14 +40,18 @@ __device__ __forceinline__ int64_t rows_of_piece(int64_t length, int64_t piece) 
   return left < 0 ? 0 : left < kPiece ? left : kPiece;
 }
 
-// moments [outer, pieces, 2, channels]: mean (0 unless centred) of the leading rows of a piece and their squares around it.
+// The moments of a channel in a piece, as of core/cpu/group_norm.cpp: the mean is mean + rest, 0 unless centred; kSquare is
+// the sum of squares around it.
+enum Moment { kMean, kRest, kSquare, kMoments };
+
+// moments [outer, pieces, kMoments, channels] of the leading rows of a piece.
 template <class T>
 __global__ void __launch_bounds__(256)
     moments_of_pieces(acc_t<T>* moments, const T* x, GroupNormShape s, int64_t pieces, int64_t strips) {
   using A = acc_t<T>;
   const Columns t(s, pieces, strips, s.leading);
   const T* p = x + t.outer * s.length * s.channels() + t.channel;
-  A mean = 0, square = 0;
+  A mean = 0, rest = 0, square = 0;
   if (s.centred) {
     if (t.inside)
       for (int64_t r = t.begin + warp(); r < t.end; r += 8) mean += A(p[r * s.channels()]);
@@ -58,12 +62,16 @@ __global__ void __launch_bounds__(256)
     for (int64_t r = t.begin + warp(); r < t.end; r += 8) {
       const A apart = A(p[r * s.channels()]) - mean;
       square += apart * apart;
+      rest += apart;
     }
   square = reduce_column<Plus>(square);
+  rest = reduce_column<Plus>(rest);
   if (warp() != 0 || !t.inside) return;
-  A* to = moments + (t.outer * pieces + t.piece) * 2 * s.channels() + t.channel;
-  to[0] = mean;
-  to[s.channels()] = square;
+  const A mean_rest = s.centred && t.end > t.begin ? rest / static_cast<A>(t.end - t.begin) : A(0);
+  A* to = moments + (t.outer * pieces + t.piece) * kMoments * s.channels() + t.channel;
+  to[kMean * s.channels()] = mean;
+  to[kRest * s.channels()] = mean_rest;
+  to[kSquare * s.channels()] = square - rest * mean_rest;
 }
 
 // As core/cpu/group_norm.cpp puts them together.
@@ -71,23 +79,22 @@ template <class A>
 __global__ void __launch_bounds__(128) group_stats(A* stats, const A* moments, GroupNormShape s, int64_t pieces) {
   const int64_t number = int64_t{blockIdx.x} * warps() + warp();
   if (number >= s.outer * s.groups) return;
-  const int64_t step = 2 * s.channels();
+  const int64_t channels = s.channels(), step = kMoments * channels;
   const A* first = moments + number / s.groups * pieces * step + number % s.groups * s.width;
+  const auto distance = [&](const A* at) { return at[kMean * channels] - first[0] + at[kRest * channels]; };
   const A n = static_cast<A>(s.entries());
   A mean = 0, square = 0;
-  if (s.centred) {
-    for (int64_t i = lane(); i < pieces * s.width; i += 32)
-      mean += static_cast<A>(rows_of_piece(s.leading, i / s.width)) * first[i / s.width * step + i % s.width];
-    mean = warp_reduce<Plus>(mean) / n;
-  }
+  for (int64_t i = lane(); i < pieces * s.width; i += 32)
+    mean += static_cast<A>(rows_of_piece(s.leading, i / s.width)) * distance(first + i / s.width * step + i % s.width);
+  mean = warp_reduce<Plus>(mean) / n;
   for (int64_t i = lane(); i < pieces * s.width; i += 32) {
     const A* at = first + i / s.width * step + i % s.width;
-    const A apart = s.centred ? at[0] - mean : A(0);
-    square += at[s.channels()] + static_cast<A>(rows_of_piece(s.leading, i / s.width)) * apart * apart;
+    const A apart = distance(at) - mean;
+    square += at[kSquare * channels] + static_cast<A>(rows_of_piece(s.leading, i / s.width)) * apart * apart;
   }
   square = warp_reduce<Plus>(square) / n;
   if (lane() != 0) return;
-  stats[number * 3] = mean;
+  stats[number * 3] = first[0] + mean;
   stats[number * 3 + 1] = square;
   stats[number * 3 + 2] = s.inverse_root(square);
 }
@@ -218,7 +225,7 @@ void group_norm_forward(const GroupNormShape& s, const kernels::GroupNormOutputs
     using A = acc_t<T>;
     const Stream& stream = stream_of(in.x);
     const int64_t pieces = ceil_div(s.leading, kPiece), strips = ceil_div(s.channels(), 32);
-    const Scratch moments(in.x.device(), s.outer * pieces * 2 * s.channels() * static_cast<int64_t>(sizeof(A)));
+    const Scratch moments(in.x.device(), s.outer * pieces * kMoments * s.channels() * static_cast<int64_t>(sizeof(A)));
     T* y = write<T>(out.y);
     A* stats = write<A>(out.stats);
     const T* x = in.x.data<T>();

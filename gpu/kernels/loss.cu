@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(512)
   int64_t rows = 0;
   for (int64_t i = threadIdx.x; i < n; i += 512) rows += targets[i] != ignored;
   rows = block_reduce<Plus>(rows, shared<Room>().v);
-  if (threadIdx.x == 0) *scale = T(mean ? 1 / static_cast<acc_t<T>>(rows) : acc_t<T>(1));
+  if (threadIdx.x == 0) *scale = kernels::CrossEntropySpec::scale<T>(rows, mean);
 }
 
 template <class T>

@@ -1,7 +1,12 @@
 // What the rows of convolution and pooling do not reach: gradients over several blocks of windows, and ties.
 #include "autograd/ops/conv.h"
 
+#include <cmath>
+
 #include "autograd/engine.h"
+#include "autograd/methods.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
@@ -49,6 +54,85 @@ TEST_CASE("gradients of a convolution are the sums over all windows, in however 
     CHECK(max_difference(tw.grad(), from_vector(dw, tw.shape())) <= 2646 * 25 * 0x1p-52);
     CHECK(max_difference(tb.grad(), from_vector(db, tb.shape())) <= 2646 * 5 * 0x1p-52);
   }
+}
+
+namespace {
+
+// A convolution and its gradients by their definition, over the places inside of the image alone. y [out_h, out_w, out].
+struct Convolved {
+  std::vector<double> y, dx, dw;
+  Convolved(const Tensor& tx, const Tensor& tw, const Tensor& tg, int64_t stride, int64_t pad, int64_t dilation,
+            int64_t groups)
+      : y(tg.numel()), dx(tx.numel()), dw(tw.numel()) {
+    const std::vector<double> x = tx.to_vector<double>(), w = tw.to_vector<double>(), g = tg.to_vector<double>();
+    const int64_t height = tx.size(1), width = tx.size(2), in = tx.size(3), out = tw.size(0), own = tw.size(3);
+    for (int64_t at = 0; at < tg.numel(); ++at) {
+      const int64_t o = at % out, ox = at / out % tg.size(2), oy = at / out / tg.size(2) % tg.size(1),
+                    image = at / (out * tg.size(2) * tg.size(1));
+      for (int64_t i = 0; i < tw.size(1); ++i)
+        for (int64_t j = 0; j < tw.size(2); ++j) {
+          const int64_t iy = oy * stride + i * dilation - pad, ix = ox * stride + j * dilation - pad;
+          if (iy < 0 || iy >= height || ix < 0 || ix >= width) continue;
+          for (int64_t c = 0; c < own; ++c) {
+            const int64_t at_x = ((image * height + iy) * width + ix) * in + o / (out / groups) * own + c,
+                          at_w = ((o * tw.size(1) + i) * tw.size(2) + j) * own + c;
+            y[at] += x[at_x] * w[at_w];
+            dx[at_x] += g[at] * w[at_w];
+            dw[at_w] += g[at] * x[at_x];
+          }
+        }
+    }
+  }
+};
+
+// Equal to rounding, infinite and NaN in the same places.
+void check_alike(const Tensor& found, const std::vector<double>& expected, double bound) {
+  const std::vector<double> v = found.to_vector<double>();
+  size_t wrong = 0;
+  for (size_t i = 0; i < v.size(); ++i) {
+    const double e = expected[i];
+    wrong += std::isfinite(e) ? !(std::abs(v[i] - e) <= bound) : !(v[i] == e || (std::isnan(v[i]) && std::isnan(e)));
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("padding is not multiplied: an infinite weight or gradient over it leaves the other places as they are") {
+  struct Case {
+    int64_t in, out, groups, k, stride, pad, dilation;
+  };
+  for (const auto& [in, out, groups, k, stride, pad, dilation] :
+       {Case{1, 1, 1, 3, 1, 1, 1}, Case{3, 4, 1, 3, 1, 1, 1}, Case{2, 16, 1, 5, 1, 2, 1}, Case{4, 4, 4, 3, 1, 1, 1},
+        Case{16, 2, 1, 3, 1, 2, 2}, Case{3, 4, 1, 3, 2, 1, 1}, Case{2, 4, 2, 3, 2, 2, 2}, Case{3, 8, 1, 1, 1, 1, 1}})
+    for (const double odd : {HUGE_VAL, -HUGE_VAL, static_cast<double>(NAN)})
+      for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+        CAPTURE(in, out, groups, k, stride, pad, dilation, odd, dtype);
+        const int64_t height = 4, width = 6, own = in / groups;
+        const Tensor x = require_grad(randn({2, height, width, in}, 1).to(dtype));
+        const Tensor finite = randn({out, k, k, own}, 2).to(dtype);
+        const Conv2dOptions options{.stride = stride, .padding = pad, .dilation = dilation, .groups = groups};
+        const Tensor first = conv2d(x, finite, {}, options), dy = randn(first.shape(), 3).to(dtype);
+        // Sums of at most 2 x 48 or k k in products of numbers below 5; bf16 is rounded once more.
+        const double bound = (dtype == DType::bf16 ? 0x1p-8 : 0) * 200 + 96 * 25 * 20 * epsilon(acc_dtype(dtype));
+        for (int64_t place = 0; place < k * k; place += 2) {  // one corner after another of the window
+          const Tensor weight = require_grad(clone(detach(finite)));
+          copy_into(weight.detach()(0, place / k, place % k, 0), full({}, odd, {dtype}));
+          const Tensor y = conv2d(x, weight, {}, options);
+          const auto g = grad(y, {x}, dy);
+          const Convolved e(x, weight, dy, stride, pad, dilation, groups);
+          check_alike(y, e.y, bound);
+          check_alike(g[0], e.dx, bound);
+        }
+        for (const auto& [oy, ox] : {std::pair<int64_t, int64_t>{0, 0}, {-1, -1}, {1, 0}}) {
+          const Tensor weight = require_grad(clone(detach(finite))), odd_dy = clone(dy);
+          copy_into(odd_dy(1, oy, ox, 0), full({}, odd, {dtype}));
+          const auto g = grad(conv2d(x, weight, {}, options), {x, weight}, odd_dy);
+          const Convolved e(x, weight, odd_dy, stride, pad, dilation, groups);
+          check_alike(g[0], e.dx, bound);
+          check_alike(g[1], e.dw, bound);
+        }
+      }
 }
 
 TEST_CASE("a filter's gradient has the same bits with other outputs beside it and without") {

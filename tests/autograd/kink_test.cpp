@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "autograd/engine.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
@@ -63,6 +64,34 @@ TEST_CASE("a closed gate passes no gradient, an infinite one neither") {
   CHECK(same(steep([](const Tensor& x) { return relu(x); }, {-1, 0, -3}), {0, 0, 0}));
   CHECK(same(steep([](const Tensor& x) { return relu(x); }, {1, kNan, 3}), {kInf, kInf, -kInf}));
   CHECK(same(steep([](const Tensor& x) { return clamp(x, -1, 1); }, {-1, 2, 0}), {0, 0, -kInf}));
+  using Flat = Tensor (*)(const Tensor&);
+  for (const Flat flat :
+       {Flat(sign), Flat(floor), Flat(ceil), Flat(round), Flat([](const Tensor& x) { return pow(x, 0.0); }),
+        Flat([](const Tensor& x) { return pow(x, zeros_like(x)); })})
+    CHECK(same(steep(flat, {-1.5, 0, 2}), {0, 0, 0}));
+  CHECK(same(steep([](const Tensor& x) { return abs(x); }, {0, 2, 3}), {0, kInf, -kInf}));
+  CHECK(same(steep([](const Tensor& x) { return leaky_relu(x, 0); }, {0, 2, -3}), {0, kInf, 0}));
+  CHECK(
+      same(steep([](const Tensor& x) { return remainder(full({}, 5, x.options()), x); }, {6, 2, 3}), {0, -kInf, kInf}));
+  CHECK(same(slope([](const Tensor& x) { return mul(amax(x), kInf); }, {1, 3, 3}), {0, kInf, kInf}));
+  // d/dx x^s at s = sign(x): s x^(s-1), though ln(x), which sign() is given, is NaN.
+  CHECK(same(slope([](const Tensor& x) { return pow(x, sign(x)); }, {-2, 3}), {-0.25, 1}));
+}
+
+TEST_CASE("a target without probability takes no gradient from kl_div and gives none, whatever x is there") {
+  const Values x = {-kInf, kInf, kNan, std::log(0.5)}, zero = {0, 0, 0, 0.25},
+               logs = {-kInf, -kInf, -kInf, std::log(0.25)};
+  for (const bool log_target : {false, true}) {
+    const Tensor tx = require_grad(from_vector(x, {4})), t = require_grad(from_vector(log_target ? logs : zero, {4}));
+    const Tensor loss = kl_div(tx, t, Reduction::sum, log_target);
+    CHECK(loss.item() == Approx(0.25 * std::log(0.5)).epsilon(1e-15));
+    backward(mul(loss, 2.0));
+    const Values dx = tx.grad().to_vector<double>(), dt = t.grad().to_vector<double>();
+    CHECK(Values(dx.begin(), dx.begin() + 3) == Values{0, 0, 0});
+    CHECK(Values(dt.begin(), dt.begin() + 3) == Values{0, 0, 0});
+    CHECK(dx[3] == Approx(-0.5).epsilon(1e-15));
+    CHECK(dt[3] == Approx(2 * (std::log(0.5) + 1) * (log_target ? 0.25 : 1)).epsilon(1e-14));
+  }
 }
 
 // Values and slopes that PyTorch 2.15 gives; sign(NaN) alone differs, which is 0 there.

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "autograd/engine.h"
+#include "autograd/fused/linear_cross_entropy.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
@@ -30,10 +32,43 @@ TEST_CASE("cross_entropy keeps its digits where exponentials overflow or vanish"
   CHECK(y.grad().to_vector<double>()[1] == Approx(std::exp(-20)).epsilon(1e-6));
 }
 
-TEST_CASE("ignored rows take no gradient even where nothing remains") {
-  const Tensor x = require_grad(ones({2, 3}));
-  backward(cross_entropy(x, full({2}, -100, {DType::i64})));
-  CHECK(x.grad().to_vector<double>() == Values(6, 0));
+TEST_CASE("if all rows are ignored the mean is 0, and so are all gradients; an ignored row is not looked at") {
+  const Tensor none = full({2}, -100, {DType::i64}), logits = from_vector<double>({1, 2, NAN, -INFINITY, 5, 6}, {2, 3});
+  for (const DType d : {DType::f64, DType::f32, DType::bf16})
+    for (const bool weighted : {false, true})
+      for (const double smoothing : {0.0, 0.25})
+        for (const Reduction r : {Reduction::mean, Reduction::sum}) {
+          INFO(name_of(d) << (weighted ? ", weighted" : "") << ", smoothing " << smoothing);
+          const Tensor x = require_grad(clone(logits).to(d)), w = require_grad(ones({3}, {d})),
+                       b = require_grad(ones({3}, {d}));
+          const Tensor table = require_grad(ones({3, 3}, {d})), rows = require_grad(ones({2, 3}, {d}));
+          const CrossEntropyOptions o{.label_smoothing = smoothing, .reduction = r, .weight = weighted ? w : Tensor()};
+          const Tensor loss = cross_entropy(x, none, o), fused = linear_cross_entropy(rows, table, b, none, o);
+          CHECK(loss.item() == 0);
+          CHECK(fused.item() == 0);
+          backward(loss), backward(fused);
+          for (const Tensor& leaf : {x, table, rows, b}) CHECK(sum(ne(leaf.grad(), 0)).item() == 0);
+          if (weighted) CHECK(sum(ne(w.grad(), 0)).item() == 0);
+        }
+  // One row of two is ignored: the loss of the other, ln(e^2 + 1 + e) - 1.
+  for (const bool weighted : {false, true}) {
+    const Tensor x = require_grad(from_vector<double>({NAN, INFINITY, 1, 2, 0, 1}, {2, 3}));
+    const Tensor loss =
+        cross_entropy(x, tensor<int64_t>({-100, 2}), {.weight = weighted ? ones({3}, {DType::f64}) : Tensor()});
+    CHECK(loss.item() == Approx(std::log(std::exp(2) + 1 + std::exp(1)) - 1).epsilon(1e-14));
+    backward(loss);
+    const Values dx = x.grad().to_vector<double>();
+    CHECK(Values(dx.begin(), dx.begin() + 3) == Values(3, 0));
+    CHECK(dx[4] == Approx(1 / (std::exp(2) + 1 + std::exp(1))).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("a class without probability counts for nothing in a weighted loss that is not smoothed") {
+  const Tensor x = require_grad(from_vector<double>({0, -INFINITY, 0}, {1, 3}));
+  const Tensor loss = cross_entropy(x, tensor<int64_t>({2}), {.weight = ones({3}, {DType::f64})});
+  CHECK(loss.item() == Approx(std::log(2)).epsilon(1e-15));
+  backward(loss);
+  CHECK(x.grad().to_vector<double>() == Values{0.5, 0, -0.5});
 }
 
 TEST_CASE("cross_entropy in f32 and bf16 rounds the f64 values") {

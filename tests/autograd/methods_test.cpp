@@ -165,6 +165,23 @@ TEST_CASE("positions and masks as indices") {
   CHECK(r.ok);
 }
 
+// Shapes and values of PyTorch 2.15.
+TEST_CASE(
+    "a tensor of i64 without dimensions is a number as an index: it drops the dimension, and the result is a view") {
+  const Tensor x = counting({2, 3, 4}), one = full({}, 1, {DType::i64}), last = full({}, -1, {DType::i64});
+  const Tensor ids = tensor<int64_t>({3, 0});
+  CHECK((x[one].shape() == Dims{3, 4} && share(x[one], x)));
+  CHECK(x(Slice(), last).shape() == Dims{2, 4});
+  check_equal(x(one, Slice(), ids), {3, 2},
+              {15, 12, 19, 16, 23, 20});  // ids alone choose: their dimension stays in place
+  check_equal(x(0, one, ids), {2}, {7, 4});
+  CHECK(x(one, Slice(), tensor<int64_t>({{1}, {2}})).shape() == Dims{3, 2, 1});
+  x(one, last, 0) = 99;
+  CHECK(x(1, 2, 0).item() == 99);
+  CHECK_THAT(thrown([&] { x[full({}, 2, {DType::i64})]; }), Contains("2") && Contains("[2, 3, 4]"));
+  CHECK_THAT(thrown([&] { x[full({}, 1, {DType::u8})]; }), Contains("index: a tensor u8 []"));
+}
+
 TEST_CASE("an index that was computed below zero is refused") {
   const std::vector<float> none;
   const Tensor x = tensor({1.0, 2.0});
@@ -238,6 +255,27 @@ TEST_CASE("changes in place, and where they would be recorded a new tensor") {
 
   Tensor w = tensor({3., 4.}).require_grad();
   CHECK_THAT(thrown([&] { w += 1; }), Contains("+=: ") && Contains("leaf"));
+  using View = Tensor (*)(const Tensor&);
+  for (const View view : {View([](const Tensor& t) { return t.view({2}); }), View([](const Tensor& t) {
+                            return t.view({2, 1});
+                          }),
+                          View([](const Tensor& t) -> Tensor { return t[0]; }),
+                          View([](const Tensor& t) -> Tensor { return t(Slice(0, 1)); }), View([](const Tensor& t) {
+                            return t.expand({3, 2});
+                          }),
+                          View([](const Tensor& t) { return t.unsqueeze(0).transpose(0, 1).flatten(); }),
+                          View([](const Tensor& t) { return split(t, {1, 1}, 0)[1]; }),
+                          View([](const Tensor& t) -> Tensor { return t(None, 1); })}) {
+    Tensor v = view(w);
+    CHECK_THAT(thrown([&] { v += 1; }), Contains("+=: ") && Contains("a view of one"));
+    CHECK_THAT(thrown([&] { v -= v; }), Contains("-=: ") && Contains("a view of one"));
+    CHECK_THAT(thrown([&] { v *= 2; }), Contains("*=: ") && Contains("a view of one"));
+    CHECK_THAT(thrown([&] { v /= w.sum(); }), Contains("/=: ") && Contains("a view of one"));
+    check_equal(w, {2}, {3, 4});
+    Tensor product = view(w * 1);  // a view of a result becomes another tensor
+    product += 1;
+    CHECK(product.requires_grad());
+  }
   Tensor y = w * 1;
   const Tensor before = y;
   y *= y;

@@ -137,6 +137,41 @@ TEST_CASE("rows far from zero, rows of zeros, rows of width 1, no rows") {
         std::vector<double>(3, 0.0));
 }
 
+// 1e4 + deviations of variance 1, in f32: entry i is sqrt(12) (2654435761 i mod 2^32) / 2^32 - 1/2.
+TEST_CASE("batch_norm far from zero is within PyTorch's error of the values in f64, and so is its gradient") {
+  const auto spread = [](int64_t i, double offset) {
+    const auto bits = static_cast<uint32_t>(static_cast<uint64_t>(i) * 2654435761u);
+    return static_cast<float>(offset + std::sqrt(12) * (static_cast<double>(bits) * 0x1p-32 - 0.5));
+  };
+  // The largest errors of torch 2.15's batch_norm in f32 on the CPU. Ours is that of the mean, which is rounded to f32:
+  // half of 2^-10.
+  struct Case {
+    int64_t n, channels;
+    double value, gradient;
+  };
+  for (const auto& [n, channels, value, gradient] :
+       {Case{512, 4, 1.08e-3, 5.23e-4}, Case{512, 64, 6.74e-3, 4.25e-3}, Case{4096, 8, 2.26e-3, 1.50e-3},
+        Case{100'000, 3, 2.32e-3, 6.97e-4}}) {
+    CAPTURE(n, channels);
+    std::vector<float> x, dy;
+    for (int64_t i = 0; i < n * channels; ++i)
+      x.push_back(spread(i, 1e4)), dy.push_back(spread((n - 1 - i / channels) * channels + i % channels, 0));
+    const Tensor narrow = require_grad(from_vector(x, {n, channels}));
+    const Tensor wide = require_grad(detach(narrow).to(DType::f64)), up = from_vector(dy, {n, channels});
+    const Tensor mean = isonorm::mean(wide, {0}, true), apart = wide - mean;
+    const Tensor exact = apart / sqrt(isonorm::mean(square(apart), {0}, true) + 1e-5);
+    const Tensor y = batch_norm(narrow);
+    CHECK(max_difference(y, exact) < std::min(value, 1.01 * 0x1p-11));
+    CHECK(max_difference(grad(y, {narrow}, up)[0], grad(exact, {wide}, up.to(DType::f64))[0]) < gradient);
+    // Groups and places of an example have the same sums.
+    const Tensor image = reshape(narrow, {1, n, channels});
+    CHECK(max_difference(group_norm(image, channels), reshape(exact, image.shape())) < 1.01 * 0x1p-11);
+    const Tensor all = wide - isonorm::mean(wide);
+    const Tensor together = all / sqrt(isonorm::mean(square(all)) + 1e-5);
+    CHECK(max_difference(group_norm(image, 1), reshape(together, image.shape())) < 1.01 * 0x1p-11);
+  }
+}
+
 TEST_CASE("group_norm gives its gain and bias a gradient where the input takes none, and one alone") {
   const Tensor x = randn({2, 3, 4}, 31), upstream = randn({2, 3, 4}, 32);
   Tensor gain = require_grad(randn({4}, 33)), bias = require_grad(randn({4}, 34)), taken = require_grad(x + 0.0);

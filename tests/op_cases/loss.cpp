@@ -49,6 +49,7 @@ Array cross_entropies(const Arrays& x, const CrossEntropyOptions& o) {
     single.v[r] = static_cast<double>(loss);
     divisor += !positions;
   }
+  if (positions && divisor == 0) divisor = INFINITY;  // the mean over no row is 0
   return reduced(single, o.reduction, static_cast<double>(divisor));
 }
 
@@ -80,9 +81,11 @@ void add_weighted(OpCase& op) {
         const std::string label = text(label_of(r), " smoothing ", smoothing);
         Array target = op.draw.index(shape, classes);
         for (size_t i = 1; i < target.v.size(); i += 3) target.v[i] = -7;
-        const bool smooth = !(r == Reduction::mean && shape == Dims{0});  // a mean over no row is 0/0
+        const bool smooth = !(r == Reduction::mean && shape == Dims{0});  // of distributions a mean over no row is 0/0
         const Array weight = op.draw.uniform({classes}, 0.5, 2), soft = op.draw.uniform(wide, 0, 1);
-        add({op.draw.normal(wide, 0, 3), target, weight}, o, label + " weight").gradient = smooth;
+        add({op.draw.normal(wide, 0, 3), target, weight}, o, label + " weight");
+        std::fill(target.v.begin(), target.v.end(), -7);
+        add({op.draw.normal(wide, 0, 3), target, weight}, o, label + " weight all ignored");
         add({op.draw.normal(wide, 0, 3), soft}, o, label + " distributions").gradient = smooth;
         add({op.draw.normal(wide, 0, 3), soft, weight}, o, label + " distributions weight").gradient = smooth;
       }
@@ -116,9 +119,6 @@ OpCase cross_entropy_row() {
                           text(label_of(r), " smoothing ", smoothing, " ignore ", ignored));
           const double terms = static_cast<double>(classes + (r == Reduction::none ? 0 : target.size()));
           s.tolerance = {op.tolerance.constant * std::sqrt(terms / std::max(1.0, s.length)), op.tolerance.scale, true};
-          // Mean over no row: 0/0.
-          const auto counts = [&](double t) { return t != static_cast<double>(ignored); };
-          s.gradient = r != Reduction::mean || std::any_of(target.v.begin(), target.v.end(), counts);
         }
   for (double mean : {1e4, -1e4})
     add({op.draw.normal({3, 9}, mean), op.draw.index({3}, 9)}, {}, text("mean mean ", mean));
@@ -162,10 +162,7 @@ OpCase linear_cross_entropy_row() {
           Arrays x = {op.draw.normal(inserted(shape, shape.rank, width)), op.draw.index(shape, classes),
                       op.draw.normal({classes, width})};
           if (bias) x.push_back(op.draw.normal({classes}));
-          // The mean over no row is 0/0.
-          const auto counts = [&](double t) { return t != static_cast<double>(o.ignore_index); };
-          add(text(label_of(o.reduction), o.ignore_index == 0 ? " ignore smoothing" : ""), x, o).gradient =
-              o.reduction != Reduction::mean || std::any_of(x[1].v.begin(), x[1].v.end(), counts);
+          add(text(label_of(o.reduction), o.ignore_index == 0 ? " ignore smoothing" : ""), x, o);
         }
   add("mean", {op.draw.normal({151, 16}), op.draw.index({151}, 333), op.draw.normal({333, 16})}, {}).large = true;
   op.refuse({"[2, 3]", "[5, 4]"}, [] { linear_cross_entropy(reals({2, 3}), reals({5, 4}), {}, integers({2})); });

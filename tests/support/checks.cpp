@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "autograd/engine.h"
@@ -41,8 +42,8 @@ void require_gradients(const Tensors& tensors) {
 }
 
 // Plus or minus 33/64 to 96/64: exact in bf16, and never small.
-Arrays cotangents_of(const Tensors& outputs) {
-  std::mt19937_64 random(1);
+Arrays cotangents_of(const Tensors& outputs, unsigned seed = 1) {
+  std::mt19937_64 random(seed);
   Arrays c;
   for (const Tensor& y : outputs)
     c.push_back(tabulate(y.shape(), [&](const Dims&) {
@@ -60,6 +61,8 @@ struct How {
   Layout cotangents = Layout::contiguous;  // can hold them, so that runs in several layouts can have equal ones
   int passes = 1;                          // through one graph: the gradients are those of the last one
   bool create_graph = false;
+  unsigned seed = 1;                     // of the cotangents
+  std::optional<double> cotangent = {};  // that all of them are instead
 };
 
 // Forward and backward with inputs and cotangents in a layout.
@@ -73,7 +76,9 @@ Pass run_both(const Sample& s, const Arrays& arrays, DType dtype, Layout layout,
   p.outputs = s.run(x);
   for (const Tensor& y : p.outputs)
     if (is_floating(y.dtype()) && requires_grad(y)) recorded.push_back(y);
-  Arrays ca = cotangents_of(recorded);
+  Arrays ca = cotangents_of(recorded, how.seed);
+  for (Array& a : ca)
+    if (how.cotangent) std::fill(a.v.begin(), a.v.end(), *how.cotangent);
   for (size_t i = 0; i < recorded.size(); ++i)
     c.push_back(
         place(is_stretched(how.cotangents) ? uniform_rows(ca[i], how.cotangents) : ca[i], recorded[i].dtype(), layout));
@@ -259,6 +264,28 @@ std::string check_gradient_layout(const Sample& s, Layout layout) {
   const Pass plain = run_both(s, arrays, DType::f64, Layout::contiguous, {.cotangents = layout});
   return compare_gradients(strided.gradients, plain.gradients,
                            kLayoutConstant * epsilon(DType::f64) * std::sqrt(std::max(1.0, s.length)), s.slope);
+}
+
+std::string check_closed(const Sample& s) {
+  const Arrays arrays = prepare(s.inputs, DType::f64, Layout::contiguous);
+  const auto gradients = [&](How how) {
+    std::vector<std::vector<double>> all;
+    for (const Tensor& g : run_both(s, arrays, DType::f64, Layout::contiguous, how).gradients)
+      all.push_back(g.to_vector<double>());
+    return all;
+  };
+  const auto one = gradients({}), other = gradients({.seed = 2});
+  for (const bool recorded : {false, true})
+    for (const double cotangent : {HUGE_VAL, -HUGE_VAL, static_cast<double>(NAN)}) {
+      if (recorded && is_refused(s)) continue;
+      const auto found = gradients({.create_graph = recorded, .cotangent = cotangent});
+      for (size_t k = 0; k < one.size(); ++k)
+        for (size_t i = 0; i < one[k].size(); ++i)
+          if (one[k][i] == 0 && other[k][i] == 0 && found[k][i] != 0)
+            return text("gradient ", k, " at element ", i, " is ", found[k][i], " under cotangents of ", cotangent,
+                        recorded ? ", recorded" : "", ", 0 under others");
+    }
+  return {};
 }
 
 std::string check_gradient_dtype(const Sample& s, DType dtype) {

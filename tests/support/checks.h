@@ -27,6 +27,10 @@ bool has_second_gradient(const OpCase& op);
 // either.
 std::string check_gradient_layout(const Sample& s, Layout layout);
 
+// Entries of gradients that are 0 under random cotangents are 0 under infinite and NaN ones, too, recorded or not: what an
+// op does not choose, it does not multiply.
+std::string check_closed(const Sample& s);
+
 // Gradients in f32 or bf16 against those in f64 at the same (rounded) inputs.
 std::string check_gradient_dtype(const Sample& s, DType dtype);
 

@@ -226,6 +226,22 @@ TEST_CASE("ranks: to rounding it is the training of one process with the whole b
   Setting parts = plain;
   parts.step.accumulate = 2;
   check_off(3, parts);
+  // An objective of a sum and its weight, which differs from rank to rank.
+  const Fault sums{.loss = [](nn::Module& m, const Examples& b) {
+    return cross_entropy_sum(m(b.inputs), b.targets, {.ignore_index = 1});
+  }};
+  const Trained one = trained(plain, nullptr, sums);
+  for (const auto& [ranks, accumulate, whole] : {std::tuple{3, 1, false}, {5, 1, false}, {3, 2, false}, {2, 2, true}}) {
+    Setting s = plain;
+    s.step.accumulate = accumulate, s.step.whole_parts = whole;
+    std::vector<Trained> all(static_cast<size_t>(ranks));
+    run_ranks(ranks, [&](Group& g) { all[static_cast<size_t>(g.rank())] = trained(s, &g, sums); });
+    for (const Trained& t : all) {
+      CHECK(off(t, one, s.dtype) < 100);
+      for (size_t i = 0; i < one.losses.size(); ++i)
+        CHECK(std::abs(t.losses[i] - one.losses[i]) < 100 * epsilon(s.dtype) * one.losses[i]);
+    }
+  }
   Setting dropped = plain;
   dropped.dropout = 0.3;
   check_off(3, dropped);  // each draws for 4 x 8 x 16 numbers
@@ -236,6 +252,22 @@ TEST_CASE("ranks: to rounding it is the training of one process with the whole b
   // What is drawn is not that of one process, and not that of another rank either, where ranks have different numbers of rows.
   dropped.step.accumulate = 1;
   CHECK(off(trained_by(5, dropped), trained(dropped), dropped.dtype) > 1e6);
+}
+
+TEST_CASE("ranks: if all targets are ignored the loss is 0 and no weight moves") {
+  for (const int64_t accumulate : {1, 2}) {
+    Setting none{.optimizer = "sgd", .steps = 2};
+    none.step.accumulate = accumulate;
+    const Fault all{.batch = [](Examples e, int64_t) { return Examples{e.inputs, full_like(e.targets, -100)}; }};
+    std::vector<Trained> of(3);
+    run_ranks(3, [&](Group& g) { of[static_cast<size_t>(g.rank())] = trained(none, &g, all); });
+    none.steps = 0;
+    const Trained start = trained(none);
+    for (const Trained& t : of) {
+      CHECK(t.losses == std::vector<double>{0, 0});
+      for (const auto& [name, x] : t.weights) CHECK(equal(x, start.weights.at(name)));
+    }
+  }
 }
 
 TEST_CASE("ranks: one that would train something else is found, and named") {

@@ -5,6 +5,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
@@ -19,16 +20,6 @@
 #include "training/steps/ranks.h"
 
 namespace isonorm::training {
-
-Tensor cross_entropy_of(nn::Module& model, const Examples& batch) {
-  return cross_entropy(model(batch.inputs), batch.targets);
-}
-
-Objective smoothed_cross_entropy(double label_smoothing) {
-  return [label_smoothing](nn::Module& model, const Examples& batch) {
-    return cross_entropy(model(batch.inputs), batch.targets, {.label_smoothing = label_smoothing});
-  };
-}
 
 namespace {
 
@@ -76,10 +67,18 @@ Tensor packed(const std::vector<Tensor>& scalars) {
   return all;
 }
 
+void scale_gradients(const std::vector<Tensor>& leaves, const Tensor& factor) {
+  const NoGrad no_grad;
+  for (const Tensor& leaf : leaves)
+    if (const Tensor g = leaf.grad(); g.defined()) set_grad(leaf, g * factor.to(g.dtype()));
+}
+
 // What each part, or the whole, adds to the loss; the gradients are those of their sum. A mean over some of the rows weighs as
-// much as these have targets that count.
+// much as these have targets that count. The sums of an objective are divided by the weight of all at the end, and with them
+// the gradients of `leaves`.
 std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts,
-                              distributed::Group* group, bool whole_parts, const parallel::Parts* own) {
+                              distributed::Group* group, bool whole_parts, const parallel::Parts* own,
+                              const std::vector<Tensor>& leaves) {
   for (const Tensor& p : model.parameters()) set_grad(p, {});
   const bool shared = group && group->size() > 1;
   if (parts == 1 && !shared) {
@@ -89,8 +88,8 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   }
   const int64_t examples = batch.targets.size(0);
   check(parts >= 1 && examples % parts == 0, "step: ", examples, " examples in ", parts, " parts of equal size");
-  const bool ids = batch.targets.dtype() == DType::i64;
-  const Tensor all = ids ? counted(batch.targets) : Tensor();
+  const bool sums = loss_of.is_sum(), ids = !sums && batch.targets.dtype() == DType::i64;
+  const Tensor all = ids ? clamp_min(counted(batch.targets), 1) : Tensor();
   const bool whole = shared && whole_parts;
   check(!whole || parts % group->size() == 0, "step: ", parts, " whole parts on ", group ? group->size() : 1,
         " ranks, expected as many on each");
@@ -105,6 +104,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   if (shared) sum.emplace(*group, summed);
   const GradientListener listener{summed, [&](size_t i) { sum->complete(i); }};
   std::vector<Tensor> losses;
+  Tensor weight = zeros({}, {DType::f64, batch.targets.device()});  // of this rank's sums
   for (int64_t part = 0, size = examples / parts; part < parts; ++part) {
     losses.push_back(empty({}, {DType::f64, batch.targets.device()}));
     kernels::fill(losses.back(), 0);
@@ -113,30 +113,35 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
     const std::optional<DrawsOfRank> draws =
         shared ? std::optional<DrawsOfRank>(std::in_place, *group, whole ? 1 : size) : std::nullopt;
     if (rows.count == 0) continue;
-    Examples some{narrow(batch.inputs, 0, rows.begin, rows.count), narrow(batch.targets, 0, rows.begin, rows.count)};
-    const Tensor weight = ids ? counted(some.targets) : Tensor();
-    const bool none = ids && weight.device() == kCpu && weight.item() == 0;  // whose mean is NaN
-    // Where gradients are summed in the backward the others need this rank's: 0 times a loss that is a number.
-    const bool joins = none && own && own->sums_gradients() && all.item() > 0;
-    if (joins) kernels::fill(some.targets = empty_like(some.targets), 0);
-    const Tensor mean = loss_of(model, some);
-    if (none && !joins) {
-      if (whole) gradients.push_back(taken_gradients(parameters));
-      continue;
+    const Examples some{narrow(batch.inputs, 0, rows.begin, rows.count),
+                        narrow(batch.targets, 0, rows.begin, rows.count)};
+    Tensor loss;
+    if (sums) {
+      const WeightedSum total = loss_of.sum(model, some);
+      loss = total.sum, weight = weight + total.weight.to(DType::f64);
+    } else {
+      const Tensor mean = loss_of(model, some);
+      loss = ids ? mean * (counted(some.targets) / all).to(mean.dtype())
+                 : mean * (static_cast<double>(rows.count) / static_cast<double>(examples));
     }
-    const Tensor loss = ids ? mean * (weight / all).to(mean.dtype())
-                            : mean * (static_cast<double>(rows.count) / static_cast<double>(examples));
     // Before the last a gradient waits for other parts. Ranks with parts of the model talk in their backward themselves.
     const bool sends = shared && !whole && part == parts - 1 && !own;
     backward(loss, {}, {.listener = sends ? &listener : nullptr});
     losses.back() = detach(loss);
     if (whole) gradients.push_back(taken_gradients(parameters));
   }
-  if (!shared) return losses;
-  sum->finish(std::move(gradients));
-  const Tensor sums = packed(losses);
-  group->all_reduce(sums);
-  for (int64_t part = 0; part < parts; ++part) losses[static_cast<size_t>(part)] = as_strided(sums, {}, {}, part);
+  if (sums) losses.push_back(weight);
+  if (shared) {
+    sum->finish(std::move(gradients));
+    const Tensor of_all = packed(losses);
+    group->all_reduce(of_all);
+    for (size_t i = 0; i < losses.size(); ++i) losses[i] = as_strided(of_all, {}, {}, static_cast<int64_t>(i));
+  }
+  if (!sums) return losses;
+  const Tensor factor = inverse_weight(losses.back());
+  losses.pop_back();
+  scale_gradients(leaves, factor);
+  for (Tensor& loss : losses) loss = loss.to(DType::f64) * factor;
   return losses;
 }
 
@@ -158,7 +163,8 @@ double differentiate(nn::Module& model, const Objective& loss, const Examples& b
                      distributed::Group* group) {
   nn::check_whole(model, "differentiate");
   if (group && group->size() > 1) check_batch(*group, model, batch, 0);
-  const std::vector<double> losses = numbers_of(losses_of(model, loss, batch, parts, group, false, nullptr));
+  const std::vector<double> losses =
+      numbers_of(losses_of(model, loss, batch, parts, group, false, nullptr, model.parameters()));
   return sum_of(losses, losses.size());
 }
 
@@ -299,8 +305,12 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
   std::optional<SaveActivations> kept_as;
   if (options_.activations) kept_as.emplace(*options_.activations);
   const RoundedMasters rounded(masters_);
-  std::vector<Tensor> losses =
-      losses_of(model_, loss_, batch, options_.accumulate, options_.group, options_.whole_parts, options_.parts);
+  std::vector<Tensor> leaves = model_.parameters();
+  for (const Tensor& p : optimizer_.parameters())
+    if (std::ranges::none_of(leaves, [&](const Tensor& leaf) { return &leaf.impl() == &p.impl(); }))
+      leaves.push_back(p);
+  std::vector<Tensor> losses = losses_of(model_, loss_, batch, options_.accumulate, options_.group,
+                                         options_.whole_parts, options_.parts, leaves);
   if (options_.parts) options_.parts->check_gradients();
   return losses;
 }

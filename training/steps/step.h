@@ -12,23 +12,13 @@
 #include "nn/module.h"
 #include "optim/optimizer.h"
 #include "parallel/parts.h"
-#include "training/steps/examples.h"
+#include "training/steps/objective.h"
 
 namespace isonorm::training {
 
-// The loss [] of a model on a batch, a mean over its examples.
-using Objective = std::function<Tensor(nn::Module& model, const Examples& batch)>;
-
-// cross_entropy(model(inputs), targets).
-Tensor cross_entropy_of(nn::Module& model, const Examples& batch);
-
-// The same with this share of each target's weight spread evenly over all classes (Szegedy et al., 1512.00567). The
-// objective throws where it is outside of [0, 1].
-Objective smoothed_cross_entropy(double label_smoothing);
-
-// Clears the gradients of the model; forward, loss, backward, in `parts` of equal size. The loss is a mean over targets: of a
-// part's, it weighs as much as it has targets that count (all, or of ids those that cross_entropy() does not ignore), so that
-// loss and gradients are those of the whole batch. Returns the loss. Throws where the batch does not divide so.
+// Clears the gradients of the model; forward, loss, backward, in `parts` of equal size. Loss and gradients are to rounding
+// those of the whole batch; Objective says how the parts are weighted. Returns the loss. Throws where the batch does not
+// divide so.
 //
 // group: ranks that hold the same model and are given the same batch. Of each part's rows they take as many each, one behind the
 // other; loss and gradients are summed (Group::all_reduce) and the same bits on all ranks. What they draw (dropout) are their
