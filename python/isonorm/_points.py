@@ -20,7 +20,8 @@ class Ran(NamedTuple):
     exact: list  # exact()
     loss: Any
     gradients: list
-    state: dict  # buffers, and parameters that take no gradient, that the pass changed, by name
+    state: dict  # buffers and frozen parameters after the pass, by name
+    changed: set  # names of those that the pass changed
 
 
 class Seen:
@@ -96,7 +97,8 @@ class Points:
         before = {**dict(model.named_buffers()), **{n: p for n, p in parameters.items() if n in frozen}}
         state = {n: t.clone() for n, t in before.items()}
         with draws(seed), torch.enable_grad():
-            output = functional_call(model, {**parameters, **state}, positional, named)
+            given = {**parameters, **state}
+            output = functional_call(model, given, positional, named)  # puts into `given` what the module assigned
             outputs = in_dtype(measured(output), self.dtype)  # now: the loss may change them
             others = rebuilt(exact(output), torch.clone)
             loss = self.loss(output, rebuilt(targets, torch.clone), seed)
@@ -105,8 +107,8 @@ class Points:
             if loss.requires_grad and leaves:
                 known = torch.autograd.grad(loss, leaves, allow_unused=True)
         gradients = [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, known)]
-        changed = {n: in_dtype(t, self.dtype) for n, t in state.items() if not torch.equal(t, before[n])}
-        return Ran(outputs, others, loss, gradients, changed)
+        changed = {n for n, t in before.items() if given[n].dtype != t.dtype or not torch.equal(given[n], t)}
+        return Ran(outputs, others, loss, gradients, in_dtype({n: given[n] for n in before}, self.dtype), changed)
 
     def of_a(self, parameters, batch):
         leaves = {n: p.detach().clone().requires_grad_() for n, p in parameters.items()}
@@ -155,8 +157,13 @@ class Points:
         controls = self.controls_at(parameters, batch)
         if not same_exact(a.exact, b.exact, [c.exact for c in controls]):
             raise Unmatched(f"what the two give as whole numbers or words differs at point {point}")
-        both = {n: t for n, t in a.state.items() if n in b.state and t.shape == b.state[n].shape}
-        state = [n for n, t in both.items() if t.is_floating_point()]
+        state = [n for n in a.state if n in a.changed | b.changed and n in b.state]
+        for n in state:
+            if a.state[n].shape != b.state[n].shape or not same_exact(
+                exact(a.state[n]), exact(b.state[n]), [exact(c.state[n]) for c in controls]
+            ):
+                raise Unmatched(f"{n} differs after the pass of point {point}")
+        state = [n for n in state if a.state[n].is_floating_point()]
         sides = [self.seen(ran, state) for ran in (a, b, *controls)]
         names = [f"output[{i}]" if len(a.outputs) > 1 else "output" for i in range(len(a.outputs))] + state
         noted.note(point, sides, self.names(batch), names)
