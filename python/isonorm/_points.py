@@ -7,7 +7,7 @@ import torch
 from torch.func import functional_call
 
 from . import _isonorm
-from ._models import arguments, draws, exact, floating, in_dtype, measured, ours, rebuilt
+from ._models import arguments, draws, exact, floating, in_dtype, measured, naming, ours, rebuilt
 from ._result import Power, Probe, Unmatched
 
 PROBES = 8  # parameters that are perturbed, evenly spaced among all
@@ -98,14 +98,17 @@ class Points:
         state = {n: t.clone() for n, t in before.items()}
         with draws(seed), torch.enable_grad():
             given = {**parameters, **state}
-            output = functional_call(model, given, positional, named)  # puts into `given` what the module assigned
+            who = "a" if model is self.a else "b"
+            with naming(who, self.dtype, model):
+                output = functional_call(model, given, positional, named)  # puts into `given` what the module assigned
             outputs = in_dtype(measured(output), self.dtype)  # now: the loss may change them
             others = rebuilt(exact(output), torch.clone)
             loss = self.loss(output, rebuilt(targets, torch.clone), seed)
             leaves = [*wrt, *floating(inputs)]
             known = [None] * len(leaves)
             if loss.requires_grad and leaves:
-                known = torch.autograd.grad(loss, leaves, allow_unused=True)
+                with naming(f"the backward pass of {who}", self.dtype):
+                    known = torch.autograd.grad(loss, leaves, allow_unused=True)
         gradients = [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, known)]
         changed = {n for n, t in before.items() if given[n].dtype != t.dtype or not torch.equal(given[n], t)}
         return Ran(outputs, others, loss, gradients, in_dtype({n: given[n] for n in before}, self.dtype), changed)

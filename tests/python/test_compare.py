@@ -203,6 +203,33 @@ class Otherwise(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, said):
                 isonorm.compare(a, other, **{"batches": images(), "loss": F.cross_entropy, **options})
 
+    def test_says_who_raised(self):
+        class InF32(nn.GELU):
+            def forward(self, x):
+                if x.dtype != torch.float32:
+                    raise RuntimeError(f"expected Float, got {x.dtype}\nand more")
+                return super().forward(x)
+
+        class Without(nn.GELU):
+            def forward(self, x):
+                return x.missing
+
+        def weighted(y, t):
+            return F.cross_entropy(y, t, weight=torch.ones(5))
+
+        hint = '; copies run in f64, with dtype="f32" in f32$'
+        for a, b, loss, said in (
+            (net(act=InF32()), net(), F.cross_entropy, "^compare: 2 of a raises RuntimeError: expected Float, got torch.float64" + hint),
+            (net(), net(act=InF32()), F.cross_entropy, "^compare: 2 of b raises RuntimeError: .*" + hint),
+            (net(), net(act=Without()), F.cross_entropy, "^compare: 2 of b raises AttributeError: .*'missing'$"),
+            (net(), net(), weighted, "^compare: the loss raises RuntimeError: .*" + hint),
+        ):
+            with self.assertRaisesRegex(ValueError, said) as raised:
+                isonorm.compare(a, b, batches=images(), loss=loss, carry=True)
+            self.assertIsNotNone(raised.exception.__cause__)
+        r = isonorm.compare(net(act=InF32()), net(), batches=images(), loss=weighted, dtype="f32")
+        self.assertTrue(r, r)
+
     def test_assert_equivalent(self):
         isonorm.assert_equivalent(net(), net(), batches=images(), loss=F.cross_entropy)
         with self.assertRaisesRegex(AssertionError, "different: .*\n(.*\n)*.*first .*output of 1: off by"):

@@ -87,6 +87,26 @@ class InPlace(unittest.TestCase):
         self.same(a, copy.deepcopy(a), [(x, cache) for x in INPUTS])
         self.assertEqual(cache.keys, [])
 
+    def test_what_autograd_refuses(self):
+        """x.mul_(f(x)) changes what f's backward needs; without gradients its outputs are compared."""
+
+        def changed(x):
+            return x.mul_(torch.rsqrt(x.pow(2).mean(-1, keepdim=True)))
+
+        def fresh(x):
+            return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True))
+
+        a, b = self.With(fresh), self.With(changed)
+        with self.assertRaisesRegex(ValueError, "^compare: the backward pass of b raises RuntimeError: .* inplace operation"):
+            isonorm.compare(a, b, batches=INPUTS)
+
+        class Inference(self.With):
+            def forward(self, x):
+                with torch.no_grad():
+                    return super().forward(x)
+
+        self.same(Inference(fresh), Inference(changed))
+
     def test_losses(self):
         def loss(y, t):
             return t.sub_(y.mul_(1)).square_().mean()
