@@ -4,6 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 from torch.func import functional_call
 
 from . import _isonorm
@@ -48,6 +49,26 @@ def same_exact(a, b, controls):
 
 def entries(x):
     return x.flatten().tolist() if isinstance(x, torch.Tensor) else [x]
+
+
+class Applied(nn.Module):
+    """forward(f) is f(model)."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, f):
+        return f(self.model)
+
+
+def with_tensors(model, tensors, f):
+    """f(model), where the model has these parameters and buffers until f ends: a backward pass that recomputes (checkpoint) needs
+    them, too. Afterwards `tensors` holds what the model assigned."""
+    given = {f"model.{n}": t for n, t in tensors.items()}
+    made = functional_call(Applied(model), given, (f,))
+    tensors.update((n, given[f"model.{n}"]) for n in tensors)
+    return made
 
 
 class Points:
@@ -96,19 +117,22 @@ class Points:
         frozen = {n for n, p in model.named_parameters() if not p.requires_grad}
         before = {**dict(model.named_buffers()), **{n: p for n, p in parameters.items() if n in frozen}}
         state = {n: t.clone() for n, t in before.items()}
-        with draws(seed), torch.enable_grad():
-            given = {**parameters, **state}
-            who = "a" if model is self.a else "b"
+        leaves, who = [*wrt, *floating(inputs)], "a" if model is self.a else "b"
+
+        def forward_and_backward(model):
             with naming(who, self.dtype, model):
-                output = functional_call(model, given, positional, named)  # puts into `given` what the module assigned
+                output = model(*positional, **named)
             outputs = in_dtype(measured(output), self.dtype)  # now: the loss may change them
             others = rebuilt(exact(output), torch.clone)
             loss = self.loss(output, rebuilt(targets, torch.clone), seed)
-            leaves = [*wrt, *floating(inputs)]
-            known = [None] * len(leaves)
-            if loss.requires_grad and leaves:
-                with naming(f"the backward pass of {who}", self.dtype):
-                    known = torch.autograd.grad(loss, leaves, allow_unused=True)
+            if not (loss.requires_grad and leaves):
+                return outputs, others, loss, [None] * len(leaves)
+            with naming(f"the backward pass of {who}", self.dtype):
+                return outputs, others, loss, torch.autograd.grad(loss, leaves, allow_unused=True)
+
+        with draws(seed), torch.enable_grad():
+            given = {**parameters, **state}
+            outputs, others, loss, known = with_tensors(model, given, forward_and_backward)
         gradients = [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, known)]
         changed = {n for n, t in before.items() if given[n].dtype != t.dtype or not torch.equal(given[n], t)}
         return Ran(outputs, others, loss, gradients, in_dtype({n: given[n] for n in before}, self.dtype), changed)

@@ -7,6 +7,7 @@ import isonorm
 from pairs import Attention, ByHand, NAMES, PACKED, Swish, adamw, images, net, sgd
 
 import torch
+import torch.utils.checkpoint
 from torch import nn
 from torch.nn import functional as F
 
@@ -133,6 +134,20 @@ class Same(unittest.TestCase):
         torch.manual_seed(0)
         a = Counting()
         self.assertTrue(isonorm.compare(a, copy.deepcopy(a), batches=[x for x, _ in images()]))
+
+    def test_checkpoints(self):
+        class Checkpointed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = net(p=0.3)
+
+            def forward(self, x):
+                return torch.utils.checkpoint.checkpoint(self.net, x, use_reentrant=False)
+
+        names = {f"net.{n}": n for n, _ in net().named_parameters()}
+        more = {"batches": images(), "loss": F.cross_entropy, "map": names}
+        r = isonorm.compare(net(p=0.3), Checkpointed(), optimizer=sgd, **more)
+        self.assertEqual((r.verdict, r.points), ("equivalent", 5), r)
 
     def test_functions_without_parameters(self):
         x = [torch.randn(3, 8)]
