@@ -46,7 +46,7 @@ def compare(
 
     Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError
     if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a that is not finite, parameters with
-    hooks or in one memory), and what the modules raise.
+    hooks or in one memory), and if a module or the loss raises something, which it names (in training: what they raise).
     """
     from . import _locate, _maps, _models, _points, _training
 
@@ -85,7 +85,7 @@ def compare(
             _models.copied(a, dtype),
             _models.copied(b, dtype),
             mapping,
-            _models.Loss(loss),
+            _models.Loss(loss, dtype),
             read,
             controls,
             seed,

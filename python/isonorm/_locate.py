@@ -138,7 +138,7 @@ class Located:
                 points.of_a(self.parameters, self.batch)
             with CoarseResults(points.b, points.dtype) as b:
                 points.of_b(self.parameters, self.batch)
-        except RuntimeError:  # operations that know no TorchDispatchMode
+        except (RuntimeError, ValueError):  # operations that know no TorchDispatchMode
             return "", False
         first = [call.name for call in self.pair] if self.pair else [None, None]
         sentence, dtype = computing_coarsely([("a", a, first[0]), ("b", b, first[1])])

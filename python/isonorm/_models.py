@@ -4,6 +4,8 @@ import collections.abc
 import contextlib
 import copy
 import itertools
+import re
+import traceback
 
 import torch
 
@@ -123,6 +125,23 @@ def arguments(inputs):
 
 
 @contextlib.contextmanager
+def naming(who, dtype, model=None):
+    """What is raised inside becomes a ValueError of one line that says who raised it: `who`, in the innermost submodule of
+    `model`."""
+    try:
+        yield
+    except Exception as e:
+        names = {id(m): n for n, m in model.named_modules()} if model else {}
+        objects = [id(frame.f_locals.get("self")) for frame, _ in traceback.walk_tb(e.__traceback__)]
+        inside = [names[i] for i in objects if i in names]
+        where = f"{inside[-1]} of {who}" if inside and inside[-1] else who
+        lines = str(e).splitlines() or [""]
+        of_dtype = dtype == "f64" and re.search("double|float", lines[0], re.IGNORECASE)
+        hint = '; copies run in f64, with dtype="f32" in f32' if of_dtype else ""
+        raise ValueError(f"compare: {where} raises {type(e).__name__}: {lines[0]}{hint}") from e
+
+
+@contextlib.contextmanager
 def draws(seed):
     """While it lasts torch draws from the same place; then as if nothing had been drawn."""
     with torch.random.fork_rng(devices=[]):
@@ -134,8 +153,8 @@ class Loss:
     """The number whose gradients are compared: the user's of (output, targets), or half the mean squared distance of
     the outputs from random numbers, which sees every entry."""
 
-    def __init__(self, loss):
-        self.loss = loss
+    def __init__(self, loss, dtype):
+        self.loss, self.dtype = loss, dtype
 
     def parts(self, batch):
         """(inputs, targets) of a batch."""
@@ -147,7 +166,8 @@ class Loss:
 
     def __call__(self, output, targets, seed):
         if self.loss is not None:
-            number = self.loss(output, targets)
+            with naming("the loss", self.dtype):
+                number = self.loss(output, targets)
             if not isinstance(number, torch.Tensor):
                 raise ValueError(f"compare: the loss is {number!r}, expected a tensor of one number")
             return number

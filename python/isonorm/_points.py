@@ -4,10 +4,11 @@ import math
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 from torch.func import functional_call
 
 from . import _isonorm
-from ._models import arguments, draws, exact, floating, in_dtype, measured, ours, rebuilt
+from ._models import arguments, draws, exact, floating, in_dtype, measured, naming, ours, rebuilt
 from ._result import Power, Probe, Unmatched
 
 PROBES = 8  # parameters that are perturbed, evenly spaced among all
@@ -20,7 +21,8 @@ class Ran(NamedTuple):
     exact: list  # exact()
     loss: Any
     gradients: list
-    state: dict  # buffers, and parameters that take no gradient, that the pass changed, by name
+    state: dict  # buffers and frozen parameters after the pass, by name
+    changed: set  # names of those that the pass changed
 
 
 class Seen:
@@ -47,6 +49,26 @@ def same_exact(a, b, controls):
 
 def entries(x):
     return x.flatten().tolist() if isinstance(x, torch.Tensor) else [x]
+
+
+class Applied(nn.Module):
+    """forward(f) is f(model)."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, f):
+        return f(self.model)
+
+
+def with_tensors(model, tensors, f):
+    """f(model), where the model has these parameters and buffers until f ends: a backward pass that recomputes (checkpoint) needs
+    them, too. Afterwards `tensors` holds what the model assigned."""
+    given = {f"model.{n}": t for n, t in tensors.items()}
+    made = functional_call(Applied(model), given, (f,))
+    tensors.update((n, given[f"model.{n}"]) for n in tensors)
+    return made
 
 
 class Points:
@@ -95,18 +117,25 @@ class Points:
         frozen = {n for n, p in model.named_parameters() if not p.requires_grad}
         before = {**dict(model.named_buffers()), **{n: p for n, p in parameters.items() if n in frozen}}
         state = {n: t.clone() for n, t in before.items()}
-        with draws(seed), torch.enable_grad():
-            output = functional_call(model, {**parameters, **state}, positional, named)
+        leaves, who = [*wrt, *floating(inputs)], "a" if model is self.a else "b"
+
+        def forward_and_backward(model):
+            with naming(who, self.dtype, model):
+                output = model(*positional, **named)
             outputs = in_dtype(measured(output), self.dtype)  # now: the loss may change them
             others = rebuilt(exact(output), torch.clone)
             loss = self.loss(output, rebuilt(targets, torch.clone), seed)
-            leaves = [*wrt, *floating(inputs)]
-            known = [None] * len(leaves)
-            if loss.requires_grad and leaves:
-                known = torch.autograd.grad(loss, leaves, allow_unused=True)
+            if not (loss.requires_grad and leaves):
+                return outputs, others, loss, [None] * len(leaves)
+            with naming(f"the backward pass of {who}", self.dtype):
+                return outputs, others, loss, torch.autograd.grad(loss, leaves, allow_unused=True)
+
+        with draws(seed), torch.enable_grad():
+            given = {**parameters, **state}
+            outputs, others, loss, known = with_tensors(model, given, forward_and_backward)
         gradients = [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, known)]
-        changed = {n: in_dtype(t, self.dtype) for n, t in state.items() if not torch.equal(t, before[n])}
-        return Ran(outputs, others, loss, gradients, changed)
+        changed = {n for n, t in before.items() if given[n].dtype != t.dtype or not torch.equal(given[n], t)}
+        return Ran(outputs, others, loss, gradients, in_dtype({n: given[n] for n in before}, self.dtype), changed)
 
     def of_a(self, parameters, batch):
         leaves = {n: p.detach().clone().requires_grad_() for n, p in parameters.items()}
@@ -155,8 +184,13 @@ class Points:
         controls = self.controls_at(parameters, batch)
         if not same_exact(a.exact, b.exact, [c.exact for c in controls]):
             raise Unmatched(f"what the two give as whole numbers or words differs at point {point}")
-        both = {n: t for n, t in a.state.items() if n in b.state and t.shape == b.state[n].shape}
-        state = [n for n, t in both.items() if t.is_floating_point()]
+        state = [n for n in a.state if n in a.changed | b.changed and n in b.state]
+        for n in state:
+            if a.state[n].shape != b.state[n].shape or not same_exact(
+                exact(a.state[n]), exact(b.state[n]), [exact(c.state[n]) for c in controls]
+            ):
+                raise Unmatched(f"{n} differs after the pass of point {point}")
+        state = [n for n in state if a.state[n].is_floating_point()]
         sides = [self.seen(ran, state) for ran in (a, b, *controls)]
         names = [f"output[{i}]" if len(a.outputs) > 1 else "output" for i in range(len(a.outputs))] + state
         noted.note(point, sides, self.names(batch), names)

@@ -34,7 +34,7 @@ class CoarseResults(TorchDispatchMode):
 
         for name, module in self.model.named_modules():
             self.handles.append(module.register_forward_pre_hook(lambda *_, name=name: self.inside.append(name)))
-            self.handles.append(module.register_forward_hook(left))
+            self.handles.append(module.register_forward_hook(left, always_call=True))
         return super().__enter__()
 
     def __exit__(self, *raised):

@@ -7,6 +7,7 @@ import isonorm
 from pairs import Attention, ByHand, NAMES, PACKED, Swish, adamw, images, net, sgd
 
 import torch
+import torch.utils.checkpoint
 from torch import nn
 from torch.nn import functional as F
 
@@ -134,6 +135,20 @@ class Same(unittest.TestCase):
         a = Counting()
         self.assertTrue(isonorm.compare(a, copy.deepcopy(a), batches=[x for x, _ in images()]))
 
+    def test_checkpoints(self):
+        class Checkpointed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = net(p=0.3)
+
+            def forward(self, x):
+                return torch.utils.checkpoint.checkpoint(self.net, x, use_reentrant=False)
+
+        names = {f"net.{n}": n for n, _ in net().named_parameters()}
+        more = {"batches": images(), "loss": F.cross_entropy, "map": names}
+        r = isonorm.compare(net(p=0.3), Checkpointed(), optimizer=sgd, **more)
+        self.assertEqual((r.verdict, r.points), ("equivalent", 5), r)
+
     def test_functions_without_parameters(self):
         x = [torch.randn(3, 8)]
         self.assertTrue(isonorm.compare(nn.SiLU(), Swish(), batches=x))
@@ -202,6 +217,33 @@ class Otherwise(unittest.TestCase):
         ):
             with self.assertRaisesRegex(ValueError, said):
                 isonorm.compare(a, other, **{"batches": images(), "loss": F.cross_entropy, **options})
+
+    def test_says_who_raised(self):
+        class InF32(nn.GELU):
+            def forward(self, x):
+                if x.dtype != torch.float32:
+                    raise RuntimeError(f"expected Float, got {x.dtype}\nand more")
+                return super().forward(x)
+
+        class Without(nn.GELU):
+            def forward(self, x):
+                return x.missing
+
+        def weighted(y, t):
+            return F.cross_entropy(y, t, weight=torch.ones(5))
+
+        hint = '; copies run in f64, with dtype="f32" in f32$'
+        for a, b, loss, said in (
+            (net(act=InF32()), net(), F.cross_entropy, "^compare: 2 of a raises RuntimeError: expected Float, got torch.float64" + hint),
+            (net(), net(act=InF32()), F.cross_entropy, "^compare: 2 of b raises RuntimeError: .*" + hint),
+            (net(), net(act=Without()), F.cross_entropy, "^compare: 2 of b raises AttributeError: .*'missing'$"),
+            (net(), net(), weighted, "^compare: the loss raises RuntimeError: .*" + hint),
+        ):
+            with self.assertRaisesRegex(ValueError, said) as raised:
+                isonorm.compare(a, b, batches=images(), loss=loss, carry=True)
+            self.assertIsNotNone(raised.exception.__cause__)
+        r = isonorm.compare(net(act=InF32()), net(), batches=images(), loss=weighted, dtype="f32")
+        self.assertTrue(r, r)
 
     def test_assert_equivalent(self):
         isonorm.assert_equivalent(net(), net(), batches=images(), loss=F.cross_entropy)

@@ -87,6 +87,26 @@ class InPlace(unittest.TestCase):
         self.same(a, copy.deepcopy(a), [(x, cache) for x in INPUTS])
         self.assertEqual(cache.keys, [])
 
+    def test_what_autograd_refuses(self):
+        """x.mul_(f(x)) changes what f's backward needs; without gradients its outputs are compared."""
+
+        def changed(x):
+            return x.mul_(torch.rsqrt(x.pow(2).mean(-1, keepdim=True)))
+
+        def fresh(x):
+            return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True))
+
+        a, b = self.With(fresh), self.With(changed)
+        with self.assertRaisesRegex(ValueError, "^compare: the backward pass of b raises RuntimeError: .* inplace operation"):
+            isonorm.compare(a, b, batches=INPUTS)
+
+        class Inference(self.With):
+            def forward(self, x):
+                with torch.no_grad():
+                    return super().forward(x)
+
+        self.same(Inference(fresh), Inference(changed))
+
     def test_losses(self):
         def loss(y, t):
             return t.sub_(y.mul_(1)).square_().mean()
@@ -117,25 +137,51 @@ class InPlace(unittest.TestCase):
         self.assertEqual(r.verdict, "different", r)
         self.assertIn("output", r.reason)
 
+    class Centre(nn.Module):
+        """x less a running mean, which a pass changes in place or assigns; it counts the passes."""
+
+        def __init__(self, rate=0.1, frozen=False, assigned=False, step=1):
+            super().__init__()
+            if frozen:
+                self.centre = nn.Parameter(torch.zeros(8), requires_grad=False)
+            else:
+                self.register_buffer("centre", torch.zeros(8))
+            self.register_buffer("passes", torch.zeros((), dtype=torch.int64))
+            self._rate, self._assigned, self._step = rate, assigned, step
+
+        def forward(self, x):
+            y = x - self.centre
+            moved = (1 - self._rate) * self.centre + self._rate * x.mean(0)
+            if self._assigned:
+                self.centre, self.passes = moved, self.passes + self._step
+            else:
+                self.centre.copy_(moved)
+                self.passes.add_(self._step)
+            return y
+
     def test_buffers_and_frozen_parameters(self):
-        class Centre(nn.Module):
-            def __init__(self, rate, frozen):
-                super().__init__()
-                if frozen:
-                    self.centre = nn.Parameter(torch.zeros(8), requires_grad=False)
-                else:
-                    self.register_buffer("centre", torch.zeros(8))
-                self.rate = rate
-
-            def forward(self, x):
-                y = x - self.centre
-                self.centre.mul_(1 - self.rate).add_(self.rate * x.mean(0))
-                return y
-
         for frozen in False, True:
-            self.same(Centre(0.1, frozen), Centre(0.1, frozen))
-            r = isonorm.compare(Centre(0.1, frozen), Centre(0.2, frozen), batches=INPUTS)
-            self.assertEqual((r.verdict, "centre" in r.reason), ("different", True), r)
+            self.same(self.Centre(frozen=frozen), self.Centre(frozen=frozen))
+        self.same(self.Centre(), self.Centre(assigned=True))
+        for a, b, name in (
+            (self.Centre(), self.Centre(rate=0.2), "centre"),
+            (self.Centre(frozen=True), self.Centre(rate=0.2, frozen=True), "centre"),
+            (self.Centre(assigned=True), self.Centre(rate=0.2, assigned=True), "centre"),
+            (self.Centre(), self.Centre(rate=0), "centre"),
+            (self.Centre(rate=0), self.Centre(), "centre"),
+            (self.Centre(), self.Centre(step=2), "passes"),
+            (self.Centre(), self.Centre(step=0), "passes"),
+        ):
+            r = isonorm.compare(a, b, batches=INPUTS)
+            self.assertEqual((r.verdict, name in r.reason), ("different", True), r)
+
+    def test_a_norm_that_keeps_its_statistics(self):
+        torch.manual_seed(0)
+        a = nn.Sequential(nn.Linear(8, 5), nn.BatchNorm1d(5))
+        b = copy.deepcopy(a)
+        b[1].track_running_stats = False
+        r = isonorm.compare(a, b, batches=INPUTS)
+        self.assertEqual((r.verdict, r.reason), ("different", "1.num_batches_tracked differs after the pass of point 1"))
 
     def test_the_cause_in_an_in_place_module(self):
         """It is found by the module's input, as it was before."""

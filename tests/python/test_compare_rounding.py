@@ -5,6 +5,7 @@ import unittest
 import isonorm
 
 import torch
+import torch.utils.checkpoint
 from torch import nn
 
 INPUTS = [torch.randn(6, 16, generator=torch.Generator().manual_seed(i)) for i in range(3)]
@@ -139,6 +140,20 @@ class Rounding(unittest.TestCase):
 
         r = self.different(made(LlamaRMSNorm), made(RMSNorm))
         self.assertRegex(r.cause, r"^0 of a \(LlamaRMSNorm\) and 2 more " + AGREE)
+
+    def test_checkpointed(self):
+        """A recomputation ends inside of a module, by an exception."""
+
+        class Checkpointed(nn.Module):
+            def __init__(self, norm):
+                super().__init__()
+                self.net = net(norm)
+
+            def forward(self, x):
+                return torch.utils.checkpoint.checkpoint(self.net, x, use_reentrant=False)
+
+        r = isonorm.compare(Checkpointed(LlamaRMSNorm()), Checkpointed(RMSNorm()), batches=INPUTS, points=1)
+        self.assertRegex(r.cause, r"^net.1 of a \(LlamaRMSNorm\) computes " + AGREE.partition(" ")[2])
 
     def test_a_coarser_one_than_f32(self):
         for dtype in "f64", "f32":
