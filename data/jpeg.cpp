@@ -1,5 +1,4 @@
-// JPEG files by libjpeg-turbo: of 1, 3 or 4 components, baseline, progressive or arithmetic.
-#include "data/decoder.h"
+#include "data/jpeg.h"
 
 #include <cstdio>  // which jpeglib.h needs
 
@@ -9,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "data/decoder.h"
 #include "data/picture.h"
 
 namespace isonorm::data {

@@ -6,7 +6,8 @@
 
 #include "core/error.h"
 #include "core/system/file.h"
-#include "data/decoder.h"
+#include "data/jpeg.h"
+#include "data/png.h"
 
 namespace isonorm::data {
 namespace {
@@ -36,14 +37,6 @@ std::vector<Mean> means(int64_t from, int64_t side) {
 }
 
 }  // namespace
-
-Tensor picture_of(int64_t height, int64_t width, int64_t most) {
-  check(height > 0 && width > 0 && height <= kMostPixels / width, "a picture of ", width, " x ", height,
-        " pixels, expected 1 to ", kMostPixels);
-  check(height * width <= most, "a picture of ", width, " x ", height, " pixels, a file of its size holds at most ",
-        most);
-  return empty({height, width, 3}, {DType::u8});
-}
 
 Tensor read_picture(const std::string& path, std::string* warning) {
   const Scope scope(path);

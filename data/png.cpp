@@ -1,10 +1,10 @@
-// PNG files by libpng. Samples are taken as they are stored: gamma, colour profiles and transparency are ignored.
-#include "data/decoder.h"
+#include "data/png.h"
 
 #include <png.h>
 
 #include <algorithm>
 
+#include "data/decoder.h"
 #include "data/picture.h"
 
 namespace isonorm::data {

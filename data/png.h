@@ -1,0 +1,15 @@
+// Internal: PNG files, by libpng. Samples are taken as they are stored: gamma, colour profiles and transparency are ignored.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/tensor.h"
+
+namespace isonorm::data {
+
+// Decodes the file as read_picture() (data/picture.h). warning: gets libpng's first warning; empty if there was none.
+Tensor read_png(std::span<const uint8_t> file, std::string& warning);
+
+}  // namespace isonorm::data
