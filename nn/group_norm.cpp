@@ -35,9 +35,8 @@ Tensor BatchNorm::forward(const Tensor& x) {
     const DType acc = acc_dtype(x.dtype());
     const Tensor unit = rsqrt(running_var.to(acc) + options_.eps);
     const Tensor gain = weight(), offset = bias();
-    const Tensor scale = gain.defined() ? gain.to(acc) * unit : unit, back = running_mean.to(acc) * scale;
-    const Tensor shift = offset.defined() ? offset.to(acc) - back : neg(back);
-    return (x.to(acc) * scale + shift).to(x.dtype());
+    const Tensor y = (x.to(acc) - running_mean.to(acc)) * (gain.defined() ? gain.to(acc) * unit : unit);
+    return (offset.defined() ? y + offset.to(acc) : y).to(x.dtype());
   }
   const int64_t n = x.numel() / channels;
   check(n >= 2, "batch_norm: training needs 2 values of a channel at least, input ", x.shape(), " has ", n);

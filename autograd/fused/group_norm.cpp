@@ -58,7 +58,7 @@ struct Normed {
 
 Normed fused(const char* op, const GroupNormShape& s, const Tensor& x, const Tensor& gain, const Tensor& bias) {
   const Tensor input = detached::contiguous(x), scale = computed(gain);
-  const Normed out{empty_like(x), empty({s.outer, s.groups, 3}, {acc_dtype(x.dtype()), x.device()})};
+  const Normed out{empty_like(x), empty({s.outer, s.groups, s.kStats}, {acc_dtype(x.dtype()), x.device()})};
   if (x.numel() > 0)
     kernels::group_norm_forward.on(x.device(), s, {out.y, out.stats}, {input, scale, computed(bias)});
   else

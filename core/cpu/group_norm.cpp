@@ -95,6 +95,7 @@ void group_stats(const GroupNormShape& s, const Blocks& b, const A* moments, int
   stats[0] = first[0] + mean;
   stats[1] = square;
   stats[2] = s.inverse_root(square);
+  stats[3] = mean - (stats[0] - first[0]);
 }
 
 template <class T> void forward(const GroupNormShape& s, const GroupNormOutputs& out, const GroupNormInputs& in) {
@@ -114,12 +115,12 @@ template <class T> void forward(const GroupNormShape& s, const GroupNormOutputs&
     for (int64_t o = begin; o < end; ++o) {
       A* shift = map.data() + o * 3 * channels;  // y = (x - shift) scale + offset
       for (int64_t g = 0; g < s.groups; ++g) {
-        A* to = stats + (o * s.groups + g) * 3;
+        A* to = stats + (o * s.groups + g) * s.kStats;
         group_stats(s, b, moments.data() + o * b.count * kMoments * channels, g, to);
         for (int64_t c = g * s.width; c < (g + 1) * s.width; ++c) {
           shift[c] = to[0];
           shift[channels + c] = to[2] * (gain ? gain[c] : A(1));
-          shift[2 * channels + c] = bias ? bias[c] : A(0);
+          shift[2 * channels + c] = (bias ? bias[c] : A(0)) - (to[3] == 0 ? A(0) : to[3] * shift[channels + c]);
         }
       }
     }
@@ -145,7 +146,7 @@ template <class T> void backward(const GroupNormShape& s, const GroupNormGradien
   for_blocks(s, b, [&](int64_t o, int64_t block, int64_t first, int64_t rows) {
     A* mean = partial.data() + (o * b.count + block) * 3 * channels;
     A *plain = mean + channels, *product = plain + channels;  // sums of dy and of dy (x - mean)
-    for (int64_t c = 0; c < channels; ++c) mean[c] = stats[(o * s.groups + c / s.width) * 3];
+    for (int64_t c = 0; c < channels; ++c) mean[c] = stats[(o * s.groups + c / s.width) * s.kStats];
     std::fill_n(plain, 2 * channels, A(0));
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t at = (o * s.length + first + r) * channels;
@@ -164,10 +165,11 @@ template <class T> void backward(const GroupNormShape& s, const GroupNormGradien
         for (int64_t c = 0; c < 2 * channels; ++c) plain[c] += plain[k * 3 * channels + c];
       A* mean = map.data() + o * 4 * channels;
       for (int64_t g = 0; g < s.groups; ++g) {
-        const A* stat = stats + (o * s.groups + g) * 3;
+        const A* stat = stats + (o * s.groups + g) * s.kStats;
         A sum = 0, turned = 0;
         for (int64_t c = g * s.width; c < (g + 1) * s.width; ++c) {
           const A scale = gain ? gain[c] : A(1);
+          product[c] -= stat[3] * plain[c];
           sum += scale * plain[c];
           turned += scale * product[c];
         }
@@ -175,7 +177,8 @@ template <class T> void backward(const GroupNormShape& s, const GroupNormGradien
           mean[c] = stat[0];
           mean[channels + c] = stat[2] * (gain ? gain[c] : A(1));
           mean[2 * channels + c] = turned * s.slope(stat[1], stat[2]);
-          mean[3 * channels + c] = s.centred ? sum * stat[2] / static_cast<A>(s.entries()) : A(0);
+          mean[3 * channels + c] =
+              s.centred ? sum * stat[2] / static_cast<A>(s.entries()) - stat[3] * mean[2 * channels + c] : A(0);
           product[c] *= stat[2];  // now the gain's gradient
         }
       }

@@ -11,6 +11,8 @@ namespace isonorm::kernels {
 
 // Contiguous x seen as [outer, length, groups, width]: one statistic for each (outer, group), over length and width.
 struct GroupNormShape {
+  static constexpr int64_t kStats = 4;  // numbers of a statistic: see GroupNormOutputs
+
   int64_t outer, length, groups, width;
   int64_t leading;   // of `length`: places that the statistic is taken over; all where `centred`
   bool centred;      // x - mean is normalized, else x
@@ -35,8 +37,9 @@ struct GroupNormShape {
 
 struct GroupNormOutputs {
   Tensor y;  // like x
-  Tensor
-      stats;  // [outer, groups, 3] of acc dtype: mean (0 unless centred), mean square of what is normalized, 1 / root
+  // [outer, groups, kStats] of acc dtype: the mean (0 unless centred), the mean square of what is normalized, 1 / root, and
+  // what rounding took from the mean: x - mean would lose it where the mean is large.
+  Tensor stats;
 
   static auto tensors(auto& s) { return std::tie(s.y, s.stats); }
 };

@@ -94,9 +94,11 @@ __global__ void __launch_bounds__(128) group_stats(A* stats, const A* moments, G
   }
   square = warp_reduce<Plus>(square) / n;
   if (lane() != 0) return;
-  stats[number * 3] = first[0] + mean;
-  stats[number * 3 + 1] = square;
-  stats[number * 3 + 2] = s.inverse_root(square);
+  A* stat = stats + number * s.kStats;
+  stat[0] = first[0] + mean;
+  stat[1] = square;
+  stat[2] = s.inverse_root(square);
+  stat[3] = mean - (stat[0] - first[0]);
 }
 
 // y = (x - mean) / root gain + bias. Thread e has the pack e of `count`.
@@ -106,12 +108,12 @@ __global__ void __launch_bounds__(256) apply(T* y, const T* x, const acc_t<T>* s
   using A = acc_t<T>;
   if (element() >= count) return;
   const I e = static_cast<I>(element()) * N, channels = I(s.channels()), row = e / channels, c = e - row * channels;
-  const A* stat = stats + int64_t(row / I(s.length)) * s.groups * 3;
+  const A* stat = stats + int64_t(row / I(s.length)) * s.groups * s.kStats;
   Pack<T, N> v = load<N>(x + int64_t(e));
   for (int k = 0; k < N; ++k) {
-    const A* of = stat + int64_t((c + k) / I(s.width)) * 3;
+    const A* of = stat + int64_t((c + k) / I(s.width)) * s.kStats;
     const A scale = of[2] * (gain ? gain[c + k] : A(1));
-    v.v[k] = T((A(v.v[k]) - of[0]) * scale + (bias ? bias[c + k] : A(0)));
+    v.v[k] = T(((A(v.v[k]) - of[0]) - of[3]) * scale + (bias ? bias[c + k] : A(0)));
   }
   store<N>(y + int64_t(e), v);
 }
@@ -125,11 +127,11 @@ __global__ void __launch_bounds__(256) gradient_sums(acc_t<T>* sums, const T* dy
   const int64_t first = t.outer * s.length * s.channels() + t.channel;
   A plain = 0, product = 0;
   if (t.inside) {
-    const A mean = stats[(t.outer * s.groups + t.channel / s.width) * 3];
+    const A* stat = stats + (t.outer * s.groups + t.channel / s.width) * s.kStats;
     for (int64_t r = t.begin + warp(); r < t.end; r += 8) {
       const A d = A(dy[first + r * s.channels()]);
       plain += d;
-      product += d * (A(x[first + r * s.channels()]) - mean);
+      product += d * ((A(x[first + r * s.channels()]) - stat[0]) - stat[3]);
     }
   }
   plain = reduce_column<Plus>(plain);
@@ -167,7 +169,7 @@ __global__ void __launch_bounds__(128) group_coefficients(A* coefficients, const
   plain = warp_reduce<Plus>(plain);
   product = warp_reduce<Plus>(product);
   if (lane() != 0) return;
-  const A* stat = stats + number * 3;
+  const A* stat = stats + number * s.kStats;
   coefficients[number * 2] = product * s.slope(stat[1], stat[2]);
   coefficients[number * 2 + 1] = s.centred ? plain * stat[2] / static_cast<A>(s.entries()) : A(0);
 }
@@ -185,7 +187,8 @@ __global__ void __launch_bounds__(256)
   Pack<T, N> v = load<N>(x + int64_t(e));
   for (int k = 0; k < N; ++k) {
     const int64_t group = int64_t(outer) * s.groups + int64_t((c + k) / I(s.width));
-    const A scale = stats[group * 3 + 2] * (gain ? gain[c + k] : A(1)), apart = A(v.v[k]) - stats[group * 3];
+    const A* stat = stats + group * s.kStats;
+    const A scale = stat[2] * (gain ? gain[c + k] : A(1)), apart = (A(v.v[k]) - stat[0]) - stat[3];
     v.v[k] = T(A(d.v[k]) * scale - counts * apart * coefficients[group * 2] - coefficients[group * 2 + 1]);
   }
   store<N>(dx + int64_t(e), v);
@@ -201,7 +204,7 @@ __global__ void __launch_bounds__(256)
   for (int64_t o = 0; o < s.outer; ++o) {
     const A* p = sums + o * pieces * 2 * s.channels() + c;
     bias += p[0];
-    gain += p[s.channels()] * stats[(o * s.groups + c / s.width) * 3 + 2];
+    gain += p[s.channels()] * stats[(o * s.groups + c / s.width) * s.kStats + 2];
   }
   if (dgain) dgain[c] = gain;
   if (dbias) dbias[c] = bias;
