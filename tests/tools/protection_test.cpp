@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/error.h"
 #include "io/name_lock.h"
 #include "tests/tools/small_run.h"
 

@@ -11,14 +11,13 @@ TEST_CASE("an output that is standard output is alone there: everything else tha
       R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}, "pre_tokenizer": {"type": "ByteLevel",)"
       R"( "add_prefix_space": false, "use_regex": true}, "decoder": {"type": "ByteLevel"}})");
   write_text(f / "ab", "abba");
-  f.succeeds("train +small -q --steps 2 --checkpoint @c --log @l --affine");
+  f.succeeds("train +small -q --steps 2 --checkpoint @c --log @l");
   f.succeeds("convert @c @rms --to rms_norm -q");
-  f.succeeds("export @c @folder");
   // With bytes: those that a file gets. Without: JSON, whose times differ.
   const std::pair<const char*, bool> commands[] = {{"perturb @c OUT", true},
                                                    {"convert @c OUT --to rms_norm", true},
                                                    {"rotate @rms OUT --basis haar:1", true},
-                                                   {"import @folder OUT", true},
+                                                   {"import tests/fixtures/families/olmo OUT", true},
                                                    {"tokenize @tok.json @ab OUT", true},
                                                    {"evaluate @c --data @text.txt --json OUT", true},
                                                    {"compare @c @c2 --json OUT", true},
@@ -50,12 +49,9 @@ TEST_CASE("an output that is standard output is alone there: everything else tha
 TEST_CASE("standard output that cannot be written ends the work when it happens, with 4") {
   const Folder f;
   f.succeeds("train +small -q --steps 2 --checkpoint @c");
-  // More tokens than there is time for; grids without an end.
-  for (const char* line : {"sample @c a --length 2000000000", "table --model gpt --full --steps 1 --seeds 100000000"}) {
+  // More tokens than there is time for.
+  for (const char* line : {"sample @c a --length 2000000000", "info @c", "man train", "completion bash"}) {
     const ChildResult r = f.gives(4, line, {.close_stdout = true});
-    CHECK(contains(r.err, "standard output cannot be written: No space left on device"));
+    CHECK(contains(r.err, "standard output cannot be written: No space left on device\n"));
   }
-  for (const char* line : {"info @c", "man train", "hooks @spec", "completion bash"})
-    if (std::string(line) != "hooks @spec")
-      CHECK(f.gives(4, line, {.close_stdout = true}).err.find('\n') != std::string::npos);
 }
