@@ -8,6 +8,7 @@
 #include "core/system/foreign_text.h"
 #include "hub/family.h"
 #include "streams/stream.h"
+#include "tools/given.h"
 #include "training/source.h"
 
 namespace isonorm::tools {
@@ -39,6 +40,7 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   const training::ModelOptions model(description);
   training::TrainingOptions o;
   o.model = model, o.data = path, o.batch = 16;
+  check_data(o);
   training::Source source(o);
   const training::ModelShape data = source.options().model.shape(), shape = model.shape();
   if (model.row().input != training::Input::images)
