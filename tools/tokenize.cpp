@@ -7,7 +7,6 @@
 #include "data/text.h"
 #include "io/replacement.h"
 #include "tokenizers/tokenizer.h"
-#include "tools/interrupt.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 
@@ -34,7 +33,6 @@ class Output {
  private:
   static constexpr size_t kPiece = 1 << 20;
   void flush() {
-    if (interrupted()) throw Interrupted();
     file_.write(buffer_);
     buffer_.clear();
   }
@@ -65,24 +63,18 @@ int64_t decode(const Tokenizer& tokenizer, std::string_view file, size_t width, 
 
 int run(const TokenizeOptions& o) {
   check_outputs({{"OUT", o.out}}, {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
-  catch_interrupt();
   Tokenizer tokenizer(o.tokenizer);
   const MappedFile in(o.in);
   const Scope scope(o.in);
-  try {
-    Output out(o.out);
-    const data::TokenFile ids{o.decode ? o.in : o.out, tokenizer.vocab()};
-    const int64_t count = o.decode ? decode(tokenizer, in.bytes(), static_cast<size_t>(ids.width()), out)
-                                   : encode(tokenizer, in.bytes(), ids, out);
-    out.commit();
-    std::printf(
-        "%s: %s\n", o.out.c_str(),
-        o.decode ? text("the text of ", count, " tokens.").c_str()
-                 : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".").c_str());
-  } catch (const Interrupted&) {
-    std::fprintf(stderr, "isonorm tokenize: interrupted; %s was not written\n", o.out.c_str());
-    return kInterrupted;
-  }
+  Output out(o.out);
+  const data::TokenFile ids{o.decode ? o.in : o.out, tokenizer.vocab()};
+  const int64_t count = o.decode ? decode(tokenizer, in.bytes(), static_cast<size_t>(ids.width()), out)
+                                 : encode(tokenizer, in.bytes(), ids, out);
+  out.commit();
+  std::printf("%s: %s\n", o.out.c_str(),
+              o.decode
+                  ? text("the text of ", count, " tokens.").c_str()
+                  : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".").c_str());
   return kOk;
 }
 
