@@ -51,6 +51,11 @@ FashionMnist FashionMnist::load(const std::string& dir) {
   return {load_split(folder, "train"), load_split(folder, "t10k")};
 }
 
+bool FashionMnist::is_in(const std::string& dir) {
+  const std::string images = folder_of(dir) + "/train" + kImages;
+  return file_exists(images) || file_exists(images + ".gz");
+}
+
 std::vector<std::string> FashionMnist::names() {
   std::vector<std::string> all;
   for (const char* prefix : {"train", "t10k"})

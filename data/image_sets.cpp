@@ -23,6 +23,17 @@ template <class Set> ImageSets sets_of(Set set, int64_t classes) {
   return {std::move(set.train), std::move(set.test), classes};
 }
 
+// The folder that these data are read from. Throws if a folder that was named holds no set.
+std::string found_folder(const std::string& data) {
+  if (data.empty()) return image_folder(data);  // FashionMnist says which package has it
+  check_io(fs::exists(image_folder(data)), data, ": there is no such folder");
+  check_io(holds_images(data), data, ": ",
+           fs::is_directory(data) ? "no images are found there" : "it is a file, not a folder of images",
+           "; expected the four idx files of MNIST or Fashion-MNIST, the six .bin files of CIFAR-10, or pictures, "
+           "train/CLASS/*.png");
+  return image_folder(data);
+}
+
 }  // namespace
 
 std::string image_folder(const std::string& data) {
@@ -42,10 +53,15 @@ std::string image_folder(const std::string& data) {
   return data;
 }
 
+bool holds_images(const std::string& data) {
+  const std::string dir = image_folder(data);
+  return Cifar10::is_in(dir) || ImageFolder::is_in(dir) || FashionMnist::is_in(dir);
+}
+
 bool are_pictures(const std::string& data) { return ImageFolder::is_in(image_folder(data)); }
 
 ImageSets load_images(const std::string& data, int64_t side) {
-  const std::string dir = image_folder(data);
+  const std::string dir = found_folder(data);
   if (Cifar10::is_in(dir)) return sets_of(Cifar10::load(dir), Cifar10::kClasses);
   if (!ImageFolder::is_in(dir)) return sets_of(FashionMnist::load(dir), FashionMnist::kClasses);
   ImageFolder set = ImageFolder::load(dir, side);
@@ -54,7 +70,7 @@ ImageSets load_images(const std::string& data, int64_t side) {
 }
 
 std::vector<std::string> image_files(const std::string& data) {
-  const std::string dir = image_folder(data);
+  const std::string dir = found_folder(data);
   if (Cifar10::is_in(dir)) return Cifar10::files(dir);
   return ImageFolder::is_in(dir) ? ImageFolder::files(dir) : FashionMnist::files(dir);
 }

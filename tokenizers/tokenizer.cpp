@@ -14,6 +14,8 @@
 namespace isonorm::tokenizers {
 namespace {
 
+constexpr std::string_view kEnds[] = {"<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "</s>", "<eos>"};
+
 // The longest beginning of the text that is UTF-8, or that has none, in bytes.
 size_t run_of(std::string_view text, bool utf8) {
   size_t end = 0;
@@ -35,10 +37,12 @@ struct Tokenizer::Parts {
     for (const auto& [token, id] : file.vocabulary) bytes.emplace(id, bytes_of_token(token));
     for (AddedToken& token : file.added) {
       bytes[token.id] = token.content;
+      if (token.special && std::ranges::count(kEnds, token.content) > 0) ends.push_back(token.id);
       std::string storage;
       if (token.normalized && nfc) token.content = std::string(tokenizers::nfc(token.content, storage));
       (token.normalized ? normalized : raw).add(token);
     }
+    std::ranges::sort(ends);
     for (const auto& [id, ignored] : bytes) vocab = std::max(vocab, int64_t{id} + 1);
   }
 
@@ -82,6 +86,7 @@ struct Tokenizer::Parts {
 
   bool nfc;
   int64_t vocab = 0;
+  std::vector<int64_t> ends;
   BytePairs pairs;
   std::vector<Pattern> patterns;
   AddedTokens raw, normalized;
@@ -102,6 +107,8 @@ Tokenizer Tokenizer::of_json(std::string_view json) {
 
 Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+
+const std::vector<int64_t>& Tokenizer::end_tokens() const { return parts_->ends; }
 
 int64_t Tokenizer::vocab() const { return parts_->vocab; }
 

@@ -23,6 +23,10 @@ class Tokenizer {
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
 
+  // The ids of the special added tokens that end a text, by the names that published models give them: <|endoftext|>,
+  // <|end_of_text|>, <|eot_id|>, <|im_end|>, </s>, <eos>. In order.
+  const std::vector<int64_t>& end_tokens() const;
+
   // The largest id and 1. There may be ids below it that no token has.
   int64_t vocab() const;
 

@@ -4,6 +4,7 @@
 #include "core/system/parallel.h"
 #include "equivalence/compare/audit.h"
 #include "streams/stream.h"
+#include "tools/help.h"
 #include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -93,8 +94,9 @@ Verb add_audit(CLI::App& app) {
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(
       "Exit codes: 0 as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no "
-      "memory "
-      "or threads.");
+      "memory or threads.");
+  for (const char* option : {"--report", "--json", "--quiet"}) command->get_option(option)->group("Output");
+  lead_with(*command, {"--checkpoint", "--model", "--width", "--depth", "--context", "--batch"});
   return {command, [o, command] { return run(*o, *command); }};
 }
 

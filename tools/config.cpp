@@ -106,16 +106,22 @@ std::string toml_of(const std::string& value) {
   return value.empty() ? "true" : toml_string(value);
 }
 
-void take(CLI::App& command, const toml::table& entries, std::set<const CLI::Option*>& taken) {
+// `owner`: the verb whose options the file holds.
+void take(CLI::App& command, CLI::App& owner, const toml::table& entries, std::set<const CLI::Option*>& taken) {
   for (const auto& [key, node] : entries) {
     const std::string name(key.str());
     if (const toml::table* section = node.as_table()) {
-      if (name != command.get_name())
-        throw UsageError(text("there is no section ", printable(name, 60), ", expected ", command.get_name()));
-      take(command, *section, taken);
+      if (name != owner.get_name())
+        throw UsageError(text("there is no section ", printable(name, 60), ", expected ", owner.get_name()));
+      take(command, owner, *section, taken);
       continue;
     }
-    CLI::Option* option = option_named(command, name);
+    CLI::Option* option = option_named(owner, name);
+    if (&owner != &command) {
+      const std::string word = option->get_name();
+      option = word == "--steps" ? nullptr : command.get_option_no_throw(word);
+      if (!option) continue;
+    }
     const std::string value = word_of(name, node);
     if (value.find('\0') != value.npos) throw UsageError(text(printable(name, 60), " has a character 0"));
     if (value.empty() && option->get_expected_max() == 0)
@@ -135,18 +141,20 @@ void take(CLI::App& command, const toml::table& entries, std::set<const CLI::Opt
 
 }  // namespace
 
-void take_config(CLI::App& command, const std::string& file) {
+void take_config(CLI::App& command, const std::string& file, CLI::App& owner) {
   if (file.empty()) return;
   const std::string lines = read_text(file, kConfigLimit);
   try {
     std::set<const CLI::Option*> taken;
-    take(command, table_in(lines), taken);
+    take(command, owner, table_in(lines), taken);
   } catch (const CLI::Error& e) {
     throw UsageError(text(file, ": ", e.what()));
   } catch (const UsageError& e) {
     throw UsageError(text(file, ": ", e.what()));
   }
 }
+
+void take_config(CLI::App& command, const std::string& file) { take_config(command, file, command); }
 
 std::string config_of(const std::string& verb, const training::OptionList& options) {
   std::string all = text(kConfigBegin, verb, " --config FILE repeats it.\n");

@@ -17,6 +17,10 @@ void take_config(CLI::App& command, const std::string& file);
 // How such a file of ours begins.
 inline constexpr std::string_view kConfigBegin = "# The options of a training: isonorm ";
 
+// The same for a file of another verb's options. Passes over those that `command` does not have, and over steps, which are the
+// other verb's.
+void take_config(CLI::App& command, const std::string& file, CLI::App& owner);
+
 // Such a file of options ("--width" "16") of this verb.
 std::string config_of(const std::string& verb, const training::OptionList& options);
 

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/system/terminal.h"
-#include "tools/interrupt.h"
 
 namespace CLI {
 class App;
@@ -21,7 +20,7 @@ struct ConvertOptions {
   int64_t shard = 5'000'000'000;
   bool inference = false, quiet = false, unit_gains = false;
   std::function<void(const std::string&)> print = print_line;  // gets what was found, line by line
-  std::function<bool()> stop = interrupted;                    // asked between two pieces of the work
+  std::function<bool()> stop = [] { return false; };           // asked between two pieces of the work
 };
 
 // Converts or rotates, checks and writes, and prints what it found; gives the exit code. Throws as what it calls, and UsageError.
@@ -29,8 +28,7 @@ int run_conversion(const ConvertOptions& options);
 // The same, where the options fit each other and the files; else throws UsageError.
 int run_convert(const ConvertOptions& options);
 
-// What both verbs ask of the result, and their exit codes; and what they do then.
+// What both verbs ask of the result, and their exit codes.
 void add_result_options(CLI::App& command, ConvertOptions& options);
-int run_verb(const char* verb, const ConvertOptions& options);
 
 }  // namespace isonorm::tools

@@ -1,10 +1,8 @@
 // isonorm convert IN OUT: a checkpoint in the coordinates of another form, verified before it is written.
-#include <cstdio>
 
 #include "io/number_format.h"
 #include "streams/stream.h"
 #include "tools/conversion.h"
-#include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/verb.h"
 
@@ -37,13 +35,6 @@ void add_result_options(CLI::App& command, ConvertOptions& o) {
   command.footer(
       "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
       "70 no memory or threads, 130 interrupted.");
-}
-
-int run_verb(const char* verb, const ConvertOptions& o) {
-  catch_interrupt();
-  const int code = run_convert(o);
-  if (code == kInterrupted) std::fprintf(stderr, "isonorm %s: interrupted; %s was not written\n", verb, o.out.c_str());
-  return code;
 }
 
 Verb add_convert(CLI::App& app) {
@@ -80,7 +71,7 @@ Verb add_convert(CLI::App& app) {
                       "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
   command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);
   add_result_options(*command, *o);
-  return {command, [o] { return run_verb("convert", *o); }};
+  return {command, [o] { return run_convert(*o); }};
 }
 
 }  // namespace isonorm::tools

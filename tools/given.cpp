@@ -5,6 +5,7 @@
 #include "core/system/parallel.h"
 #include "gpu/device.h"
 #include "tools/ending.h"
+#include "training/data_kind.h"
 #include "training/fields.h"
 #include "training/options/rows.h"
 
@@ -80,6 +81,8 @@ void set_given(const std::vector<Option>& options, Given& given) {
 }
 
 void set_training_options(TrainingOptions& o, Given given) {
+  if (const auto data = given.find("data"); data != given.end() && !given.contains("model"))
+    if (const ModelRow* row = training::model_for(data->second)) given["model"] = row->name;
   const Given all = given;
   if (const auto model = given.find("model"); model != given.end()) {
     if (const ModelRow& row = model_named(model->second); &row != &o.model.row()) {
@@ -118,9 +121,18 @@ void check_threads(int threads) {
     throw UsageError(text("--threads: ", threads, " is not a whole number from 1 to ", kMostThreads));
 }
 
+void check_kind(const ModelRow& model, const std::string& data) {
+  const std::optional<training::Input> kind = training::kind_of_data(data);
+  if (kind && *kind != model.input)
+    throw UsageError(text("--data: ", data, " is ", training::data_noun(*kind), ", for ",
+                          training::models_with(*kind, " or "), "; ", model.name, " reads ",
+                          training::data_noun(model.input)));
+}
+
 void check_data(const TrainingOptions& o) {
   if (o.model.row().input == training::Input::characters && o.data.empty())
-    throw UsageError(text("--model ", o.model.row().name, " needs a text file: --data FILE"));
+    throw UsageError(text("a ", o.model.row().noun, " needs a text file: --data FILE"));
+  check_kind(o.model.row(), o.data);
 }
 
 void check_controls(int controls) {

@@ -18,10 +18,12 @@ using Given = std::map<std::string, std::string>;
 // Sets those of `options` that were given, and takes them from `given`. Throws UsageError naming what was expected.
 void set_given(const std::vector<training::Option>& options, Given& given);
 // The same of a training's; throws where the model has no option of that name, and where options contradict each other,
-// too. What is in `given` of other structs must have been set before.
+// too. What is in `given` of other structs must have been set before. If no model is given, it is the one that reads the given data.
 void set_training_options(training::TrainingOptions& o, Given given);
 
-// Throws UsageError where a model of characters has no text.
+// Throws UsageError if the data are of a kind that the model does not read.
+void check_kind(const training::ModelRow& model, const std::string& data);
+// The same, and if a model of characters has no data.
 void check_data(const training::TrainingOptions& o);
 
 // Throw UsageError where the number is none of threads, or of controls.

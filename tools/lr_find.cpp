@@ -1,4 +1,5 @@
 // isonorm lr-find: the learning-rate range test of a training.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -7,7 +8,8 @@
 #include "core/system/parallel.h"
 #include "core/system/terminal.h"
 #include "streams/stream.h"
-#include "tools/interrupt.h"
+#include "tools/config.h"
+#include "tools/help.h"
 #include "tools/training_start.h"
 #include "tools/verb.h"
 #include "training/records/curves.h"
@@ -16,13 +18,21 @@
 namespace isonorm::tools {
 namespace {
 
-constexpr int kSteps = 100, kRows = 20;  // of the test by default; of the table at most
+constexpr int kSteps = 100,
+              kLeastSteps = 11;  // of the test by default, and at least: a smoothed loss of fewer shows nothing
+constexpr int kRows = 20;        // of the table at most
 
 struct LrFindOptions {
-  TrainOptions train;
-  Given given;
+  GivenTraining train;
   double from = 1e-6, to = 1;
 };
+
+// Options of a training that the test does not have: it sets the rate, and ends after --steps of its own.
+bool is_of_course(std::string_view name) {
+  constexpr std::string_view kNames[] = {"lr",   "min_lr",      "warmup",     "schedule",       "ema",
+                                         "zero", "whole_parts", "save_every", "evaluate_every", "patience"};
+  return std::ranges::count(kNames, name) > 0;
+}
 
 reports::Document range_document(const training::LrRange& range, const training::TrainingOptions& o) {
   const int last = static_cast<int>(range.losses().size());
@@ -54,13 +64,15 @@ reports::Document range_document(const training::LrRange& range, const training:
 }
 
 int run(LrFindOptions& find) {
-  TrainOptions& o = find.train;
-  training::Fields own;
-  fields(o, own);
-  set_given(own.options, find.given);
-  set_training_options(o.training, find.given);
-  check_output_options(o.output, {data_input(o.training.data)});
+  CLI::App& command = *find.train.command;
+  take_config(command, find.train.config, *command.get_parent()->get_subcommand("train"));
+  TrainOptions& o = find.train.options;
+  if (const auto data = find.train.given.find("data"); data != find.train.given.end()) o.training.data = data->second;
+  check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}, {"--config", find.train.config}});
+  set_options(find.train, nullptr);
   check_data(o.training);
+  if (const int steps = o.training.step_count(); steps < kLeastSteps)
+    throw UsageError(text("--steps: ", steps, " are too few for a range test, expected at least ", kLeastSteps));
   if (!(find.from > 0 && find.from < find.to))
     throw UsageError(text("--from ", find.from, " --to ", find.to, ": expected two rates above 0, the larger last"));
   if (o.training.threads > 0) set_num_threads(o.training.threads);
@@ -68,19 +80,25 @@ int run(LrFindOptions& find) {
   const training::TrainingOptions& options = source.options();
   manual_seed(options.seed);
   const std::unique_ptr<nn::Module> model = build_model(options, options.model.stream());
+  if (!o.init.empty()) {
+    const TensorMap weights = initial_weights(o.init, *model, options.dtype, o.extend_alphabet);
+    const Scope scope(o.init);
+    model->load_state_dict(weights);
+  }
   const auto optimizer = build_optimizer(options, model->named_parameters());
   training::Step step(*model, *optimizer, training::smoothed_cross_entropy(options.label_smoothing),
-                      {.limits = options.limits(), .accumulate = options.accumulate});
+                      {.limits = options.limits(),
+                       .accumulate = options.accumulate,
+                       .activations = o.activations == nn::Precision::full ? options.dtype : DType::bf16,
+                       .captured = o.captured});
   training::LrRange range(find.from, find.to, options.step_count());
   training::Loop loop(
       step, [&](int64_t t) { return source.batch(t); }, [&](int64_t t) { return range.lr(t); });
   StatusLine status(stderr, o.output.quiet);
-  catch_interrupt();
   loop.every(1, training::Progress(status, range.steps()));
-  loop.every(1, [&](const training::TrainingStep& s) { return range.take(s.loss) && !interrupted(); });
+  loop.every(1, [&](const training::TrainingStep& s) { return range.take(s.loss); });
   loop.run(range.steps());
   status.clear();
-  if (interrupted()) return kInterrupted;
   if (range.losses().empty())
     throw Diverged(text("the loss of step 1 is not a finite number; the learning rate is ", range.lr(0)));
   show(range_document(range, options), o.output.quiet, o.output.report, o.output.json);
@@ -92,21 +110,21 @@ int run(LrFindOptions& find) {
 Verb add_lr_find(CLI::App& app) {
   CLI::App* command = app.add_subcommand("lr-find", "Find a learning rate: a short training at rates that grow");
   auto o = std::make_shared<LrFindOptions>();
-  o->train.training.steps = kSteps;
-  add_training_options(*command, o->train.training, o->given, [](std::string_view name) {
-    constexpr std::string_view kNone[] = {"lr", "min_lr", "warmup", "schedule", "ema", "zero", "whole_parts"};
-    return is_of_train(name) && std::ranges::count(kNone, name) == 0;
-  });
-  command->add_option("--from", o->from, "first rate")->capture_default_str();
-  command->add_option("--to", o->to, "last rate")->capture_default_str();
-  command->add_option("--report", o->train.output.report, "write the curves as an HTML page");
-  command->add_option("--json", o->train.output.json, "write the numbers as a JSON object");
-  command->add_flag("-q,--quiet", o->train.output.quiet, "print the suggestion only");
+  o->train.command = command;
+  o->train.options.training.steps = kSteps;
+  add_train_options(o->train, [](std::string_view name) { return is_of_train(name) && !is_of_course(name); });
+  command->add_option("--from", o->from, "first learning rate")->capture_default_str();
+  command->add_option("--to", o->to, "last learning rate")->capture_default_str();
+  command->add_option("--report", o->train.options.output.report, "write the curves as an HTML page");
+  command->add_option("--json", o->train.options.output.json, "write the numbers as a JSON object");
+  command->add_flag("-q,--quiet", o->train.options.output.quiet, "print the suggestion only");
   command->footer(
       "It ends where the smoothed loss is four times its least. The weights are thrown away. (Smith, 1506.01186.)\n"
       "Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
-      "130 "
-      "interrupted.");
+      "130 interrupted.");
+  for (const char* option : {"--report", "--json", "--quiet"}) command->get_option(option)->group("Output");
+  lead_with(*command,
+            {"--config", "--model", "--data", "--form", "--width", "--depth", "--steps", "--batch", "--from", "--to"});
   return {command, [o] { return run(*o); }};
 }
 

@@ -2,14 +2,17 @@
 // own (ending.h).
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <vector>
 
 #include "core/error.h"
 #include "core/kernels/kernel.h"
 #include "core/system/profile.h"
+#include "core/system/terminal.h"
 #include "core/system/warning.h"
 #include "distributed/world.h"
+#include "tools/help.h"
 #include "tools/limits.h"
 #include "tools/output.h"
 #include "tools/suggestion.h"
@@ -19,6 +22,8 @@ using namespace isonorm;
 using namespace isonorm::tools;
 
 namespace {
+
+constexpr size_t kHelpWidth = 80;  // where there is no terminal
 
 // `code`, where what was printed could be.
 int finish(const std::string& who, int code) {
@@ -62,15 +67,13 @@ std::string decimal(std::string& word) {
   return "";
 }
 
-int run(const Verb& verb, const std::string& who) {
+// Runs `work`, which returns an exit code. Its error is told once, and ends all ranks that a launcher of MPI has started.
+int run(const std::string& who, const std::function<int()>& work) {
   try {
     set_warning_handler([&who](const std::string& line) {
       if (!distributed::one_of_several() || distributed::world().rank() == 0) fail(who, line, kOk);
     });
-    isa();  // where ISONORM_ISA is wrong this says so before any work
-    if (distributed::one_of_several() && verb.command->get_name() != "train")
-      throw UsageError("MPI has started it several times, which is for isonorm train");
-    return finish(who, verb.run());
+    return finish(who, work());
   } catch (const std::exception& e) {
     distributed::wait_to_tell(e);
     const int code = fail(who);
@@ -81,9 +84,40 @@ int run(const Verb& verb, const std::string& who) {
   }
 }
 
+// Whether this process is the first of its ranks. Throws if they were asked for different things: one of them would wait for ever.
+bool first_of_ranks(const std::string& asked) {
+  if (!distributed::one_of_several()) return true;
+  distributed::world().check_same(asked, "command");
+  return distributed::world().rank() == 0;
+}
+
+int run_verb(const Verb& verb) {
+  isa();  // where ISONORM_ISA is wrong this says so before any work
+  const std::string name = verb.command->get_name();
+  first_of_ranks(name);
+  if (distributed::one_of_several() && name != "train")
+    throw UsageError("MPI has started it several times, which is for isonorm train");
+  return verb.run();
+}
+
+// Prints the help or the version that was asked for.
+int print(const CLI::App& app, const std::string& who, const CLI::Success& asked) {
+  if (first_of_ranks(text(who, ' ', asked.get_name()))) app.exit(asked);
+  return kOk;
+}
+
+void add_help(CLI::App& app) {
+  app.set_help_flag("-h,--help", "print this help")->group("Help");
+  app.set_version_flag("--version", kVersion, "print the version")->group("Help");
+}
+
 int program(int argc, char** argv) {
   CLI::App app("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm Transformers are one model: train them and see.", "isonorm");
-  app.set_version_flag("--version", kVersion);
+  app.formatter_fn([](const CLI::App* asked, const std::string&, CLI::AppFormatMode) {
+    const size_t width = line_width(stdout);
+    return help_text(help_of(*asked), width > 0 ? width : kHelpWidth);
+  });
+  add_help(app);
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 6 "
@@ -94,7 +128,7 @@ int program(int argc, char** argv) {
       add_rotate(app), add_import(app),   add_export(app),  add_tokenize(app),   add_sample(app),     add_info(app),
       add_plot(app),   add_evaluate(app), add_lr_find(app), add_completion(app), add_man(app)};
   for (const Verb& verb : verbs) {
-    verb.command->set_version_flag("--version", kVersion);
+    add_help(*verb.command);
     for (CLI::Option* option : verb.command->get_options())
       if (const std::string type = option->get_type_name(); type.starts_with("INT") || type.starts_with("UINT"))
         option->transform(CLI::Validator(decimal, ""));
@@ -104,20 +138,18 @@ int program(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) {  // --help, --version
-      app.exit(e);
-      return finish(who, kOk);
-    }
-    std::string what = dynamic_cast<const CLI::ExtrasError*>(&e) ? not_expected(app) : e.what();
-    if (argc < 2) what = text("a verb is missing: ", listed(verbs));
     for (const Verb& verb : verbs)
       if (verb.command->parsed()) who = text("isonorm ", verb.command->get_name());
+    if (const auto* asked = dynamic_cast<const CLI::Success*>(&e))  // --help, --version
+      return run(who, [&] { return print(app, who, *asked); });
+    std::string what = dynamic_cast<const CLI::ExtrasError*>(&e) ? not_expected(app) : e.what();
+    if (argc < 2) what = text("a verb is missing: ", listed(verbs));
     if (argc > 1 && argv[1][0] != '-' && who == "isonorm")
       what = text("there is no verb \"", argv[1], "\", expected ", listed(verbs), meant(argv[1], names_of(verbs)));
-    return fail(who, text(what, "; see ", who, " --help"), kUsage);
+    return run(who, [&]() -> int { throw UsageError(what); });
   }
   for (const Verb& verb : verbs)
-    if (verb.command->parsed()) return run(verb, text("isonorm ", verb.command->get_name()));
+    if (verb.command->parsed()) return run(text("isonorm ", verb.command->get_name()), [&] { return run_verb(verb); });
   return kUsage;
 }
 

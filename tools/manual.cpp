@@ -5,28 +5,15 @@
 
 #include "core/error.h"
 #include "core/system/terminal.h"
+#include "tools/help.h"
 #include "tools/verb.h"
 
 namespace isonorm::tools {
 namespace {
 
-std::vector<CLI::App*> verbs_of(CLI::App& app) {
-  return app.get_subcommands([](CLI::App*) { return true; });
-}
 std::vector<CLI::Option*> options_of(CLI::App& verb) {
   return verb.get_options([](const CLI::Option* option) { return !option->get_lnames().empty(); });
 }
-
-// "a b" of "a|b" or "{a,b}"; empty where an option takes no such choice.
-std::string choices(const CLI::Option& option) {
-  std::string type = option.get_type_name();
-  type = type.substr(0, type.find(' '));
-  if (type.find('|') == type.npos) return "";
-  std::ranges::replace(type, '|', ' ');
-  return type;
-}
-
-bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0; }
 
 std::string with_escapes(const std::string& s, const std::function<std::string(char)>& escaped) {
   std::string all;
@@ -93,29 +80,23 @@ std::string roff(const std::string& s) {
   return escaped.starts_with('.') || escaped.starts_with('\'') ? "\\&" + escaped : escaped;
 }
 
-std::string page(CLI::App& app) {
-  const bool whole = app.get_parent() == nullptr;
-  const std::string name = whole ? "isonorm" : "isonorm-" + app.get_name(),
-                    called = whole ? "isonorm" : "isonorm " + app.get_name();
-  std::string all = text(".TH ", name, " 1\n.SH NAME\n", roff(name), " \\- ", roff(app.get_description()),
-                         "\n.SH SYNOPSIS\n.B ", roff(called), "\n", whole ? "VERB [OPTIONS]" : "[OPTIONS]");
-  for (const CLI::Option* option : app.get_options())
-    if (option->get_lnames().empty() && option->get_snames().empty()) all += text(' ', roff(option->get_name()));
-  all += '\n';
-  if (whole) {
-    all += ".SH VERBS\n";
-    for (const CLI::App* verb : verbs_of(app))
-      all += text(".TP\n.B ", roff(verb->get_name()), '\n', roff(verb->get_description()), '\n');
+std::string page(const CLI::App& app) {
+  const Help help = help_of(app);
+  std::string name = help.command;
+  std::ranges::replace(name, ' ', '-');
+  std::string all =
+      text(".TH ", name, " 1\n.SH NAME\n", roff(name), " \\- ", roff(help.description), "\n.SH SYNOPSIS\n.B ",
+           roff(help.command), '\n', roff(help.usage.substr(help.command.size() + 1)), '\n');
+  for (const HelpGroup& group : help.groups) {
+    all += text(".SH ", roff(group.heading), '\n');
+    for (const HelpEntry& e : group.entries)
+      all += text(".TP\n.B ", roff(e.names), e.value.empty() ? "" : " " + roff(e.value), '\n', roff(e.text), '\n');
   }
-  std::string group;
-  for (const CLI::Option* option : app.get_options()) {
-    if (std::exchange(group, option->get_group()) != option->get_group()) all += text(".SH ", roff(group), '\n');
-    const std::string given = option->get_default_str();
-    all += text(".TP\n.B ", roff(option->get_name(false, true)),
-                is_flag(*option) ? "" : " " + roff(option->get_type_name()), '\n', roff(option->get_description()),
-                given.empty() ? "" : text(" [", roff(given), ']'), '\n');
-  }
-  return all + text(".SH NOTES\n", roff(app.get_footer()), '\n');
+  all += ".SH EXAMPLES\n";
+  for (const Example& e : help.examples) all += text(".TP\n.B ", roff(e.command), '\n', roff(e.what), '\n');
+  std::string notes = roff(help.notes);
+  for (size_t at = 0; (at = notes.find('\n', at)) != notes.npos; at += 5) notes.replace(at, 1, "\n.PP\n");
+  return all + text(".SH NOTES\n", notes, '\n');
 }
 
 }  // namespace

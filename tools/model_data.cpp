@@ -11,6 +11,7 @@
 #include "hub/family.h"
 #include "streams/stream.h"
 #include "tools/ending.h"
+#include "tools/given.h"
 #include "training/source.h"
 
 namespace isonorm::tools {
@@ -52,6 +53,7 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   const training::ModelOptions model(description);
   training::TrainingOptions o;
   o.model = model, o.data = path, o.batch = 16;
+  check_data(o);
   training::Source source(o);
   const training::ModelShape data = source.options().model.shape(), shape = model.shape();
   if (model.row().input != training::Input::images)

@@ -32,6 +32,7 @@ CLI::Option* add_option(CLI::App& command, const Option& option, Given& given, s
         .add_flag_function(
             training::word_of(on ? "no_" + name : name),
             [&given, name, on](int64_t said) { given[name] = (said > 0) != on ? "true" : "false"; }, help)
+        ->group(option.group)
         ->check([](const std::string& word) {
           const bool ok = word == "true" || word == "false";
           return ok ? std::string() : text("\"", word, "\" is not true or false");
@@ -39,28 +40,26 @@ CLI::Option* add_option(CLI::App& command, const Option& option, Given& given, s
   }
   CLI::Option* added = command.add_option_function<std::string>(
       training::word_of(name), [&given, name](const std::string& word) { given[name] = word; }, help);
-  added->type_name(option.values);
+  added->type_name(option.values)->group(option.group);
   if (help.find("default") == std::string::npos) added->default_str(option.text());
   return added;
 }
 
 }  // namespace
 
-void add_options(CLI::App& command, const std::vector<Option>& options, Given& given, const Wanted& wanted,
-                 const char* group) {
+void add_options(CLI::App& command, const std::vector<Option>& options, Given& given, const Wanted& wanted) {
   for (const Option& option : options)
-    if (!option.help.empty() && (!wanted || wanted(option.name)))
-      add_option(command, option, given, option.help)->group(group);
+    if (!option.help.empty() && (!wanted || wanted(option.name))) add_option(command, option, given, option.help);
 }
 
 void add_training_options(CLI::App& command, const TrainingOptions& defaults, Given& given, const Wanted& wanted) {
   TrainingOptions o = defaults;
   command
       .add_option_function<std::string>(
-          "--model", [&given](const std::string& word) { given["model"] = word; }, "model")
+          "--model", [&given](const std::string& word) { given["model"] = word; },
+          text("model (default: the model that reads --data; without --data ", o.model.row().name, ")"))
       ->type_name(training::names_of(training::kModels, "|"))
-      ->group("Model")
-      ->default_str(o.model.row().name);
+      ->group("Model");
   std::vector<std::string> there;
   for (const ModelRow* row : training::kModels) {
     training::ModelOptions model = &o.model.row() == row ? o.model : training::ModelOptions(*row);
@@ -70,12 +69,12 @@ void add_training_options(CLI::App& command, const TrainingOptions& defaults, Gi
       there.push_back(option.name);
       const std::string models = training::models_with(option.name);
       const bool all = std::ranges::all_of(training::kModels, [&](const ModelRow* r) { return has(*r, option.name); });
-      add_option(command, option, given, all ? option.help : text(models, ": ", option.help))->group("Model");
+      add_option(command, option, given, all ? option.help : text(models, ": ", option.help));
     }
   }
   training::Fields f;
   fields(o, f);
-  add_options(command, f.options, given, wanted, "Training");
+  add_options(command, f.options, given, wanted);
 }
 
 std::function<std::string(const std::string&)> one_of(std::span<const streams::Form> forms) {
@@ -113,6 +112,7 @@ void add_output_options(CLI::App& command, OutputOptions& o, const std::string& 
   command.add_option("--json", o.json, text("write ", what, " as a JSON object"));
   command.add_option("--log", o.log, "write a JSON line per step");
   command.add_flag("-q,--quiet", o.quiet, text("print the ", rest, " only"));
+  for (const char* option : {"--report", "--json", "--log", "--quiet"}) command.get_option(option)->group("Output");
 }
 
 std::string given_command(const CLI::App& command) {

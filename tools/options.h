@@ -17,10 +17,10 @@ namespace isonorm::tools {
 
 using Wanted = std::function<bool(std::string_view name)>;
 
-// Adds an option for every one of these that has a help and is `wanted`, under this heading of the help. Their values are the
-// defaults that help shows.
+// Adds an option for every one of these that has a help and is `wanted`, in its group. Their values are the defaults that help
+// shows.
 void add_options(CLI::App& command, const std::vector<training::Option>& options, Given& given,
-                 const Wanted& wanted = {}, const char* group = "Options");
+                 const Wanted& wanted = {});
 // Adds --model and all options of trainings and models.
 void add_training_options(CLI::App& command, const training::TrainingOptions& defaults, Given& given,
                           const Wanted& wanted = {});

@@ -10,6 +10,7 @@
 #include "equivalence/text/proof_text.h"
 #include "io/line_log.h"
 #include "streams/stream.h"
+#include "tools/help.h"
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
@@ -166,6 +167,8 @@ Verb add_prove(CLI::App& app) {
       "Steps: 200 in f64, 50 in f32. Exit codes: 0 every run came out as expected, 1 not, 2 usage, 3 bad input, 4 "
       "input/output, 5 undecided (rounding alone moves the runs as far as a wrong training would), 70 no memory or "
       "threads, 130 interrupted.");
+  lead_with(*command, {"--forms", "--model", "--data", "--width", "--depth", "--steps", "--batch", "--lr", "--controls",
+                       "--certificate"});
   return {command, [o, command] {
             check_controls(o->proof.controls);
             set_training_options(o->proof.training, o->given);

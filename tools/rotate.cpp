@@ -33,7 +33,7 @@ Verb add_rotate(CLI::App& app) {
   add_result_options(*command, *o);
   return {command, [o] {
             if (o->basis.empty()) throw UsageError("--basis: expected hadamard:SEED, haar:SEED or a file");
-            return run_verb("rotate", *o);
+            return run_convert(*o);
           }};
 }
 

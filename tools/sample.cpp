@@ -25,7 +25,7 @@ constexpr int64_t kMostPrompt = 1 << 24;  // bytes of a prompt from standard inp
 
 struct SampleOptions {
   std::string model, prompt, tokenizer, data;
-  bool prompted = false, ids = false, quiet = false;
+  bool prompted = false, ids = false, ignore_eos = false, quiet = false;
   std::vector<std::string> stop;
   int64_t count = 1;
   nn::GenerateOptions generate;
@@ -41,6 +41,7 @@ struct Vocabulary {
   bool may_be_less;
   std::function<std::vector<int64_t>(const std::string&)> encode;
   std::function<std::string(int64_t id)> decode;
+  std::vector<int64_t> ends = {};  // tokens that end a text
 };
 
 Vocabulary characters(const std::string& from, const data::Alphabet& alphabet) {
@@ -51,12 +52,15 @@ Vocabulary characters(const std::string& from, const data::Alphabet& alphabet) {
 
 Vocabulary tokens(const std::string& from, tokenizers::Tokenizer&& own) {
   const auto tokenizer = std::make_shared<tokenizers::Tokenizer>(std::move(own));
-  return {from, tokenizer->vocab(), true,
+  return {from,
+          tokenizer->vocab(),
+          true,
           [tokenizer](const std::string& s) {
             const std::vector<uint32_t> ids = tokenizer->encode(s);
             return std::vector<int64_t>(ids.begin(), ids.end());
           },
-          [tokenizer](int64_t id) { return std::string(tokenizer->bytes_of(id)); }};
+          [tokenizer](int64_t id) { return std::string(tokenizer->bytes_of(id)); },
+          tokenizer->end_tokens()};
 }
 
 // Ids as they are: "17 4 256".
@@ -139,7 +143,7 @@ class GrowingText {
     put(sure);
     return !ended_;
   }
-  void end() { put(text_.size()); }
+  void end() { ended_ = true, put(text_.size()); }
   const std::string& text() const { return text_; }
 
  private:
@@ -197,7 +201,6 @@ int run(SampleOptions o) {
   if (prompt.empty()) throw UsageError("PROMPT is empty");
   model->to(o.device);
   model->prepare_inference();
-  catch_interrupt();
 
   std::vector<GrowingText> texts;
   std::string begin;
@@ -211,9 +214,13 @@ int run(SampleOptions o) {
   int64_t made = 0;
   const Stopwatch watch;
   nn::generate(*model, rows, o.generate, generator, [&](std::span<const int64_t> step) {
+    if (made == 0) catch_interrupt();  // a prompt may take long; from now on there is something to print
     bool more = false;
     for (size_t i = 0; i < texts.size(); ++i)
-      if (texts[i].add(vocabulary.decode(step[i]))) more = true, ++made;
+      if (!o.ignore_eos && std::ranges::count(vocabulary.ends, step[i]) > 0)
+        texts[i].end();
+      else if (texts[i].add(vocabulary.decode(step[i])))
+        more = true, ++made;
     return more && !interrupted();
   });
   const double seconds = watch.seconds();
@@ -248,6 +255,8 @@ Verb add_sample(CLI::App& app) {
   command->add_option("--stop", o->stop, "end a text before this word; may be given several times")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--ignore-eos", o->ignore_eos,
+                    "go on after the tokenizer's end token, such as <|endoftext|>, which ends a text otherwise");
   command->add_option("--temperature", g.temperature, "divides the logits; 0: always the most likely token")
       ->capture_default_str();
   command->add_option("--top-k", g.top_k, "choose among this many most likely tokens; 0: all")->capture_default_str();

@@ -10,6 +10,7 @@
 #include "tools/interrupt.h"
 #include "tools/options.h"
 #include "tools/output.h"
+#include "training/data_kind.h"
 #include "training/options/rows.h"
 
 namespace isonorm::tools {
@@ -142,6 +143,9 @@ Verb add_table(CLI::App& app) {
               throw UsageError(text("--depth: ", o->table.depth, " is not a whole number from 1 on"));
             if (command->count("--threads") > 0) check_threads(o->table.threads);
             check_device(o->table.device);
+            if (command->count("--model") == 0)
+              if (const training::ModelRow* row = training::model_for(o->table.data)) o->table.model = row;
+            check_kind(*o->table.model, o->table.data);
             check_names("--optimizers", o->optimizers, training::names_of(recipes()));
             return run(*o, *command);
           }};

@@ -8,7 +8,6 @@
 #include "data/text.h"
 #include "io/replacement.h"
 #include "tokenizers/tokenizer.h"
-#include "tools/interrupt.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 
@@ -35,7 +34,6 @@ class Output {
  private:
   static constexpr size_t kPiece = 1 << 20;
   void flush() {
-    if (interrupted()) throw Interrupted();
     file_.write(buffer_);
     buffer_.clear();
   }
@@ -66,25 +64,19 @@ int64_t decode(const Tokenizer& tokenizer, std::string_view file, size_t width, 
 
 int run(const TokenizeOptions& o) {
   check_outputs({{"OUT", o.out}}, {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
-  catch_interrupt();
   Tokenizer tokenizer(o.tokenizer);
-  try {
-    Output out(o.out);
-    const data::TokenFile ids{o.decode ? o.in : o.out, tokenizer.vocab()};
-    int64_t count = 0;
-    read_mapped(o.in, [&](std::string_view in) {
-      const Scope scope(o.in);
-      count = o.decode ? decode(tokenizer, in, static_cast<size_t>(ids.width()), out) : encode(tokenizer, in, ids, out);
-    });
-    out.commit();
-    print_line(text(o.out, ": ",
-                    o.decode
-                        ? text("the text of ", count, " tokens.")
-                        : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".")));
-  } catch (const Interrupted&) {
-    std::fprintf(stderr, "isonorm tokenize: interrupted; %s was not written\n", o.out.c_str());
-    return kInterrupted;
-  }
+  Output out(o.out);
+  const data::TokenFile ids{o.decode ? o.in : o.out, tokenizer.vocab()};
+  int64_t count = 0;
+  read_mapped(o.in, [&](std::string_view in) {
+    const Scope scope(o.in);
+    count = o.decode ? decode(tokenizer, in, static_cast<size_t>(ids.width()), out) : encode(tokenizer, in, ids, out);
+  });
+  out.commit();
+  print_line(text(o.out, ": ",
+                  o.decode
+                      ? text("the text of ", count, " tokens.")
+                      : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".")));
   return kOk;
 }
 

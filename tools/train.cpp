@@ -12,6 +12,7 @@
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/config.h"
+#include "tools/help.h"
 #include "tools/training.h"
 #include "tools/training_start.h"
 #include "tools/verb.h"
@@ -25,75 +26,6 @@ namespace isonorm::tools {
 namespace {
 
 using namespace equivalence;
-
-// Whose sizes --preset names.
-const training::ModelRow& sized_model() {
-  return **std::ranges::find_if(training::kModels, [](const training::ModelRow* row) { return row->preset; });
-}
-
-// Options that the command line does not give are those of the checkpoint that it goes on from. The others are held
-// against it later (continued()).
-void take_from_checkpoint(TrainOptions& o, const Given& given, NewestCheckpoint& newest) {
-  Metadata& values = newest.checkpoint.values;
-  const Scope scope(newest.path);
-  Metadata description;
-  for (const auto& entry : values)
-    if (entry.first.starts_with(training::kOptionPrefix)) description.insert(entry);
-  const training::ModelOptions model(description);
-  if (const auto asked = given.find("model"); asked != given.end())
-    check(asked->second == model.row().name, "was trained with --model ", model.row().name, ", asked for is ",
-          asked->second);
-  o.training.model = model;
-  for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
-  set_as_trained(o, values);
-}
-
-// The model's options that the command line does not give are those of --init, where it says them. Of coordinates of one
-// function the training's own stay.
-void take_from_init(TrainOptions& o, const Given& given) {
-  const training::OpenModelFile opened = training::open_model_file(o.init);
-  const SafetensorsFile& file = *opened.file;
-  if (opened.description.empty()) return;
-  const Scope scope(o.init);
-  o.training.alphabet = training::alphabet_of(file);
-  if (o.extend_alphabet) {
-    check(!o.training.alphabet.empty(), "--extend-alphabet: it is no model of characters");
-    if (o.training.data.empty()) throw UsageError("--extend-alphabet needs --data");
-    o.training.alphabet = o.training.alphabet.with(data::Text(o.training.data).alphabet());
-  }
-  if (const Metadata ids = training::ids_of(file); ids.contains(training::kTokenizer))
-    o.tokenizer_json = ids.at(training::kTokenizer);
-  training::ModelOptions model(opened.description);
-  model.check_size(opened.state.outline);  // before a model of these options is built
-  if (const auto asked = given.find("model"); asked != given.end() && asked->second != model.row().name) return;
-  if (row_of(model.stream().form).layer_norm_model())
-    model.stream() = o.training.model.stream();
-  else
-    model.stream().storage = streams::Stored::raw;
-  model.transformer().folded = false;  // gains begin at 1 again
-  o.training.model = model;
-}
-
-// What the command line, a published size and a checkpoint say.
-void set_options(TrainOptions& o, Given given, const std::string& preset, NewestCheckpoint* newest) {
-  if (newest)
-    take_from_checkpoint(o, given, *newest);
-  else if (!o.init.empty())
-    take_from_init(o, given);
-  if (!preset.empty()) {
-    if (const auto asked = given.find("model"); asked != given.end() && asked->second != sized_model().name)
-      throw UsageError(text("--preset belongs to --model ", sized_model().name));
-    try {
-      o.training.model = training::ModelOptions::preset(sized_model(), preset);
-    } catch (const Error& e) {
-      throw UsageError(text("--preset: ", e.what()));
-    }
-  }
-  training::Fields f;
-  fields(o, f);
-  set_given(f.options, given);
-  set_training_options(o.training, std::move(given));
-}
 
 // What is in --tokenizer, which a checkpoint has to agree with. Of --init's own it takes the place.
 void take_tokenizer(TrainOptions& o, const NewestCheckpoint* newest) {
@@ -139,29 +71,11 @@ void check_options(const TrainOptions& o) {
   if (o.extend_alphabet && o.init.empty()) throw UsageError("--extend-alphabet needs --init");
   if (o.extend && o.checkpoint.empty()) throw UsageError("--extend needs --checkpoint");
   if (!o.average.empty() && o.training.ema == 0) throw UsageError("--ema-file needs --ema");
-  const nn::Precision products = o.training.model.transformer().precision.products;
-  for (const auto& [option, asked] : {std::pair{"--activations", o.activations}, {"--precision", products}})
-    if (asked != nn::Precision::full && o.training.dtype != DType::f32)
-      throw UsageError(text(option, " ", name_of(asked), " does not go with --dtype ", o.training.dtype));
-  for (const auto& [option, asked] : {std::pair{"--captured", o.captured}, {"--any-order", o.any_order}})
-    if (asked && o.training.device == kCpu) throw UsageError(text(option, " needs --device cuda"));
-  if (!training::Interval::read(o.save_every))
-    throw UsageError(text("--save-every: \"", o.save_every, "\" is no number of steps, nor a time as 30s, 10m or 2h"));
-  for (const auto& [option, n] : {std::pair{"--patience", o.patience}, {"--evaluate-every", o.evaluate_every}})
-    if (n < 0) throw UsageError(text(option, ": ", n, " is not a whole number from 0 on"));
   if (!o.best.empty() && o.evaluate_every == 0) throw UsageError("--best needs --evaluate-every");
   if (o.patience > 0 && o.evaluate_every == 0) throw UsageError("--patience needs --evaluate-every");
 }
 
-struct TrainVerb {
-  CLI::App* command;
-  std::string config;
-  TrainOptions options;
-  Given given;
-  std::string preset;
-};
-
-int run(TrainVerb& verb) {
+int run(GivenTraining& verb) {
   take_config(*verb.command, verb.config);
   TrainOptions& o = verb.options;
   distributed::Group& ranks = distributed::world();
@@ -173,7 +87,7 @@ int run(TrainVerb& verb) {
   const io::NameLock lock(first ? o.checkpoint : ""), best_lock(first ? o.best : "");  // before they are read
   ranks.barrier();
   std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(o.checkpoint);
-  set_options(o, verb.given, verb.preset, newest ? &*newest : nullptr);
+  set_options(verb, newest ? &*newest : nullptr);
   take_tokenizer(o, newest ? &*newest : nullptr);
   o.training.ranks = ranks.size();
   check_options(o);
@@ -200,24 +114,10 @@ int run(TrainVerb& verb) {
 
 Verb add_train(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "Train one form of a model: save, resume, evaluate");
-  auto verb = std::make_shared<TrainVerb>();
+  auto verb = std::make_shared<GivenTraining>();
   verb->command = command;
   TrainOptions* o = &verb->options;
-  command
-      ->add_option(
-          "--config", verb->config,
-          "read options from this TOML file, such as width = 64; the command line wins. --checkpoint FILE writes "
-          "such a file, FILE.toml")
-      ->type_name("FILE");
-  command
-      ->add_option("--preset", verb->preset,
-                   text(sized_model().name,
-                        ": a published LLaMA size, 9m to 7b, with the vocabulary of the data; given options win"))
-      ->type_name("SIZE");
-  add_training_options(*command, o->training, verb->given, is_of_train);
-  training::Fields f;
-  fields(*o, f);
-  add_options(*command, f.options, verb->given, {}, "Training");
+  add_train_options(*verb, is_of_train);
   command->add_option("--tokenizer", o->tokenizer,
                       "the tokenizer that made the ids of --data: tokenizer.json or its folder; it goes into the "
                       "checkpoint, for sample");
@@ -228,27 +128,8 @@ Verb add_train(CLI::App& app) {
   command->add_flag(
       "--extend", o->extend,
       "go on from --checkpoint with other --steps, --lr, --warmup, --schedule, --min-lr, --weight-decay or --clip");
-  command->add_option(
-      "--init", o->init,
-      "begin with the weights of this file: a checkpoint, a safetensors file, a converted file of any form, or what "
-      "isonorm import wrote; options of the model that are not given are the file's");
-  command->add_flag("--extend-alphabet", o->extend_alphabet,
-                    "with --init: characters of the text that the file lacks become new characters of the model");
-  command
-      ->add_option("--save-every", o->save_every,
-                   "save each time after so many steps, or after a time such as 30s, 10m or 2h; 0: only at the end")
-      ->type_name("STEPS|TIME")
-      ->capture_default_str();
-  command
-      ->add_option("--evaluate-every", o->evaluate_every,
-                   "steps between two test passes; each prints a line; 0: only at the end")
-      ->capture_default_str();
   command->add_option("--best", o->best,
                       "keep the checkpoint with the lowest test loss in this file (needs --evaluate-every)");
-  command
-      ->add_option("--patience", o->patience,
-                   "end after so many test passes in a row without a lower loss; 0: end after --steps")
-      ->capture_default_str();
   command->add_option("--epochs", o->epochs, "number of passes over the training data, instead of --steps")
       ->check([](const std::string& word) {
         double n = 0;
@@ -256,7 +137,9 @@ Verb add_train(CLI::App& app) {
         return good ? "" : text("\"", word, "\" is not a finite number above 0");
       })
       ->excludes("--steps");
-  command->add_option("--tensorboard", o->tensorboard, "write event files of TensorBoard into this folder");
+  command->get_option("--epochs")->group("Training");
+  command->add_option("--tensorboard", o->tensorboard, "write event files of TensorBoard into this folder")
+      ->group("Output");
   add_output_options(*command, o->output, "the training", "result");
   command->get_option("--log")->description(
       "write a line of JSON for each step, or a row of CSV if the name ends in .csv");
@@ -270,6 +153,8 @@ Verb add_train(CLI::App& app) {
       "--init begins at step 1, with warm-up and a new optimizer.\n"
       "Exit codes: 0 trained, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or "
       "threads, 130 interrupted.");
+  lead_with(*command, {"--model", "--data", "--form", "--width", "--depth", "--context", "--steps", "--batch", "--lr",
+                       "--checkpoint"});
   return {command, [verb] { return run(*verb); }};
 }
 

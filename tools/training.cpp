@@ -11,6 +11,7 @@
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/replacement.h"
 #include "nn/residual/gpas.h"
+#include "reports/text_layout.h"
 #include "streams/stream.h"
 #include "tools/ending.h"
 #include "tools/interrupt.h"
@@ -55,20 +56,6 @@ void check_agreement(const TensorMap& optimizer, int step) {
 void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, static_cast<uint64_t>(step + 1) << 40}; }
 
 }  // namespace
-
-TrainOptions::TrainOptions() {
-  training.model.stream().form = streams::Form::rms_norm;
-  training.steps = 6000;
-  training.dtype = DType::f32;
-}
-
-void fields(TrainOptions& o, training::Fields& f) {
-  f("activations", o.activations,
-    "dtype in which activations are kept for the backward: bf16 takes half the space of f32");
-  f("captured", o.captured, "with --device cuda: record the step as a CUDA graph and replay it");
-  f("any_order", o.any_order,
-    "with --device cuda: sum in any order where that is faster; two runs then differ by rounding");
-}
 
 Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
     : o_(o), source_(o.training), status_(stderr, o.output.quiet), best_(o.patience) {
@@ -115,9 +102,9 @@ Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
   if (const auto init = identity_.find("init"); init != identity_.end()) result_.manifest.init_sha256 = init->second;
   if (!result_.manifest.init_sha256.empty() && o.init.empty()) result_.manifest.command.clear();  // which file it was
   open_logs();
-  std::string words = text("step ", step_, " save ", o_.save_every, " evaluate ", o_.evaluate_every, " patience ",
-                           o_.patience, " checkpoint ", !o_.checkpoint.empty(), " best ", !o_.best.empty());
-  for (const auto& [name, value] : identity_) words += text(", ", name, ' ', value);
+  std::string words = text("step ", step_, " checkpoint ", !o_.checkpoint.empty(), " best ", !o_.best.empty());
+  for (const Metadata& values : {identity_, kept(o)})
+    for (const auto& [name, value] : values) words += text(", ", name, ' ', value);
   ranks_.check_same(words, "checkpoint, data or option");
 }
 
@@ -128,7 +115,7 @@ void Training::begin() {
   const Scope scope(o_.init);
   model_->load_state_dict(weights);
   check_weights(text(o_.init, ": "));
-  status_.print(text(o_.init, ": beginning with its weights"));
+  say(text(o_.init, ": beginning with its weights"));
 }
 
 void Training::share() {
@@ -174,12 +161,11 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_ && is_first())
     std::fprintf(stderr, "%s is damaged: taking the one before it\n", printable(o_.checkpoint).c_str());
-  status_.print(text(from, ": going on after step ", step_));
+  say(text(from, ": going on after step ", step_));
   if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
     result_.manifest.earlier = earlier->second;
-    status_.print(text(printable(earlier->second, 1000), "; from here on with the rates of a training of ", steps(),
-                       " steps",
-                       step_ < steps() ? printed(", the next being %.2e", o_.training.rates().lr(step_)) : ""));
+    say(text(printable(earlier->second, 1000), "; from here on with the rates of a training of ", steps(), " steps",
+             step_ < steps() ? printed(", the next being %.2e", o_.training.rates().lr(step_)) : ""));
   }
   return averages;
 }
@@ -214,33 +200,41 @@ bool Training::run() {
     s.seconds = watch_.seconds();
     return take(s), true;
   });
-  loop.every(1, training::Progress(status_, steps(), step_));
+  training::Progress progress(status_, steps(), step_);
+  loop.every(1, std::ref(progress));
   bool waited = best_.over();  // long enough for a better test loss
   loop.every(o_.evaluate_every, [&](const training::TrainingStep& s) {
     const bool whole = s.step == steps() || evaluate();
     waited = s.step < steps() && best_.over();
     return whole && !waited;
   });
-  loop.every(*training::Interval::read(o_.save_every), [&](const training::TrainingStep&) { return save(), true; });
+  loop.every(o_.save_every, [&](const training::TrainingStep&) { return save(), true; });
   loop.every(1, [&](const training::TrainingStep&) { return !stopped(); });
-  for (const std::string& line : summary_) status_.print(line);
+  for (const std::string& line : summary_) say(line);
   // A test pass that an interruption took away is made up for.
   const auto& tested = result_.earlier.evaluations;
   const bool due = step_ > 0 && step_ < steps() && o_.evaluate_every > 0 && step_ % o_.evaluate_every == 0;
   const bool logged = o_.output.log.empty() || (!tested.empty() && tested.back().step == step_);
   if (ranks_.any(due && (!logged || (keeps_best() && best_.last_step() < step_)))) evaluate(), waited = best_.over();
   const bool all = !stopped() && (waited || loop.run(steps(), step_) || (waited && !stop_));
-  if (!all) status_.clear();
+  if (!result_.steps.empty()) progress.end(result_.steps.back());
   save();
   if (all) save_average();
   const auto& passes = result_.evaluations;
   const bool whole = all && ((!passes.empty() && passes.back().step == step_) || evaluate());
-  if (all) status_.clear();
   if (waited) result_.patience = best_.since();
   result_.seconds = watch_.seconds();
   if (whole) log([&](training::RunLog& l) { l.end(result_); });
   if (log_failure_) std::rethrow_exception(log_failure_);
   return whole;
+}
+
+// A line that stays, broken at spaces if the terminal is narrower.
+void Training::say(const std::string& line) {
+  const size_t width = line_width(stderr);
+  const std::string whole = printable(line);
+  if (width == 0 || reports::text_length(whole) <= width) return status_.print(whole);
+  for (const std::string& part : reports::lines_of(whole, width)) status_.print(part);
 }
 
 bool Training::stopped() { return stop_ = stop_ || ranks_.any(interrupted() || log_failure_); }
@@ -293,7 +287,7 @@ void Training::take(const training::Evaluation& e) {
   result_.evaluations.push_back(e);
   log([&](training::RunLog& l) { l.evaluation(e); });
   const training::Input input = o_.training.model.row().input;
-  if (step_ < steps()) status_.print(text("step ", step_, "/", steps(), "  ", evaluation_text(e, input)));
+  if (step_ < steps()) say(text("step ", step_, "/", steps(), "  ", evaluation_text(e, input)));
   if (!keeps_best() || step_ <= best_.last_step()) return;  // after a step that was tested before it was killed
   if (best_.take(step_, e.loss) && !o_.best.empty())
     if (const Checkpoint c = checkpoint(); is_first()) save_checkpoint(o_.best, c);
@@ -328,6 +322,7 @@ Checkpoint Training::checkpoint() {
   ranks_.check_same(all, "weight or optimizer's state");
   Checkpoint c{weights, state, identity_};
   c.values.emplace("step", text(step_));
+  c.values.merge(kept(o_));
   for (const auto& [key, value] : training::ids_of(source_.options().alphabet, o_.tokenizer_json))
     c.values.insert_or_assign(key, value);
   if (best_.step() > 0) c.values.insert_or_assign(kTests, best_.written());

@@ -13,39 +13,14 @@
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "parallel/sharded_parameters.h"
-#include "tools/options.h"
 #include "tools/output.h"
+#include "tools/train_options.h"
 #include "training/records/run_logs.h"
 #include "training/records/training_result.h"
 #include "training/source.h"
 #include "training/steps/callbacks.h"
 
 namespace isonorm::tools {
-
-struct TrainOptions {
-  TrainOptions();
-
-  training::TrainingOptions training;               // its stream is that of the trained form
-  nn::Precision activations = nn::Precision::full;  // in which they wait for the backward
-  std::string checkpoint, init;                     // files to go on from and to begin with; empty: none
-  bool extend_alphabet = false;                     // of init's weights by the characters of the data
-  std::string tokenizer;                            // of the ids of the data, where it is named; empty: it is not
-  std::string tokenizer_json;                       // what is in it, or what checkpoint or init have of it
-  std::string average;                              // file for the averaged weights of --ema; empty: none
-  bool extend = false;                              // the checkpoint may have been trained with other steps and rates
-  bool captured = false;                            // steps of a GPU are replayed (training/steps/step.h)
-  bool any_order = false;                           // gpu::set_deterministic(false)
-  std::string best;                                 // file for the checkpoint of the least test loss; empty: none
-  std::string tensorboard;                          // folder for event files; empty: none
-  std::string save_every = "500";                   // a training::Interval
-  int evaluate_every = 0;
-  int patience = 0;   // test passes in turn without a lesser loss that end the training; 0: none do
-  double epochs = 0;  // in place of steps; 0: not given
-  OutputOptions output;
-};
-
-// Those that a manifest and a checkpoint hold beside the training's.
-void fields(TrainOptions& options, training::Fields& f);
 
 class Training {
  public:
@@ -68,6 +43,7 @@ class Training {
   void identify(const NewestCheckpoint& newest);
   TensorMap resume(const NewestCheckpoint& newest);  // the state of the average
   void open_logs();
+  void say(const std::string& line);
   void take(const training::TrainingStep& step);
   bool evaluate();
   void take(const training::Evaluation& evaluation);

@@ -23,10 +23,6 @@ namespace {
 
 constexpr const char* kEarlier = "earlier";
 
-// What changes nothing, or is named by a checksum.
-constexpr std::string_view kNotOfIdentity[] = {"data", "threads", "ranks",    "whole_parts",
-                                               "zero", "device",  "captured", "any_order"};
-
 // What may differ between the weights of --init and the model beside kOfTrainingAlone: coordinates, and whether gains are in
 // their readers already.
 constexpr std::string_view kFreeOfInit[] = {"model.form", "model.storage", "model.centre_readers", "model.folded",
@@ -72,52 +68,13 @@ void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t 
   state = std::move(grown);
 }
 
-// Those of the training, and the verb's own.
-std::vector<training::Option> all_options(TrainOptions& o) {
-  training::Fields f{options_of(o.training)};
-  fields(o, f);
-  return std::move(f.options);
-}
-
 }  // namespace
-
-bool is_of_identity(std::string_view name) { return std::ranges::count(kNotOfIdentity, name) == 0; }
 
 Metadata checkpoint_values(const SafetensorsFile& file) {
   Metadata values;
   for (const auto& [key, value] : file.metadata())
     if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
   return values;
-}
-
-void set_as_trained(TrainOptions& o, const Metadata& values) {
-  if (const auto characters = values.find(training::kCharacters); characters != values.end())
-    o.training.alphabet = data::Alphabet::read(characters->second);
-  if (const auto json = values.find(training::kTokenizer); json != values.end()) o.tokenizer_json = json->second;
-  training::Fields f;
-  fields(o.training, f), fields(o, f);
-  for (const training::Option& option : f.options)
-    if (const auto said = values.find(option.name);
-        said != values.end() && is_of_identity(option.name) && is_of_train(option.name))
-      check(option.set(said->second), "it was trained with ", training::word_of(option.name), " ", Shown{said->second},
-            ", expected ", option.expected);
-}
-
-training::OptionList given_of(const TrainOptions& o) {
-  TrainOptions given = o, defaults;
-  training::ModelOptions model(o.training.model.row());
-  model.stream() = defaults.training.model.stream();
-  defaults.training.model = model;
-  given.training.ranks = 1;
-  training::OptionList all = training::given(all_options(given), all_options(defaults));
-  all.insert(all.begin(), {"--model", model.row().name});
-  if (!o.init.empty()) all.emplace_back("--init", o.init);
-  if (o.extend_alphabet) all.emplace_back("--extend-alphabet", "");
-  if (!o.tokenizer.empty()) all.emplace_back("--tokenizer", o.tokenizer);
-  if (o.save_every != defaults.save_every) all.emplace_back("--save-every", o.save_every);
-  if (o.evaluate_every > 0) all.emplace_back("--evaluate-every", text(o.evaluate_every));
-  if (o.patience > 0) all.emplace_back("--patience", text(o.patience));
-  return all;
 }
 
 training::Manifest manifest_of(const TrainOptions& o, const training::Source& source) {
@@ -141,6 +98,16 @@ Metadata identity(const TrainOptions& o, const training::Source& source) {
   m.emplace("data", "sha256:" + source.sha256());  // wherever it lies
   if (!o.init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
   return m;
+}
+
+Metadata kept(const TrainOptions& o) {
+  TrainOptions shown = o;
+  training::Fields own;
+  fields(shown, own);
+  Metadata values;
+  for (const training::Option& option : own.options)
+    if (is_kept(option.name)) values.emplace(option.name, option.text());
+  return values;
 }
 
 Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_t step, const TrainOptions& o,
@@ -169,7 +136,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   for (const training::Option& option : model.options()) hold(option.name, text(training::kOptionPrefix, option.name));
   for (const auto& [key, value] : asked) hold(key, key);
   for (const auto& [key, value] : checkpoint.values)
-    check(asked.contains(key) || key == "step" || key == "init" || key == kEarlier || key == kTests ||
+    check(asked.contains(key) || is_kept(key) || key == "step" || key == "init" || key == kEarlier || key == kTests ||
               key == training::kCharacters || key == training::kTokenizer,
           path, ": it was trained with ", Shown{key}, ", which this program does not know");
   for (const char* kept : {"init", kEarlier})

@@ -13,26 +13,17 @@ namespace isonorm::tools {
 // Of a checkpoint: the least test loss so far (training::BestLoss), where --best or --patience asked.
 inline constexpr const char* kTests = "tests";
 
-// What `isonorm train` has to be given for this training, but for where it writes: {"--model", "gpt"}, ...
-training::OptionList given_of(const TrainOptions& options);
-
 // All options of a training, and its data.
 training::Manifest manifest_of(const TrainOptions& options, const training::Source& source);
 
-// Whether an option makes a training another one: names of files, threads and devices do not.
-bool is_of_identity(std::string_view name);
-
-// What is of proofs alone is not: a training has the ranks that MPI has started.
-inline bool is_of_train(std::string_view name) { return name != "resume_at" && name != "ranks"; }
-
 // What a checkpoint says of its training, by name; nothing where the file is none.
 Metadata checkpoint_values(const SafetensorsFile& file);
-// Sets the options and the characters that these values have, but for the model's. Throws naming one that it cannot be.
-void set_as_trained(TrainOptions& options, const Metadata& values);
-
 // What a checkpoint says of its training: the options without those that change nothing (names of files, threads), those
 // of its model as training::describe() writes them; checksums of the data and of the weights of `init`.
 Metadata identity(const TrainOptions& options, const training::Source& source);
+
+// The options that a checkpoint records for a resumed training, which may change them: is_kept().
+Metadata kept(const TrainOptions& options);
 
 // The identity of a training that goes on after `step` steps from this checkpoint, read from `path`; `asked` is that of
 // its options. Throws naming an option that differs; with --extend those of the update (training::kExtendable) may, and

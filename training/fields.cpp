@@ -84,40 +84,48 @@ void fields(nn::TransformerOptions& o, Fields& f) {
   auto& [width, depth, heads, head_width, kv_heads, mlp_width, activation, positions, rotary_base, rotary_share,
          qk_norm, parallel, shared_norm, causal, affine, norm_bias, folded, scaled_gains, bias, qkv_bias, norm, eps,
          final_norm, branch, connection, precision, initialisation] = o;
-  f("width", width, "width of the residual stream", size(2));
+  f.group = "Model";
+  f("width", width, "hidden size: the width of the residual stream", size(2));
   f("depth", depth, "Transformer blocks", {.least = 1, .most = 1 << 16});
   f("heads", heads, "attention heads; they divide the width", size(1));
   f("head_width", head_width, "width of a head (default: width / heads)", size(0));
-  f("kv_heads", kv_heads, "heads of keys and values, each shared by as many heads of queries (default: heads)",
-    size(0));
+  f("kv_heads", kv_heads, "key/value heads, each used by heads / kv-heads query heads (default: heads)", size(0));
   f("mlp_width", mlp_width, "width of the MLP (default: 4 width)", size(0));
   f("activation", activation, "activation of the MLP");
   f("positions", positions, "positional encoding");
-  f("rotary_base", rotary_base, "base of rotary positions", above(0));
-  f("rotary_share", rotary_share, "share of a head's entries that rotary positions turn", {.most = 1, .above = true});
-  f("qk_norm", qk_norm, "norm of each head's queries and keys");
-  f("parallel", parallel, "attention and MLP of a block read the same stream; the sum of their outputs is added to it");
+  f("rotary_base", rotary_base, "base of rotary position embeddings", above(0));
+  f("rotary_share", rotary_share, "share of each head's entries that rotary embeddings rotate",
+    {.most = 1, .above = true});
+  f("qk_norm", qk_norm, "norm of the queries and keys of each head");
+  f("parallel", parallel,
+    "attention and MLP of a block read the same stream, and the sum of their outputs is added to it");
   f("shared_norm", shared_norm, "with --parallel: attention and MLP read the same norm");
   f("causal", causal);
-  f("affine", affine, "norms have a learned gain and a learned bias");
+  f.group = "Norms and residual stream";
+  f("affine", affine, "norms have a learned gain and bias");
   f("norm_bias", norm_bias, "with --affine: norms have a learned gain and no bias");
   f("folded", folded);
   f("scaled_gains", scaled_gains, "with --affine: the gains of the norms of block l start at 1/sqrt(l)");
+  f.group = "Model";
   f("bias", bias, "linear layers have no biases");
-  f("qkv_bias", qkv_bias, "with --no-bias: the linear layers of queries, keys and values have biases nevertheless");
+  f("qkv_bias", qkv_bias, "with --no-bias: queries, keys and values have biases");
+  f.group = "Norms and residual stream";
   f("eps", eps, "added inside the root of every norm", above(0));
   f("final_norm", final_norm, "no norm before the head");
   auto& [dropout, stochastic_depth, layer_scale, recentring] = branch;
-  f("dropout", dropout, "share of a branch's entries that are set to 0 in training", kProbability);
-  f("stochastic_depth", stochastic_depth, "probability that a branch is left out for an example in training",
-    kProbability);
-  f("layer_scale", layer_scale, "initial value of a learned factor for each entry of a branch; 0: none");
+  f.group = "Regularization";
+  f("dropout", dropout, "dropout probability of the entries of a residual branch", kProbability);
+  f("stochastic_depth", stochastic_depth, "probability that a residual branch is skipped for an example", kProbability);
+  f.group = "Norms and residual stream";
+  f("layer_scale", layer_scale, "initial value of a learned factor per entry of a residual branch; 0: no factor");
   f("recentring", recentring);
-  f("connection", connection, "how norms and sub-layers hang on the residual stream");
+  f("connection", connection, "residual connection: how norms and sub-layers are connected to the residual stream");
+  f.group = "Precision and devices";
   f("precision", precision.products,
     "dtype of matrix products and of saved activations: full (that of --dtype) or bf16; weights and optimizer stay "
     "f32");
   f("stream_precision", precision.stream, "dtype of the residual stream; bf16 needs --precision bf16");
+  f.group = "Model";
   f("initialisation", initialisation,
     "by_layer: each layer's own; normal: N(0, 0.02^2), tables N(0, 2/5); scaled: normal, smaller where branches end; "
     "with --tied tables are N(0, 0.02^2) in all three");
@@ -125,6 +133,7 @@ void fields(nn::TransformerOptions& o, Fields& f) {
 
 void fields(streams::StreamOptions& o, Fields& f) {
   auto& [form, storage, centre_readers] = o;
+  f.group = "Norms and residual stream";
   f("form", form, "form of the residual stream and its norms");
   f("storage", storage, "raw: parameters in the Pre-LN model's coordinates; mapped: in the form's own");
   f("centre_readers", centre_readers,
@@ -136,6 +145,7 @@ void fields(TrainingOptions& o, Fields& f) {
          weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
          decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
          device, seed, threads] = o;
+  f.group = "Data";
   f("letters", letters, "without --data: alphabet size of the generated text or pairs; 0: sentences");
   f("data", data,
     text(models_with(Input::images),
@@ -153,53 +163,67 @@ void fields(TrainingOptions& o, Fields& f) {
          ": --data is a file of token ids below this number: little-endian u16, or u32 if the number is over 65536, no "
          "header; 0: --data is a text"));
   f("task", task, text(models_with(Input::pairs), " without --data: the task of the generated pairs"));
+  f.group = "Optimizer";
   f("optimizer", optimizer, "optimizer");
   f("lr", lr, "peak learning rate", above(0));
-  f("warmup", warmup, "steps of linear warm-up, before --schedule");
-  f("schedule", schedule, "learning rate after the warm-up");
-  f("min_lr", min_lr, "learning rate at which --schedule ends");
+  f("warmup", warmup, "steps of linear warm-up before --schedule");
+  f("schedule", schedule, "schedule of the learning rate after the warm-up");
+  f("min_lr", min_lr, "learning rate at the end of --schedule");
   auto& [beta1, beta2, momentum, optimizer_eps] = tuning;
-  f("beta1", beta1, tuning_help("decay of the mean of gradients", &Tuning::beta1), kProbability);
-  f("beta2", beta2, tuning_help("decay of the mean of their squares", &Tuning::beta2), kProbability);
+  f("beta1", beta1, tuning_help("decay of the mean of the gradients", &Tuning::beta1), kProbability);
+  f("beta2", beta2, tuning_help("decay of the mean of the squared gradients", &Tuning::beta2), kProbability);
   f("momentum", momentum, tuning_help("momentum coefficient", &Tuning::momentum), kProbability);
   f("optimizer_eps", optimizer_eps, tuning_help("added to the denominator of the update", &Tuning::eps), above(0));
   f("weight_decay", weight_decay, decay_help());
   f("clip", clip, "largest global norm of the gradient; 0: no clipping");
   f("clip_gates", clip_gates,
-    "largest norm of the gradient of the gates of gpas connections, applied before --clip; 0: no limit");
+    "largest gradient norm of the gates of gpas connections, applied before --clip; 0: no clipping");
   f("clip_value", clip_value, "largest entry of the gradient; 0: no clipping");
+  f.group = "Regularization";
   f("random_crop", random_crop,
     text(models_with(Input::images), ": shift training images by up to this many pixels each way"), {.most = 1 << 16});
-  f("random_flip", random_flip, text(models_with(Input::images), ": half of the training images are mirrored"));
+  f("random_flip", random_flip, text(models_with(Input::images), ": mirror half of the training images"));
   f("mixup", mixup,
     text(models_with(Input::images),
          ": mix each training image, and its target, with another one: l of the one, 1 - l of the other; l is drawn "
          "from Beta(MIXUP, MIXUP) once a batch; 0: none"));
   f("label_smoothing", label_smoothing,
     "share of each target's weight that is spread over all classes, in training only", kShare);
-  f("loss_l2", loss_l2, "weight of an L2 term of the loss; its gradient is clipped with the rest");
+  f("loss_l2", loss_l2, "weight of an L2 term of the loss, whose gradient is clipped with the rest");
+  f.group = "Optimizer";
   f("decay_matrices_only", decay_matrices_only,
     "weight decay on matrices only, not on norms, biases and other vectors");
   f("no_decay", no_decay,
     "no weight decay on parameters whose names match these patterns, separated by commas, such as "
     "'**.bias,*.position': * matches anything but '.', ** anything");
-  f("accumulate", accumulate, "number of parts of a batch, whose gradients are computed one after another", from(1));
-  f("ema", ema, "decay of an exponential moving average of the weights; 0: none", kProbability);
+  f.group = "Training";
+  f("accumulate", accumulate, "gradient accumulation: number of micro-batches of a step", from(1));
+  f.group = "Optimizer";
+  f("ema", ema, "decay of an exponential moving average of the weights; 0: no average", kProbability);
+  f.group = "Training";
   f("resume_at", resume_at, "step after which all forms are saved, rebuilt and resumed; 0: never");
+  f.group = "Precision and devices";
   f("ranks", ranks, "ranks that train each form together, as threads; the reference is trained by one",
     {.least = 1, .most = distributed::kMostRanks});
   f("whole_parts", whole_parts,
-    "on several ranks: each of the --accumulate parts is computed by one rank, and all are added in a fixed order, so "
-    "that any number of ranks that divides their number gives the same bits; without --dropout and --stochastic-depth");
+    "on several ranks: each --accumulate micro-batch is computed by one rank, and the gradients are added in a fixed "
+    "order. Any "
+    "number of ranks that divides the number of micro-batches then gives the same bits. Not with --dropout and "
+    "--stochastic-depth");
   f("zero", zero,
-    "to save memory, each rank keeps a share of (ZeRO): 1: the optimizer's state; 2: gradients, too; 3: parameters, "
-    "too, and the backward computes their blocks once more; 0: of nothing",
+    "ZeRO stage: what is sharded over the ranks to save memory. 0: nothing; 1: the optimizer state; 2: gradients, too; "
+    "3: "
+    "parameters, too, and the backward recomputes each block",
     {.most = 3});
-  f("steps", steps, text("training steps (default ", o.step_count(), ")"), from(1));
-  f("batch", batch, "examples in a step", from(1));
+  f.group = "Training";
+  f("steps", steps, text("training steps (default: ", o.step_count(), ")"), from(1));
+  f("batch", batch, "examples per step", from(1));
+  f.group = "Precision and devices";
   f("dtype", dtype, "dtype of parameters and activations");
-  f("device", device, "device that computes");
-  f("seed", seed, "seed of the weights and of the batches");
+  f("device", device, "device: cpu, cuda or cuda:N");
+  f.group = "Training";
+  f("seed", seed, "seed of the weights and the batches");
+  f.group = "Precision and devices";
   f("threads", threads, "threads (default: all)");
 }
 

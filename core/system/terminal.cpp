@@ -76,29 +76,38 @@ bool StatusLine::due(int step, int steps) {
 }
 
 void StatusLine::update(const std::string& line) {
+  if (quiet_) return;
   if (live_) {
     const size_t given = columns(file_), width = given > 0 ? given : 80;
     std::string shown = printable(line);  // without the last fields where the terminal is too narrow
     while (shown.size() >= width && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
-    std::fprintf(file_, "\r%s\x1b[K", shown.substr(0, width - 1).c_str());
+    shown_ = shown.substr(0, width - 1);
+    std::fprintf(file_, "\r%s\x1b[K", shown_.c_str());
   } else {
     std::fprintf(file_, "%s\n", printable(line).c_str());
   }
   std::fflush(file_);
-  shown_ = true;
 }
 
 void StatusLine::print(const std::string& line) {
   if (quiet_) return;
+  const std::string below = shown_;
   clear();
-  std::fprintf(file_, "%s\n", printable(line).c_str());
+  std::fprintf(file_, "%s\n%s", printable(line).c_str(), below.c_str());
   std::fflush(file_);
+  shown_ = below;
 }
 
 void StatusLine::clear() {
-  if (live_ && shown_) std::fputs("\r\x1b[K", file_);
+  if (!shown_.empty()) std::fputs("\r\x1b[K", file_);
   std::fflush(file_);
-  shown_ = false;
+  shown_.clear();
+}
+
+void StatusLine::keep() {
+  if (!shown_.empty()) std::fputc('\n', file_);
+  std::fflush(file_);
+  shown_.clear();
 }
 
 }  // namespace isonorm

@@ -40,15 +40,17 @@ class StatusLine {
   // always shown.
   bool due(int step, int steps);
   void update(const std::string& line);  // fields are separated by two spaces; those that do not fit are left out
-  // A line that stays, unless it is quiet.
+  // A line that stays, unless it is quiet; on a terminal it appears above the live line.
   void print(const std::string& line);
-  // Takes the line away, before something else is printed.
+  // Takes the live line away, before something else is printed.
   void clear();
+  // Leaves the live line as it is; the next one begins below it.
+  void keep();
 
  private:
   std::FILE* file_;
   bool quiet_, live_;
-  bool shown_ = false;
+  std::string shown_;  // the live line; empty if there is none
   double last_ = -1;  // seconds
 };
 

@@ -94,7 +94,7 @@ TEST_CASE("train --patience: ends with 0 after so many test passes without a les
   f.succeeds(train + "--patience 3 -q --save-every 20 --checkpoint @part");
   REQUIRE(integer_at(load_checkpoint(f / "part.previous").values, "step") < end);
   std::filesystem::rename(f / "part.previous", f / "earlier");
-  f.succeeds(train + "--patience 3 -q --checkpoint @earlier");
+  f.succeeds(train + "--patience 3 -q --save-every 500 --checkpoint @earlier");
   CHECK(read(f / "earlier") == before);
   // More patience goes on.
   f.succeeds(train + "--patience 1000 -q --checkpoint @c");
@@ -147,7 +147,7 @@ TEST_CASE("train --save-every: a time") {
   CHECK_FALSE(std::filesystem::exists(f / "d.previous"));
   for (const char* wrong : {"10d", "-1", "m", "1e3s", "0s"})
     f.refuses(kTrain + "--save-every=" + wrong, 2,
-              text(wrong, "\" is no number of steps, nor a time as 30s, 10m or 2h"));
+              text(wrong, "\" is not a number of steps, or a time such as 30s, 10m or 2h"));
 }
 
 TEST_CASE("train --log FILE.csv: a row a step and a test pass; one training, cut where it goes on") {
@@ -304,22 +304,6 @@ TEST_CASE("train --beta1, --min-lr, --no-decay: what does not fit is refused") {
   f.refuses("train +small -q --beta1 0.5 --checkpoint @c", 3, "was trained with --beta1 0.9, asked for is 0.5");
 }
 
-TEST_CASE("lr-find: rates, losses and a suggestion; what is trained is a training of the same options") {
-  const Folder f;
-  const std::string find = "lr-find +small --dtype f64 --optimizer sgd --clip 0 --steps 200 --from 0.001 --to 100 ";
-  const ChildResult r = f.succeeds(find + "-q --json @json --report @page");
-  CHECK(r.out.starts_with("--lr "));
-  const double lr = f.json("json")["values"]["suggested rate"];
-  CHECK((lr > 0.001 && lr < 100));
-  const json losses = f.json("json")["curves"]["loss"];
-  const std::string train =
-      "train +small --form layer_norm --dtype f64 --optimizer sgd --clip 0 --warmup 0 --schedule constant --lr 0.001";
-  CHECK(losses.dump().find(json(first_loss(f, train)).dump()) != std::string::npos);  // of the same weights and batch
-  CHECK(f.gives(0, find + "-q").out == r.out);
-  f.refuses("lr-find +small --from 2 --to 1", 2, "expected two rates above 0, the larger last");
-  f.refuses("lr-find +small --lr 1", 2, "not expected: --lr 1");
-}
-
 TEST_CASE("completion and man: scripts and pages name every verb and option") {
   const Folder f;
   const std::string bash = f.succeeds("completion bash").out, zsh = f.succeeds("completion zsh").out;
@@ -335,8 +319,16 @@ TEST_CASE("completion and man: scripts and pages name every verb and option") {
   CHECK(read(f / "said") == "--schedule\n");
   const std::string page = f.succeeds("man train").out;
   CHECK(page.starts_with(".TH isonorm-train 1\n"));
-  CHECK(contains(page, ".B \\-\\-evaluate\\-every INT\n"));
+  CHECK(contains(page, ".B \\-\\-evaluate\\-every N\n"));
   CHECK(contains(f.succeeds("man").out, ".B lr\\-find\n"));
+  // The build wrote them beside the program, from where they are installed.
+  const std::string beside = std::filesystem::path(ISONORM_PROGRAM).parent_path() / "manual";
+  CHECK(read(beside + "/isonorm") == bash);
+  CHECK(read(beside + "/_isonorm") == zsh);
+  for (const char* name : {"isonorm", "isonorm-train"}) {
+    const std::string file = beside + "/man1/" + name + ".1";
+    CHECK((std::filesystem::exists(file) || std::filesystem::exists(file + ".gz")));
+  }
   f.refuses("man nothing", 2, "there is no verb \"nothing\"");
   f.refuses("completion fish", 2, "fish");
 }

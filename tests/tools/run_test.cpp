@@ -123,6 +123,27 @@ TEST_CASE("prove: the table is as wide as the terminal, else as COLUMNS says, el
   for (const Words& none : {Words{}, {"COLUMNS=0"}, {"COLUMNS=wide"}}) CHECK(longest({.environment = none}) > 140);
 }
 
+TEST_CASE("train: on a terminal the last training loss stays, and lines break at spaces") {
+  const Folder f;
+  const std::string train = "train +small --steps 40 --evaluate-every 15 ";
+  for (const auto& [more, last] : {std::pair{"", 40}, {"--patience 1 --lr 1e-300", 30}}) {
+    const std::string out =
+        f.succeeds(train + more, {.environment = {"TERM=xterm"}, .terminal = true, .columns = 60}).out;
+    std::istringstream lines(out);
+    bool found = false;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with('\r')) line.pop_back();
+      if (contains(line, "\x1b[K"))  // what stays of a line that was rewritten
+        line = line.substr(line.rfind('\r', line.rfind("\x1b[K")) + 1), line.resize(line.find("\x1b[K"));
+      CHECK(line.size() <= 60);
+      found = found || line.starts_with(text("step ", last, "/40  loss "));
+    }
+    INFO(out);
+    CHECK(found);
+    CHECK(contains(out, text("step ", 15, "/40 held-out loss ")));
+  }
+}
+
 TEST_CASE("train: interrupted and resumed it ends with the same checkpoint, bit for bit") {
   const Folder f;
   const std::string train = "train +small --steps 600 --checkpoint ";

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "tests/support/catch.h"
@@ -26,6 +28,19 @@ inline std::string read(const std::string& path) {
   return {bytes.begin(), bytes.end()};
 }
 
+// The options that a message names, "--width", which `isonorm VERB --help` does not have. Words that repeat the command line, and
+// options of another verb that the message names ("isonorm convert --to"), are not among them.
+inline std::string foreign_options(const std::string& verb, const std::string& message) {
+  static std::map<std::string, std::string> helps;
+  if (!helps.contains(verb)) helps[verb] = run_child({verb, "--help"}).out;
+  std::string foreign;
+  const std::regex option("--[a-z][a-z0-9-]*"), elsewhere("not expected: .*|isonorm [a-z-]+ --[^;,:]*");
+  const std::string own = std::regex_replace(message, elsewhere, "");
+  for (std::sregex_iterator at(own.begin(), own.end(), option), end; at != end; ++at)
+    if (!std::regex_search(helps[verb], std::regex(at->str() + "([^a-z0-9-]|$)"))) foreign += " " + at->str();
+  return foreign;
+}
+
 // One line on stderr and nothing on stdout. The line has these words, and begins with the name of the verb or with the
 // words themselves, where they say who speaks.
 inline void check_refusal(const ChildResult& r, int code, const std::string& verb, const std::string& says) {
@@ -35,6 +50,7 @@ inline void check_refusal(const ChildResult& r, int code, const std::string& ver
   CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
   CHECK(r.err.starts_with(says.starts_with("isonorm") ? says : "isonorm " + verb + ": "));
   CHECK(contains(r.err, says));
+  if (r.err.starts_with("isonorm " + verb + ": ")) CHECK(foreign_options(verb, r.err) == "");
 }
 
 // A folder with a text of a few characters, removed at the end. Commands are lines, in which "@name" is a file of the

@@ -118,6 +118,22 @@ TEST_CASE("sample: a model of tokens and one of characters continue a text") {
   f.refuses("sample @tokens abc --data @text.txt", 3, "its vocabulary is of 701, that of");
 }
 
+TEST_CASE("sample: the tokenizer's end token ends a text, unless --ignore-eos is given") {
+  const Folder f;
+  const std::string tokenizer = kFolder + "gpt2";
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "one two<|endoftext|>";
+  write_text(f / "text", text);
+  f.succeeds("tokenize " + tokenizer + " @text @ids");
+  f.succeeds("train +small --data @ids --token-vocab 701 --tokenizer " + tokenizer +
+             " --width 16 --steps 150 --lr 0.01 -q --checkpoint @c");
+  const std::string sample = "sample @c one --temperature 0 --length 40 -q";
+  CHECK(f.succeeds(sample).out == "one two\n");
+  CHECK(f.succeeds(sample + " --count 2").out == "one two\n\none two\n");
+  CHECK_THAT(f.succeeds(sample + " --ignore-eos").out, StartsWith("one two<|endoftext|>one two<|endoftext|>"));
+  CHECK(f.words(f.succeeds("sample @c 0 --ids --length 40 -q").out).size() == 41);  // ids are not a tokenizer's
+}
+
 TEST_CASE("train --tokenizer: checkpoint, averages and what is made of them sample without one") {
   const Folder f;
   const std::string tokenizer = kFolder + "gpt2", train = "train +small --data @ids --token-vocab 704 -q ";

@@ -37,11 +37,11 @@ TEST_CASE("train: a checkpoint knows what it is; what is said beside it has to a
            {"unknown_option", "5", "unknown_option"},
            {"width", "9", "width"},
            {"threads", "99999", "threads"},
-           {"resume_at", "2", "--resume-at"}}) {
+           {"resume_at", "2", "was trained with --resume-at 2"}}) {
     Checkpoint forged = whole;
     forged.values[name] = value;
     save_checkpoint(f / "forged", forged);
-    f.refuses(train + "@forged", 3, says);
+    CHECK(contains(f.gives(3, train + "@forged").err, says));  // of --resume-at, which train does not have, too
   }
 }
 
@@ -93,4 +93,64 @@ TEST_CASE("train --ema: the average of the weights after each step, in the check
     }
   }
   CHECK(moved > 1e-3);
+}
+
+TEST_CASE("train: without --model the data say which model reads them; another model refuses them") {
+  const Folder f;
+  std::filesystem::create_directories(f / "pairs");
+  for (const char* file : {"pairs/source.txt", "pairs/target.txt"})
+    write_text(f / file, "ab\ncd\nef\ngh\nij\nkl\nmn\nop\nqr\nst\n");
+  const std::string small = " --width 8 --depth 1 --heads 2 --context 8 --batch 2 --threads 1 --steps 1 -q";
+  for (const auto& [data, model] : {std::pair{"@text.txt", "gpt"}, {"@pairs", "translator"}}) {
+    std::filesystem::remove(f / "c");
+    f.succeeds(std::string("train --checkpoint @c --data ") + data + small);
+    CHECK(load_checkpoint(f / "c").values.at("model.kind") == model);
+  }
+  const std::string is_text = "--data: " + f / "text.txt" + " is a text file, for gpt; ",
+                    is_pairs = "--data: " + f / "pairs" + " is a folder of pairs, for translator; ";
+  for (const std::string verb : {"train", "prove", "lr-find", "table"})
+    f.refuses(verb + " --model vit --data @text.txt", 2, is_text + "vit reads a folder of images; see");
+  f.refuses("train --model translator --data @text.txt", 2, is_text + "translator reads a folder of pairs; see");
+  f.refuses("train +small --data @pairs", 2, is_pairs + "gpt reads a text file; see");
+  f.refuses("train --data @pairs --token-vocab 8", 2, "--token-vocab belongs to --model gpt with --data");
+  // A folder without data, and a path where nothing is: not an advice to install a package.
+  std::filesystem::create_directories(f / "empty");
+  f.refuses("train --data @empty", 4,
+            f / "empty" + ": no images are found there; expected the four idx files of MNIST");
+  f.refuses("train --data @none", 4, f / "none" + ": there is no such folder");
+  // Verbs that have no --model do not speak of it.
+  f.succeeds("train +small --steps 1 -q --checkpoint @gpt");
+  f.refuses("evaluate @gpt", 2, "isonorm evaluate: a language model needs a text file: --data FILE; see");
+  f.refuses("evaluate @gpt --data @pairs", 2, is_pairs + "gpt reads a text file; see");
+  f.refuses("convert @gpt @out --to rms_norm --data @pairs", 2, is_pairs + "gpt reads a text file; see");
+}
+
+TEST_CASE("train: a resumed training evaluates, saves and waits as before, unless the command line says otherwise") {
+  const Folder f;
+  const std::string train = "train +small --dtype f64 --checkpoint @c ",
+                    again = "train --data @text.txt --checkpoint @c --extend ";
+  const auto tested = [&](const std::string& line) {
+    std::filesystem::remove(f / "json");
+    f.succeeds(line + " -q --json @json");
+    std::vector<int> steps;
+    const nlohmann::json result = f.json("json");
+    for (const auto& row : result["tables"]["Test"]) steps.push_back(row["after step"]);
+    return steps;
+  };
+  using Steps = std::vector<int>;
+  CHECK(tested(train + "--steps 4 --evaluate-every 2 --save-every 90s --patience 7") == Steps{2, 4});
+  CHECK(tested(again + "--steps 8") == Steps{4, 6, 8});  // the first one came after the checkpoint was saved
+  const Metadata kept = load_checkpoint(f / "c").values;
+  CHECK(kept.at("evaluate_every") == "2");
+  CHECK(kept.at("save_every") == "90s");
+  CHECK(kept.at("patience") == "7");
+  CHECK(contains(read(f / "c.toml"), "save-every = \"90s\"\nevaluate-every = 2\npatience = 7\n"));
+  CHECK(tested(again + "--steps 12 --evaluate-every 3") == Steps{9, 12});
+  CHECK(tested(again + "--steps 13 --evaluate-every 0 --patience 0") == Steps{13});
+  CHECK(load_checkpoint(f / "c").values.at("save_every") == "90s");
+  // A checkpoint from before they were recorded has the defaults.
+  Checkpoint older = load_checkpoint(f / "c");
+  for (const char* name : {"evaluate_every", "save_every", "patience"}) older.values.erase(name);
+  save_checkpoint(f / "c", older);
+  CHECK(tested(again + "--steps 14") == Steps{14});
 }

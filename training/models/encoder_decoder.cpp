@@ -11,13 +11,14 @@ struct Translator {
   using Module = nn::EncoderDecoder;
 
   static void fields(nn::EncoderDecoderOptions& m, Fields& f) {
+    f.group = "Model";
     auto& [vocab, context, pad, decoder_depth, shared, tied, transformer] = m;
     f("vocab", vocab, "", from(1));
-    f("context", context, "characters in a row", from(1));
+    f("context", context, "context length in tokens", from(1));
     f("pad", pad);
-    f("decoder_depth", decoder_depth, "blocks of the decoder; 0: as many as the encoder has");
-    f("shared", shared, "source and target have one table");
-    f("tied", tied, "the head shares the token table");
+    f("decoder_depth", decoder_depth, "blocks of the decoder; 0: --depth");
+    f("shared", shared, "source and target share the embedding table");
+    f("tied", tied, "weight tying: the head uses the embedding table");
   }
   static int64_t stream_rows(const nn::EncoderDecoderOptions& m) {
     const int64_t positions = m.transformer.positions == nn::Positions::learned ? m.context : 0;

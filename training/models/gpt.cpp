@@ -11,12 +11,13 @@ struct Gpt {
   using Module = nn::Gpt;
 
   static void fields(nn::GptOptions& m, Fields& f) {
+    f.group = "Model";
     auto& [vocab, context, position_offset, tied, transformer] = m;
     f("vocab", vocab, "", from(1));
-    f("context", context, "characters in a row", from(1));
-    f("position_offset", position_offset, "rows of the table of positions before that of the first character",
+    f("context", context, "context length in tokens", from(1));
+    f("position_offset", position_offset, "rows of the position table before the row of the first token",
       {.most = 1 << 16});
-    f("tied", tied, "the head shares the token table");
+    f("tied", tied, "weight tying: the head uses the embedding table");
   }
   static nn::GptOptions preset(std::string_view name) { return nn::llama_preset(name); }
   static int64_t stream_rows(const nn::GptOptions& m) {

@@ -11,13 +11,15 @@ struct Vit {
   using Module = nn::Vit;
 
   static void fields(nn::VitOptions& m, Fields& f) {
+    f.group = "Model";
     auto& [image, channels, patch, classes, mean_pool, cls_position, transformer] = m;
     f("image", image,
-      "side of a picture in pixels, to which those of folders are cropped and scaled; other sets have their own",
+      "side of the images in pixels. Pictures of a folder are cropped and scaled to it; other data sets have sizes of "
+      "their own",
       from(1));
     f("channels", channels, "", from(1)), f("classes", classes, "", from(1));
     f("patch", patch, "side of a patch in pixels", from(1));
-    f("mean_pool", mean_pool, "the mean of the tokens, taken before the last norm, instead of a class token");
+    f("mean_pool", mean_pool, "average pooling before the last norm instead of a class token");
     f("cls_position", cls_position, "the class token has a learned position, too");
   }
   static int64_t stream_rows(const nn::VitOptions& m) {

@@ -36,6 +36,7 @@ struct Option {
   std::string help;                                  // empty: the command line does not have it
   std::string values;                                // as help shows them, "INT" or "gelu|relu"; empty: it is a flag
   std::string expected;                              // "a whole number from 2 on", "one of gelu|relu"
+  std::string group = {};                            // the heading of help that it stands under
   std::function<std::string()> text = {};            // its value
   std::function<bool(const std::string&)> set = {};  // false where the word is not what is expected: nothing is set
 
@@ -137,6 +138,7 @@ class Fields {
                        .help = std::string(help),
                        .values = Word<T>::values(),
                        .expected = Word<T>::expected(limits),
+                       .group = group,
                        .text = [&value] { return Word<T>::written(value); },
                        .set =
                            [&value, limits](const std::string& word) {
@@ -148,7 +150,8 @@ class Fields {
   }
 
   std::vector<Option> options = {};
-  std::string_view only = {};  // empty: all
+  std::string_view only = {};     // empty: all
+  std::string group = "Options";  // of the options that follow
 };
 
 }  // namespace isonorm::training

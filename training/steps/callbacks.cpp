@@ -13,11 +13,20 @@
 namespace isonorm::training {
 
 bool Progress::operator()(const TrainingStep& s) {
-  if (!line_.due(s.step, steps_)) return true;
+  if (line_.due(s.step, steps_)) show(s);
+  return true;
+}
+
+void Progress::end(const TrainingStep& last) {
+  if (shown_ != last.step) show(last);
+  line_.keep();
+}
+
+void Progress::show(const TrainingStep& s) {
+  shown_ = s.step;
   const double rate = (s.step - done_) / watch_.seconds();
   line_.update(text("step ", s.step, "/", steps_, printed("  loss %.4f  lr %.2e  ", s.loss, s.lr),
                     duration_text((steps_ - s.step) / rate), " left", printed("  %.1f steps/s", rate)));
-  return true;
 }
 
 bool BestLoss::take(int step, double loss) {

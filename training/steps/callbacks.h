@@ -15,10 +15,15 @@ class Progress {
   // Of a training of `steps` that goes on after `done`. Keeps a reference to `line`.
   Progress(StatusLine& line, int steps, int done = 0) : line_(line), steps_(steps), done_(done) {}
   bool operator()(const TrainingStep& step);
+  // After the last step, which may have come too soon after another one to be shown: leaves it on the screen.
+  void end(const TrainingStep& last);
 
  private:
+  void show(const TrainingStep& step);
+
   StatusLine& line_;
   const int steps_, done_;
+  int shown_ = 0;  // the step that was shown last
   const Stopwatch watch_;
 };
 

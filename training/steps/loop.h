@@ -22,7 +22,7 @@ struct TrainingStep {
 
 // How often something is to happen: after so many steps, or after so much time.
 struct Interval {
-  Interval(int steps) : steps(steps) {}  // 0: never
+  Interval(int steps = 0) : steps(steps) {}  // 0: never
   template <class Number, class Unit>
   Interval(std::chrono::duration<Number, Unit> time) : seconds(std::chrono::duration<double>(time).count()) {}
   // Of "500", "30s", "10m" or "1.5h"; none where it is no such word.

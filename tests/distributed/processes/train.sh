@@ -69,6 +69,26 @@ if grep -qw avx2 /proc/cpuinfo && [[ -z ${ISONORM_ISA-} ]]; then
     fail 'a rank of another instruction set'
   grep -q 'rank 1 has another instruction set' told || fail "told: $(cat told)"
 fi
+# A rank that was asked for something else, or that refuses its command line, does not leave the other waiting.
+while read -r -a other; do
+  ISONORM_TIMEOUT=60 timeout 60 mpirun.openmpi --oversubscribe --bind-to none -np 1 "$isonorm" train "${options[@]}" -q --steps 4 : \
+    -np 1 "$isonorm" "${other[@]}" >said 2>told
+  code=$?
+  ((code != 0 && code != 124)) || fail "a rank of ${other[*]}: exit $code, $(cat said told)"
+  (($(grep -c '^isonorm' told) == 1)) || fail "a rank of ${other[*]}: $(cat told)"
+done <<'END'
+--version
+train --help
+prove -q
+train --nonsense
+train --lr fast
+fly
+train --config none
+END
+for asked in --version 'train --help'; do
+  mpi 2 "$isonorm" $asked >said 2>told || fail "2 ranks of $asked: $(cat told)"
+  "$isonorm" $asked | cmp - said || fail "2 ranks of $asked say: $(cat said)"
+done
 mpi 2 "$isonorm" prove -q >/dev/null 2>told && fail 'prove'
 grep -q '^isonorm prove: MPI has started it several times, which is for isonorm train' told || fail "told: $(cat told)"
 [[ -z $(find . -name '*.lock' -size +0 -newer told) ]] || fail 'a lock is left'

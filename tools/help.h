@@ -1,0 +1,52 @@
+// What `--help`, the manual pages and the completions say of a verb.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace isonorm::tools {
+
+struct Example {
+  const char *verb, *command, *what;
+};
+
+// Those of a verb, or of "isonorm".
+std::vector<Example> examples_of(const std::string& verb);
+
+// An option or an argument.
+struct HelpEntry {
+  std::string names;  // "-q, --quiet", "IN"
+  std::string value;  // "N", "FILE", "f32|f64"; empty for a flag and an argument
+  std::string text;   // with the default, and with the options that it excludes
+};
+
+struct HelpGroup {
+  std::string heading;
+  std::vector<HelpEntry> entries = {};
+};
+
+struct Help {
+  std::string command;  // "isonorm train"
+  std::string description = {};
+  std::string usage = {};  // "isonorm train [OPTIONS]"
+  std::vector<Example> examples = {};
+  std::vector<HelpGroup> groups = {};  // arguments, verbs, common options, then the other options
+  std::string notes = {};
+};
+
+// Of a verb or, without a parent, of the program.
+Help help_of(const CLI::App& app);
+
+// For a terminal of `width` columns: no line is longer, but for a single word that is.
+std::string help_text(const Help& help, size_t width);
+
+// Puts these options of the verb first, under "Common options". Throws CLI::OptionNotFound.
+void lead_with(CLI::App& verb, std::initializer_list<const char*> options);
+
+// The values of an option that takes one of several, "f32 f64"; empty for another option.
+std::string choices(const CLI::Option& option);
+bool is_flag(const CLI::Option& option);
+std::vector<CLI::App*> verbs_of(CLI::App& app);
+
+}  // namespace isonorm::tools

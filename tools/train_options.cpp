@@ -1,0 +1,203 @@
+#include "tools/train_options.h"
+
+#include <algorithm>
+
+#include "core/system/foreign_text.h"
+#include "data/text.h"
+#include "streams/stream.h"
+#include "tools/config.h"
+#include "training/fields.h"
+#include "training/model_file.h"
+
+namespace isonorm::training {
+
+template <> struct Word<Interval> {
+  static std::string values() { return "STEPS/TIME"; }
+  static std::string expected(Limits) { return "a number of steps, or a time such as 30s, 10m or 2h"; }
+  static std::string written(const Interval& i) { return i.seconds > 0 ? shortest(i.seconds) + "s" : text(i.steps); }
+  static bool read(const std::string& word, Interval& value) {
+    const std::optional<Interval> interval = Interval::read(word);
+    if (interval) value = *interval;
+    return interval.has_value();
+  }
+  static bool allowed(const Interval&, Limits) { return true; }
+};
+
+}  // namespace isonorm::training
+
+namespace isonorm::tools {
+namespace {
+
+// Options that do not change the weights, and the data, which a checksum identifies.
+constexpr std::string_view kNotRecorded[] = {"data", "threads", "ranks",    "whole_parts",
+                                             "zero", "device",  "captured", "any_order"};
+constexpr std::string_view kKept[] = {"save_every", "evaluate_every", "patience"};
+
+// The training's options, and those of fields().
+std::vector<training::Option> all_options(TrainOptions& o) {
+  training::Fields f{options_of(o.training)};
+  fields(o, f);
+  return std::move(f.options);
+}
+
+// The model that --preset belongs to.
+const training::ModelRow& sized_model() {
+  return **std::ranges::find_if(training::kModels, [](const training::ModelRow* row) { return row->preset; });
+}
+
+// Options that the command line does not give are those of the checkpoint that it goes on from. The others are held
+// against it later (continued()).
+void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newest) {
+  Metadata& values = newest.checkpoint.values;
+  const Scope scope(newest.path);
+  Metadata description;
+  for (const auto& entry : values)
+    if (entry.first.starts_with(training::kOptionPrefix)) description.insert(entry);
+  const training::ModelOptions model(description);
+  const std::string asked = given.emplace("model", model.row().name).first->second;
+  check(asked == model.row().name, "was trained with --model ", model.row().name, ", asked for is ", asked);
+  o.training.model = model;
+  for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
+  set_as_trained(o, values);
+}
+
+// The model's options that the command line does not give are those of --init, where it says them. Of coordinates of one
+// function the training's own stay.
+void take_from_init(TrainOptions& o, Given& given) {
+  const training::OpenModelFile opened = training::open_model_file(o.init);
+  const SafetensorsFile& file = *opened.file;
+  if (opened.description.empty()) return;
+  const Scope scope(o.init);
+  o.training.alphabet = training::alphabet_of(file);
+  if (o.extend_alphabet) {
+    check(!o.training.alphabet.empty(), "--extend-alphabet: it is no model of characters");
+    if (o.training.data.empty()) throw UsageError("--extend-alphabet needs --data");
+    o.training.alphabet = o.training.alphabet.with(data::Text(o.training.data).alphabet());
+  }
+  if (const Metadata ids = training::ids_of(file); ids.contains(training::kTokenizer))
+    o.tokenizer_json = ids.at(training::kTokenizer);
+  training::ModelOptions model(opened.description);
+  model.check_size(opened.state.outline);  // before a model of these options is built
+  if (given.emplace("model", model.row().name).first->second != model.row().name) return;
+  if (row_of(model.stream().form).layer_norm_model())
+    model.stream() = o.training.model.stream();
+  else
+    model.stream().storage = streams::Stored::raw;
+  model.transformer().folded = false;  // gains begin at 1 again
+  o.training.model = model;
+}
+
+// A published size in place of the default sizes.
+void take_preset(TrainOptions& o, Given& given, const std::string& preset) {
+  if (given.emplace("model", sized_model().name).first->second != sized_model().name)
+    throw UsageError(text("--preset belongs to --model ", sized_model().name));
+  try {
+    o.training.model = training::ModelOptions::preset(sized_model(), preset);
+  } catch (const Error& e) {
+    throw UsageError(text("--preset: ", e.what()));
+  }
+}
+
+}  // namespace
+
+TrainOptions::TrainOptions() {
+  training.model.stream().form = streams::Form::rms_norm;
+  training.steps = 6000;
+  training.dtype = DType::f32;
+}
+
+void fields(TrainOptions& o, training::Fields& f) {
+  f.group = "Precision and devices";
+  f("activations", o.activations,
+    "dtype in which activations are kept for the backward: bf16 takes half the space of f32");
+  f("captured", o.captured, "with --device cuda: record the step as a CUDA graph and replay it");
+  f("any_order", o.any_order,
+    "with --device cuda: sum in any order where that is faster; two runs then differ by rounding");
+  f.group = "Checkpoints and evaluation";
+  f("save_every", o.save_every, "save after every N steps, or after a time such as 30s, 10m or 2h; 0: only at the end");
+  f("evaluate_every", o.evaluate_every, "evaluate on the test data after every N steps; 0: only at the end");
+  f("patience", o.patience, "stop after N evaluations without a lower test loss; 0: run all --steps");
+}
+
+void add_train_options(GivenTraining& t, const Wanted& wanted) {
+  CLI::App& command = *t.command;
+  TrainOptions& o = t.options;
+  command.option_defaults()->group("Checkpoints and evaluation");
+  command
+      .add_option(
+          "--config", t.config,
+          "read options from this TOML file, such as width = 64; the command line wins. train --checkpoint FILE "
+          "writes such a file, FILE.toml")
+      ->type_name("FILE");
+  command
+      .add_option("--preset", t.preset,
+                  text(sized_model().name,
+                       ": a published LLaMA size, 9m to 7b, with the vocabulary of the data; given options win"))
+      ->type_name("SIZE")
+      ->group("Model");
+  command
+      .add_option(
+          "--init", o.init,
+          "begin with the weights of this file: a checkpoint, a safetensors file, a converted file of any form, "
+          "or what isonorm import wrote; options of the model that are not given are the file's")
+      ->type_name("FILE");
+  command.add_flag("--extend-alphabet", o.extend_alphabet,
+                   "with --init: characters of the text that the file lacks become new characters of the model");
+  add_training_options(command, o.training, t.given, wanted);
+  training::Fields own;
+  fields(o, own);
+  add_options(command, own.options, t.given, wanted);
+}
+
+void set_options(GivenTraining& t, NewestCheckpoint* newest) {
+  TrainOptions& o = t.options;
+  Given given = t.given;
+  if (newest)
+    take_from_checkpoint(o, given, *newest);
+  else if (!o.init.empty())
+    take_from_init(o, given);
+  if (!t.preset.empty()) take_preset(o, given, t.preset);
+  training::Fields own;
+  fields(o, own);
+  set_given(own.options, given);
+  set_training_options(o.training, std::move(given));
+  const nn::Precision products = o.training.model.transformer().precision.products;
+  for (const auto& [option, asked] : {std::pair{"--activations", o.activations}, {"--precision", products}})
+    if (asked != nn::Precision::full && o.training.dtype != DType::f32)
+      throw UsageError(text(option, " ", name_of(asked), " does not go with --dtype ", o.training.dtype));
+  for (const auto& [option, asked] : {std::pair{"--captured", o.captured}, {"--any-order", o.any_order}})
+    if (asked && o.training.device == kCpu) throw UsageError(text(option, " needs --device cuda"));
+}
+
+training::OptionList given_of(const TrainOptions& o) {
+  TrainOptions given = o, defaults;
+  training::ModelOptions model(o.training.model.row());
+  model.stream() = defaults.training.model.stream();
+  defaults.training.model = model;
+  given.training.ranks = 1;
+  training::OptionList all = training::given(all_options(given), all_options(defaults));
+  all.insert(all.begin(), {"--model", model.row().name});
+  if (!o.init.empty()) all.emplace_back("--init", o.init);
+  if (o.extend_alphabet) all.emplace_back("--extend-alphabet", "");
+  if (!o.tokenizer.empty()) all.emplace_back("--tokenizer", o.tokenizer);
+  return all;
+}
+
+bool is_kept(std::string_view name) { return std::ranges::count(kKept, name) > 0; }
+
+bool is_of_identity(std::string_view name) { return std::ranges::count(kNotRecorded, name) == 0 && !is_kept(name); }
+
+void set_as_trained(TrainOptions& o, const Metadata& values) {
+  if (const auto characters = values.find(training::kCharacters); characters != values.end())
+    o.training.alphabet = data::Alphabet::read(characters->second);
+  if (const auto json = values.find(training::kTokenizer); json != values.end()) o.tokenizer_json = json->second;
+  training::Fields f;
+  fields(o.training, f), fields(o, f);
+  for (const training::Option& option : f.options)
+    if (const auto said = values.find(option.name);
+        said != values.end() && (is_of_identity(option.name) || is_kept(option.name)) && is_of_train(option.name))
+      check(option.set(said->second), "it was trained with ", training::word_of(option.name), " ", Shown{said->second},
+            ", expected ", option.expected);
+}
+
+}  // namespace isonorm::tools

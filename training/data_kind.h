@@ -1,0 +1,21 @@
+// Which kind of model reads the data that a path names.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "training/model_row.h"
+
+namespace isonorm::training {
+
+// images: a folder that holds a set of images, or the name of a published set (data/image_sets.h). pairs: a folder with source.txt
+// and target.txt. characters: anything else that is not a folder. Nothing if `data` is empty, if nothing is there, or if the folder
+// holds none of these. Throws as data::image_folder().
+std::optional<Input> kind_of_data(const std::string& data);
+// The first of kModels that reads data of this kind; null if kind_of_data() is nothing. Throws as that does.
+const ModelRow* model_for(const std::string& data);
+
+// "a folder of images", "a text file": the data that such a model reads.
+const char* data_noun(Input input);
+
+}  // namespace isonorm::training
