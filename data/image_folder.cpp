@@ -4,6 +4,8 @@
 #include <array>
 #include <filesystem>
 #include <mutex>
+#include <span>
+#include <string_view>
 
 #include "core/dims.h"
 #include "core/error.h"
@@ -22,10 +24,14 @@ struct Picture {
 };
 using Part = std::vector<Picture>;
 
-bool is_picture(const fs::path& path) {
-  std::string end = path.extension().string();
+constexpr std::string_view kRead[] = {".png", ".jpg", ".jpeg"};
+constexpr std::string_view kNotRead[] = {".bmp", ".gif",  ".pgm", ".ppm",
+                                         ".tif", ".tiff", ".webp"};  // torchvision reads most of them
+
+bool ends_with_one_of(const std::string& path, std::span<const std::string_view> ends) {
+  std::string end = fs::path(path).extension().string();
   std::ranges::transform(end, end.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return end == ".png" || end == ".jpg" || end == ".jpeg";
+  return std::ranges::count(ends, end) > 0;
 }
 
 // In order. A folder that cannot be read throws std::filesystem_error, which names it.
@@ -45,22 +51,25 @@ std::vector<std::string> classes_in(const std::string& dir) {
   return all;
 }
 
-Part part_of(const std::string& dir, const std::vector<std::string>& classes) {
+// The pictures of a part. not_read: gets the others.
+Part part_of(const std::string& dir, const std::vector<std::string>& classes, std::vector<std::string>& not_read) {
   Part all;
   for (const std::string& name : classes_in(dir)) {
     const auto at = std::ranges::find(classes, name);
     check(at != classes.end(), dir, ": ", name, " is no class of those to train on");
     for (const std::string& path : sorted<fs::recursive_directory_iterator>(
-             dir + "/" + name,
-             [](const fs::directory_entry& e) { return e.is_regular_file() && is_picture(e.path()); }))
-      all.push_back({path, at - classes.begin()});
+             dir + "/" + name, [](const fs::directory_entry& e) { return e.is_regular_file(); })) {
+      if (ends_with_one_of(path, kRead)) all.push_back({path, at - classes.begin()});
+      if (ends_with_one_of(path, kNotRead)) not_read.push_back(path);
+    }
   }
   return all;
 }
 
 struct Found {
   std::vector<std::string> classes;
-  std::array<Part, 2> parts;  // to train on, to test on
+  std::array<Part, 2> parts;          // to train on, to test on
+  std::vector<std::string> not_read;  // pictures of other formats
 };
 
 Found find(const std::string& dir) {
@@ -68,7 +77,9 @@ Found find(const std::string& dir) {
   for (const std::string& part : {train, test}) check_io(fs::is_directory(part), part, ": there is no such folder");
   try {
     const std::vector<std::string> classes = classes_in(train);
-    Found found{classes, {part_of(train, classes), part_of(test, classes)}};
+    Found found;
+    found.classes = classes;
+    found.parts = {part_of(train, classes, found.not_read), part_of(test, classes, found.not_read)};
     check(!classes.empty(), train, ": has no folders, expected one a class");
     for (size_t i = 0; i < classes.size(); ++i)
       check(std::ranges::any_of(found.parts[0], [&](const Picture& p) { return p.label == static_cast<int64_t>(i); }),
@@ -134,6 +145,9 @@ std::vector<std::string> ImageFolder::files(const std::string& dir) {
 ImageFolder ImageFolder::load(const std::string& dir, int64_t side) {
   check(side > 0, dir, ": a side of ", side, " pixels");
   const Found found = find(dir);
+  if (!found.not_read.empty())
+    warn(text(found.not_read.size(), found.not_read.size() == 1 ? " picture is" : " pictures are",
+              " left out, expected .png, .jpg or .jpeg; the first is ", found.not_read.front()));
   DamagedPictures damaged;
   ImageFolder set{read_part(found.parts[0], side, damaged), read_part(found.parts[1], side, damaged), found.classes};
   damaged.report();

@@ -16,7 +16,8 @@ struct ImageFolder {
 
   static bool is_in(const std::string& dir);  // whether there is a folder DIR/train
   // Reads DIR/train, and DIR/test or DIR/val: of each picture the square in the middle, scaled to `side` (data/picture.h). If decoders
-  // warn, says so in one warning (core/system/warning.h): how many pictures, which is the first, and why. Throws if there is no such
+  // warn, says so in one warning (core/system/warning.h): how many pictures, which is the first, and why. Another warning counts the pictures
+  // of other formats (.bmp, .gif, .pgm, .ppm, .tif, .tiff, .webp), which are left out. Throws if there is no such
   // folder, if a class has no picture to train on, if a folder of test has no class of its name, or if a picture cannot be read.
   static ImageFolder load(const std::string& dir, int64_t side);
   // The pictures that it reads: those to train on, class by class, then the others.

@@ -74,6 +74,7 @@ class Watcher {
   }
 
   bool operator()(const StepInfo& info) {
+    if (!started_) catch_interrupt();  // reading the data ends at once
     if (log_.open()) {
       if (!started_) log_.write(log_manifest(info.so_far.manifest));
       if (info.phase != Phase::testing) log_.write(log_step(info));
@@ -105,12 +106,11 @@ class Watcher {
   Phase phase_ = Phase::training;
   int first_step_ = 0;
   double first_seconds_ = 0;
-  std::string last_ = "before the first step";
+  std::string last_;
 };
 
 int run(const ProveOptions& o) {
   check_output_options(o.output, {data_input(o.proof.training.data)});
-  catch_interrupt();
   Watcher watcher(o);
   const ProofResult proof = prove(o.proof, [&](const StepInfo& info) { return watcher(info); });
   watcher.finish(proof);

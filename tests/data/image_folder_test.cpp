@@ -79,6 +79,21 @@ TEST_CASE("pictures whose decoder warns are counted, and said in one warning") {
   CHECK(lines[1] == text("3 damaged pictures are read as far as possible; the first is ", dir, "/test/cat/1.jpg", why));
 }
 
+TEST_CASE("pictures of formats that are not read are counted, and said in one warning") {
+  const TempFolder f;
+  const std::string dir = f.path.string();
+  write_picture(dir + "/train/cat/1.jpg", "420.jpg");
+  write_picture(dir + "/test/cat/1.PNG", "rgb8.png");
+  for (const char* name : {"/train/cat/2.WebP", "/test/cat/2.bmp", "/test/cat/notes.txt"}) write_bytes(dir + name, {});
+  std::vector<std::string> lines;
+  const WarningHandler before = set_warning_handler([&](const std::string& line) { lines.push_back(line); });
+  CHECK(data::load_images(dir, 4).train.labels.numel() == 1);
+  set_warning_handler(before);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0] ==
+        text("2 pictures are left out, expected .png, .jpg or .jpeg; the first is ", dir, "/train/cat/2.WebP"));
+}
+
 TEST_CASE("a set that is named is looked for in $ISONORM_DATA") {
   const TempFolder f;
   const char* before = std::getenv("ISONORM_DATA");
