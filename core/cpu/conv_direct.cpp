@@ -67,10 +67,10 @@ template <class T> bool multiplies_padding(const WindowShape& s, const Tensor& f
   const T* p = factors.data<T>();
   std::atomic<bool> finite = true;
   parallel_for(factors.numel(), 65536, [&](int64_t begin, int64_t end) {
-    T sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = begin; i < end; ++i) sum += p[i] * T(0);  // NaN if it is infinite or NaN
-    if (sum != 0) finite = false;
+    const auto [zeros] = sum_row<T, 1>(end - begin, [&](int64_t i, auto lanes, Vec<T>* sum) {
+      sum[0] += lanes.keep(lanes.load(p + begin + i) * T(0));  // NaN if one is infinite or NaN
+    });
+    if (zeros != 0) finite = false;
   });
   return finite;
 }
@@ -94,6 +94,22 @@ void pack_transpose(T* to, int64_t w, const T* weight, int64_t places, int64_t i
       std::copy_n(weight + (o * places + p) * in + column, filled, to);
       std::fill(to + filled, to + w, T(0));
     }
+}
+
+// run_rows() for a line of outputs, each over the places that its window has in the image; a run is one place.
+template <class T>
+void run_inside(const Lines<T>& lines, const RunProduct<T>& p, int64_t columns, T* c, int64_t c_step, From<T> from) {
+  for (int64_t x = 0; x < lines.s.out_w; ++x, c += c_step) {
+    const Places v = lines.columns(x);
+    for (int64_t o = 0; o < columns; ++o) {
+      T sum = 0;
+      for (int64_t r = 0; r < p.count; ++r)
+        if (const int64_t place = r % lines.s.kernel_w; v.begin <= place && place < v.end)
+          for (int64_t i = 0; i < p.runs[r].depth; ++i)
+            sum += p.a[x * p.a_row + p.runs[r].a + i] * p.b[(p.runs[r].b + i) * p.b_step + o];
+      c[o] = from.p ? from.p[o] + sum : sum;
+    }
+  }
 }
 
 template <class T>
@@ -129,7 +145,6 @@ void run_convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const 
   parallel_for(parts, [=](int64_t begin, int64_t end) {
     const FlushSubnormals flush;
     const Workspace<T> scratch(lines.size());
-    const Workspace<Run> seen(s.kernel_h * per_line);
     for (int64_t t = begin; t < end; ++t)
       for (int64_t group = 0; group < s.groups; ++group) {
         const int64_t image = t / blocks, first = t % blocks * lines.outputs;
@@ -138,24 +153,21 @@ void run_convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const 
           for (int64_t line = first; line < lines.end(first); ++line) {
             const Places h = lines.places(line);
             const int64_t w = panel_width(column), at = group * out + column;
-            const int64_t alike = with_padding ? s.out_w : 1;  // neighbouring windows that see the same places
-            for (int64_t x = 0; x < s.out_w; x += alike) {
-              const Places v = with_padding ? Places{0, per_line} : lines.columns(x);
-              int64_t count = 0;
-              for (int64_t i = h.begin; i < h.end; ++i)
-                for (int64_t j = v.begin; j < v.end; ++j) seen.data()[count++] = runs[i * per_line + j];
-              const RunProduct<T> p{seen.data(),
-                                    count,
-                                    scratch.data() + lines.at(line, first) + x * s.stride_w * own,
-                                    s.stride_w * own,
-                                    1,
-                                    b + (group * width + column) * depth,
-                                    w,
-                                    w};
-              run_rows<kPanelVectors>(p, alike, std::min(w, out - column),
-                                      to + ((image * s.out_h + line) * s.out_w + x) * channels + at, channels,
-                                      From<T>{base ? base + at : nullptr, 0});
-            }
+            const RunProduct<T> p{runs + h.begin * per_line,
+                                  (h.end - h.begin) * per_line,
+                                  scratch.data() + lines.at(line, first),
+                                  s.stride_w * own,
+                                  1,
+                                  b + (group * width + column) * depth,
+                                  w,
+                                  w};
+            const int64_t columns = std::min(w, out - column);
+            T* const c = to + (image * s.out_h + line) * s.out_w * channels + at;
+            const From<T> from{base ? base + at : nullptr, 0};
+            if (with_padding)
+              run_rows<kPanelVectors>(p, s.out_w, columns, c, channels, from);
+            else
+              run_inside(lines, p, columns, c, channels, from);
           }
       }
   });
