@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/kernels/kernel.h"
-#include "core/system/profile.h"
 #include "distributed/world.h"
 #include "tools/limits.h"
 #include "tools/output.h"
@@ -129,6 +128,6 @@ int main(int argc, char** argv) {
   } catch (...) {
     code = fail("isonorm");
   }
-  if (!outputs_are_checked() && profile::recording()) profile::stop();
+  drop_unchecked_profile();
   return regular_end(code);
 }
