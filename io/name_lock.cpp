@@ -45,30 +45,33 @@ std::string NameLock::file(const std::string& path) { return followed(path) + ".
 NameLock::NameLock(const std::string& path) {
   struct stat status {};
   if (path.empty() || (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))) return;
-  file_ = file(path);
+  const std::string name = file(path);
   bool free = true;
   for (int tries = 0; tries < 100; ++tries) {
     if (fd_ >= 0) close(fd_);
-    fd_ = open(file_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    check_io(fd_ >= 0, file_, ": cannot be written: ", std::strerror(errno));
+    fd_ = open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    check_io(fd_ >= 0, name, ": cannot be written: ", std::strerror(errno));
     free = flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-    if (!free || named(fd_, file_)) break;  // else whoever had it has removed it before it was locked here
+    if (!free || named(fd_, name)) break;  // else whoever had it has removed it before it was locked here
   }
   const std::string said = content(fd_);
   const bool ours = said.empty() || said.starts_with(kBegin);
   const std::string me = text(kBegin, this_process(), "\n");
-  if (free && ours && ftruncate(fd_, 0) == 0 && pwrite(fd_, me.data(), me.size(), 0) == std::ssize(me)) return;
+  if (free && ours && ftruncate(fd_, 0) == 0 && pwrite(fd_, me.data(), me.size(), 0) == std::ssize(me)) {
+    file_.emplace(name);
+    return;
+  }
   const int reason = errno;
   close(fd_);  // no destructor will
-  check_io(ours, file_, ": is in the way: it is no lock");
+  check_io(ours, name, ": is in the way: it is no lock");
   const std::string holder = said.substr(std::min(said.size(), kBegin.size()), said.find('\n') - kBegin.size());
   check_io(free, path, ": ", holder.empty() ? "another process" : printable(holder), " is writing it");
-  check_io(false, file_, ": cannot be written: ", std::strerror(reason));
+  check_io(false, name, ": cannot be written: ", std::strerror(reason));
 }
 
 NameLock::~NameLock() {
   if (fd_ < 0) return;
-  unlink(file_.c_str());
+  file_.reset();  // before others can lock it
   close(fd_);
 }
 

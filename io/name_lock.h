@@ -1,12 +1,15 @@
 // One process at a time under a name: two that write one file in turn would each leave half of their work.
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "io/unfinished.h"
 
 namespace isonorm::io {
 
-// Holds `<path>.lock`, beside the file where `path` is a link, until it is destroyed; it says there who does. What a
-// killed process left is free, and taken. Without a path, for a device or pipe, and where the file system has no locks
+// Holds `<path>.lock`, beside the file where `path` is a link, until it is destroyed or a signal ends the process
+// (Unfinished::remove_all()); it says there who does. What a killed process left is free, and taken. Without a path, for a device or pipe, and where the file system has no locks
 // nothing is held.
 class NameLock {
  public:
@@ -21,7 +24,7 @@ class NameLock {
   static std::string file(const std::string& path);
 
  private:
-  std::string file_;
+  std::optional<Unfinished> file_;  // while it is held
   int fd_ = -1;
 };
 

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <filesystem>
 
 namespace isonorm::io {
 namespace {
@@ -29,9 +28,15 @@ void remove_folder(const char* path) noexcept {
   rmdir(path);
 }
 
+// Allocates nothing: it runs where memory is out, and in signal handlers.
+void remove_now(const char* path) noexcept {
+  if (unlink(path) != 0 && errno == EISDIR) remove_folder(path);
+}
+
 // Static memory: a signal handler may read it at any time.
 struct Slot {
   std::atomic<bool> taken, filled;
+  pid_t process;
   char path[PATH_MAX];
 };
 constexpr int kSlots = 16;
@@ -39,19 +44,19 @@ constinit Slot slots[kSlots] = {};
 
 }  // namespace
 
-Unfinished::Unfinished(std::string path) : path_(std::move(path)) {
+Unfinished::Unfinished(std::string path) : path_(std::move(path)), process_(getpid()) {
   if (path_.size() >= PATH_MAX) return;  // the system makes no such file
   for (int i = 0; i < kSlots && slot_ < 0; ++i)
     if (!slots[i].taken.exchange(true)) slot_ = i;
   if (slot_ < 0) return;
   std::memcpy(slots[slot_].path, path_.c_str(), path_.size() + 1);
+  slots[slot_].process = process_;
   slots[slot_].filled = true;
 }
 
 Unfinished::~Unfinished() {
   if (finished_) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  if (process_ == getpid()) remove_now(path_.c_str());
   finish();
 }
 
@@ -65,7 +70,7 @@ void Unfinished::finish() {
 void Unfinished::remove_all() noexcept {
   const int error = errno;
   for (const Slot& slot : slots)
-    if (slot.filled && unlink(slot.path) != 0 && errno == EISDIR) remove_folder(slot.path);
+    if (slot.filled && slot.process == getpid()) remove_now(slot.path);
   errno = error;
 }
 

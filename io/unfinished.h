@@ -1,11 +1,13 @@
 // Files and folders that have a temporary name until they are whole.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 namespace isonorm::io {
 
-// A file or folder that is being written under a temporary name.
+// A file or folder that is being written under a temporary name by this process: copies that fork() makes leave it alone.
 class Unfinished {
  public:
   // Makes nothing yet.
@@ -25,6 +27,7 @@ class Unfinished {
 
  private:
   std::string path_;
+  pid_t process_;
   int slot_ = -1;  // in the table that remove_all() reads; -1: in none
   bool finished_ = false;
 };

@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/kernels/kernel.h"
-#include "core/system/profile.h"
 #include "core/system/terminal.h"
 #include "core/system/warning.h"
 #include "distributed/world.h"
@@ -165,6 +164,6 @@ int main(int argc, char** argv) {
   } catch (...) {
     code = fail("isonorm");
   }
-  if (!outputs_are_checked() && profile::recording()) profile::stop();
+  drop_unchecked_profile();
   return regular_end(code);
 }

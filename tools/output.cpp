@@ -84,7 +84,9 @@ bool one_file(const std::string& a, const std::string& b) {
   return id && id == file_id(b);
 }
 
-bool outputs_are_checked() { return checked; }
+void drop_unchecked_profile() {
+  if (!checked && !profile_output().path.empty() && profile::recording()) profile::stop();
+}
 
 void own_this_process() {
   owns_process = true;

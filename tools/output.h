@@ -22,8 +22,9 @@ bool one_file(const std::string& a, const std::string& b);
 // output or error goes to (see Registry); Error (io) if an output could not be written now.
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
-// Whether check_outputs() has returned once. If it has not, the file of ISONORM_PROFILE may be anything, and is not to be written.
-bool outputs_are_checked();
+// Unless check_outputs() has returned: drops what was recorded for a file of ISONORM_PROFILE, which may be an input. To be called
+// as the program ends.
+void drop_unchecked_profile();
 
 // From now on check_outputs() also holds every replacement of a file against its inputs and outputs, and redirects standard output.
 // For the program: in a process that does more, the files of one call may be anything to the next.

@@ -37,7 +37,7 @@ int run(const PerturbOptions& o) {
     const auto at = streams.find(name);
     return at == streams.end() ? x : equivalence::moved_by_ulps(x, o.seed, at->second, o.ulps);
   });
-  print_line(text(o.out, ": ", streams.size(), " tensors moved by ", o.ulps, " ulp, ", kept,
+  print_line(text(printable(o.out), ": ", streams.size(), " tensors moved by ", o.ulps, " ulp, ", kept,
                   " of other dtypes as they were."));
   return kOk;
 }

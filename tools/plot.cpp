@@ -29,10 +29,8 @@ int run(const PlotOptions& o) {
   std::vector<training::NamedTraining> trainings;
   for (const std::string& path : o.logs) {
     const Scope scope(path);
-    std::error_code none;
-    check_io(std::filesystem::is_regular_file(path, none), "cannot be read, expected a regular file");
     std::ifstream log(path, std::ios::binary);
-    check_io(log.is_open(), "cannot be read");
+    check_io(log.is_open() && !std::filesystem::is_directory(path), "cannot be read");
     trainings.push_back({printable(path, 60), training::last_logged(log)});
   }
   const reports::Document document = training::comparison_of(trainings);

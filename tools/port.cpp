@@ -92,7 +92,7 @@ int run_import(const PortPaths& o) {
   Metadata metadata = options.description();
   metadata.merge(tokenizer_in(o.in));
   save_safetensors(o.out, content.entries, metadata, content.read);
-  print_line(text(o.out, ": ", options.row().noun, " of type ", port.type, ", ", name_of(options.stream().form), ", ",
+  print_line(text(printable(o.out), ": ", options.row().noun, " of type ", port.type, ", ", name_of(options.stream().form), ", ",
                   state.outline.size(), " tensors."));
   return kOk;
 }
@@ -182,7 +182,7 @@ int run_onnx(const PortPaths& o) {
   if (!o.dtype.empty()) dtype = format_named(o.dtype)->dtype;
   const int64_t opset = o.opset.value_or(onnx::kOpsets[0]);
   onnx::save_model(o.out, file.state, options, dtype, opset);
-  print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", name_of(dtype),
+  print_line(text(printable(o.out), ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", name_of(dtype),
                   ", opset ", opset, "."));
   return kOk;
 }
@@ -209,7 +209,7 @@ int run_gguf(const PortPaths& o) {
   const Scope scope(o.in);
   const LazyState state = exported(port, file.state, description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
-  print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
+  print_line(text(printable(o.out), ": ", port.type, ", ", state.outline.size(), " tensors."));
   return kOk;
 }
 
@@ -238,7 +238,7 @@ int run_export(const PortPaths& o) {
   hub::FolderContent content{io::content_of(state), config, {{"format", "pt"}}, o.like};
   if (const std::string own = tokenizer_of(o, file); !own.empty()) content.texts.emplace("tokenizer.json", own);
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
-  print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
+  print_line(text(printable(o.out), ": ", port.architecture, ", ", state.outline.size(), " tensors."));
   return kOk;
 }
 

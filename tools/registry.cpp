@@ -98,15 +98,18 @@ Registry::Registry(const std::vector<NamedFile>& outputs, const std::vector<Name
 }
 
 void Registry::check_replacement(const std::string& path, const struct stat& made) {
-  const auto id = file_id(path);
-  if (!id) return;
-  const auto input = inputs_.find(*id);
-  check_io(input == inputs_.end(), path, ": is the file of ", input == inputs_.end() ? "" : input->second,
-           " by now, which would be lost");
-  const auto other = written_.find(*id);
-  check_io(other == written_.end() || other->second == path, path, ": is the file ",
-           other == written_.end() ? "" : other->second, " by now, which was just written");
-  written_.insert_or_assign(FileId{made.st_dev, made.st_ino}, path);
+  // The inode of the new file may be that of a file which was removed meanwhile.
+  const FileId made_id{made.st_dev, made.st_ino};
+  inputs_.erase(made_id), written_.erase(made_id);
+  struct stat there {};
+  if (stat(path.c_str(), &there) == 0) {
+    const FileId id{there.st_dev, there.st_ino};
+    if (const auto input = inputs_.find(id); input != inputs_.end())
+      check_io(false, path, ": is the file of ", input->second, " by now, which would be lost");
+    if (const auto other = written_.find(id); other != written_.end() && other->second != path)
+      check_io(false, path, ": is the file ", other->second, " by now, which was just written");
+  }
+  written_.emplace(made_id, path);
 }
 
 }  // namespace isonorm::tools

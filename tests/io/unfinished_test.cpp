@@ -22,6 +22,18 @@ TEST_CASE("unfinished: files and folders that were not finished are removed, oth
   CHECK(f.files() == 1);
 }
 
+TEST_CASE("unfinished: a copy of the process does not remove what its parent writes") {
+  const TempFolder f;
+  std::optional<io::Replacement> file(f / "a");
+  file->write("whole");
+  CHECK(test::status_of_child([&] {
+          io::Unfinished::remove_all();
+          file.reset();
+        }) == 0);
+  file->commit();
+  CHECK(read_bytes(f / "a").size() == 5);
+}
+
 TEST_CASE("unfinished: remove_all() removes what living objects have made, and nothing else") {
   const TempFolder f;
   const int status = test::status_of_child([&] {

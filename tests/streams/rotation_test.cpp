@@ -110,4 +110,6 @@ TEST_CASE("the rotation of a file is the matrix in it, made orthogonal to roundi
   save_safetensors(f / "two", two);
   CHECK_THROWS_WITH(load_rotation(f / "two", d), Contains("2 tensors, expected the matrix alone"));
   CHECK_THROWS_AS(load_rotation(f / "none", d), Error);
+  write_text(f / "no matrix.npy", "x");  // the reader's message names the file once
+  CHECK_THROWS_WITH(load_rotation(f / "no matrix.npy", d), f / "no matrix.npy: npy: 1 bytes, shorter than a header");
 }

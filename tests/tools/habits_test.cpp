@@ -237,7 +237,7 @@ TEST_CASE("train --config: options from a file, the command line's first; the fi
   for (const char* empty : {"[]", "\"\""})
     refused(text("affine = ", empty, "\n"), "--affine: \"\" is not true or false");
   refused("json = \"a\\u0000b\"\n", "json has a character 0");
-  f.refuses("train -q --config @none", 4, "none: cannot be read");
+  f.refuses("train -q --config @none", 4, "none: cannot open");
   write_text(
       f / "y.toml",
       "# a comment\r\n[train]\nlr=0.5#fast\n\"no_bias\"= true\nno-decay = [\n \"head.*\", # one\n'**.weight',\n]\n\n");

@@ -145,7 +145,10 @@ TEST_CASE("event files: what a training logged, and from which step on earlier f
   CHECK(b.scalars.size() == 2);
   EventLog(f / "new").step({.step = 1});  // which it makes
   CHECK(std::filesystem::is_directory(f / "new"));
-  CHECK_THROWS_AS(EventLog(f / "none/deeper"), Error);
+  EventLog(f / "new/and/deeper");  // made with its parents
+  CHECK(std::filesystem::is_directory(f / "new/and/deeper"));
+  write_text(f / "file", "");
+  CHECK_THROWS_AS(EventLog(f / "file/deeper"), Error);
 }
 
 TEST_CASE("a CSV log keeps what lies before the step that is gone on behind, and is of one training") {
