@@ -10,8 +10,8 @@ namespace isonorm::hub {
 
 class Config {
  public:
-  // Keys that the program of "model_type" takes for others (attribute_map) are renamed to those, so that each value has one
-  // name. Throws if the text is no JSON object, and if two names of one value have different ones.
+  // Second names of keys that the program of "model_type" accepts (attribute_map) are replaced by the keys, so that each value
+  // has one name. Throws if the text is no JSON object, and if a key and its second name have different values.
   explicit Config(std::string_view text);
 
   // Each throws, naming the key, where what is there is of another kind; integer() where nothing is.

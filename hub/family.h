@@ -40,7 +40,7 @@ struct Family {
   };
   struct Allowed {
     std::string_view key;
-    std::vector<std::string_view> values;  // what JSON may have if the key is there; anything else is refused
+    std::vector<std::string_view> values;  // as JSON; if the key is there, any other value is refused
     std::string_view why;
   };
   struct Absent {

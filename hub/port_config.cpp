@@ -17,8 +17,8 @@ const json* found(const json& values, std::string_view path) {
   return dot == path.npos ? &*at : found(*at, path.substr(dot + 1));
 }
 
-// The first that is there. JSON's null is a value where the key has values, else as good as none. Throws if another that is
-// there has another value.
+// The first key that is there. JSON's null is a value if the key has a list of values, else it counts as absent. Throws if
+// two keys that are there have different values.
 const json* first_found(const Port::Key& key, const json& values) {
   const json* first = nullptr;
   std::string_view name;

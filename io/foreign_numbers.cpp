@@ -9,7 +9,7 @@
 namespace isonorm::io {
 namespace {
 
-// E4M3 has no infinity, and NaN where all bits but the sign are set.
+// E4M3 has no infinity; NaN has all bits set but the sign.
 float of_e4m3(uint8_t b) {
   const int exponent = b >> 3 & 15, fraction = b & 7;
   if ((b & 127) == 127) return std::numeric_limits<float>::quiet_NaN();

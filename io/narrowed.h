@@ -1,4 +1,4 @@
-// Numbers of a file's smaller types: what does not fit is refused, not cut off.
+// Numbers for the smaller types of a file: a number that does not fit is refused, not truncated.
 #pragma once
 
 #include <cstdint>

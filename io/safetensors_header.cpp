@@ -150,6 +150,7 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
     json += '}';
   }
   for (const TensorEntry& e : header.entries) {
+    check_name(e.name, "safetensors");
     check(e.name != "__metadata__", "safetensors: a tensor cannot have the name '__metadata__'");
     if (json.size() > 1) json += ',';
     append_json_string(json, e.name, "safetensors");

@@ -25,8 +25,8 @@ struct Encoded {
   Tensor mask;  // [batch, 1, 1, time]: 0 at tokens, -inf at padding, of the parameters' dtype
 };
 
-// Ids (i64) of sources and behind them of targets, in one tensor [batch, 2 time], time <= context, -> logits
-// [batch, time, vocab] of what follows each target id. Parameters: tables source (not where shared), target, source_position and target_position
+// Ids (i64) [batch, 2 time] with time <= context, sources first and then targets -> logits [batch, time, vocab] of the id that
+// follows each target id. Parameters: tables source (not where shared), target, source_position and target_position
 // (where positions are learned), blocks encoder and decoder, encoder_norm, norm, head (not where tied). Rotary positions
 // turn queries and keys of self-attention alone. Every connection goes with both stacks, which have streams of the same
 // form; those that read embeddings bare do so in both.

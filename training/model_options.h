@@ -87,8 +87,8 @@ class ModelOptions {
   // The same with sizes that follow from others written out.
   ModelOptions complete() const;
   Metadata description() const { return complete().as_written(); }
-  // Random inputs: images [rows, side, side, channels], or ids [rows, shown_context()] (of pairs twice as many), in which
-  // every id of the vocabulary occurs. There are more rows if the vocabulary needs them, and fewer if they would have more
+  // Random inputs: images [rows, side, side, channels], ids [rows, shown_context()] or pairs [rows, 2 shown_context()]. Every
+  // id of the vocabulary occurs. The number of rows is larger if the vocabulary needs it, and smaller if they would have more
   // than kMostTokens tokens.
   Tensor inputs(int64_t rows, uint64_t seed) const;
 

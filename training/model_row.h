@@ -57,7 +57,7 @@ using ModelList = std::span<const ModelRow* const>;
 //                     data decide are "image", "channels" and "classes" or "vocab"; the ids in an example are "context"
 //   stream_rows(m)    about how many rows of the stream's width its parameters have outside of the blocks. Throws where
 //                     there is no such model
-//   more_blocks(m)    where it has more blocks than its Transformer: how many, of complete options
+//   more_blocks(m)    blocks beyond those of its Transformer, of complete options; 0 if it is not there
 //   preset(name)      where sizes were published: the options of that one. Throws listing the names on another
 //   enters(name, m)   whether one number added to this parameter is added to the stream as it enters; of several that
 //                     do so to the same rows, one alone

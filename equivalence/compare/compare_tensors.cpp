@@ -37,8 +37,8 @@ double noise_share(NumberFormat a, NumberFormat b) {
   return std::min(share, 1e-2);
 }
 
-// The two as a pair. An infinity that both have at one place is equal there: 0 stands for it in both, so that what is
-// finite is held against the largest finite entry. A NaN stays, and differs from everything.
+// A pair to compare. Equal infinities at one place become 0 in both, so that finite entries are compared relative to the
+// largest finite entry. NaN stays, and differs from everything.
 Pair held_against(const std::string& name, const Tensor& value, const Tensor& reference) {
   if (!(value.shape() == reference.shape())) return {name, value, reference, 0};
   if (const double largest = largest_entry(reference); !std::isinf(largest)) return {name, value, reference, largest};

@@ -24,7 +24,7 @@ constexpr Architecture kArchitectures[] = {
     {"gpt2", kGpt, 24, 2, 3, 0, 48, A::gelu, P::learned, kUntied, kPlain, kBias},
     {"gpt3", kGpt, 36, 2, 4, 0, 40, A::swiglu, P::learned, kUntied, kAffine, kNoBias},
     {"gpt4", kGpt, 20, 2, 2, 0, 24, A::swiglu, P::rotary, kTied, kPlain, kNoBias},
-    {"gpt5", kGpt, 7, 2, 1, 6, 11, A::swiglu, P::rotary, kTied, kAffine, kNoBias},
+    {"gpt5", kGpt, 7, 2, 1, 6, 11, A::swiglu, P::rotary, kUntied, kAffine, kNoBias},
     {"gpt6", kGpt, 15, 1, 3, 0, 20, A::relu, P::learned, kTied, kPlain, kBias},
     {"gpt7", kGpt, 33, 1, 3, 4, 32, A::gelu, P::rotary, kUntied, kAffine, kBias},
     {"gpt8", kGpt, 16, 2, 1, 0, 32, A::gelu, P::learned, kUntied, kPlain, kNoBias},

@@ -342,7 +342,7 @@ TEST_CASE("convert: a file in F16 is written, read and verified as one; a number
     return bytes;
   });
   t.gives(1, "verify @raw @moved -q");
-  t.refuses("compare @plain @half", 3, "has dtype F16, which is not compared");
+  CHECK_THAT(t.succeeds("compare @raw @plain").out, Contains("same: "));
   training::ModelFile large = t.load("in");
   Tensor positions = large.state.at("position.weight");
   positions.mutable_data<float>()[0] = 1e5f;

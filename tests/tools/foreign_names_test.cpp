@@ -20,10 +20,11 @@ std::string repeated(const std::string& part, int times) {
 
 TEST_CASE("foreign names: braces and parts and lengths beyond the limit are refused in a spec and a map and a file") {
   const Folder f;
-  const auto save = [&](const char* file, const std::string& name) {
-    TensorMap tensors;
-    tensors.add(name, ones({2}));
-    save_safetensors(f / file, tensors);
+  const auto save = [&](const char* file, const std::string& name) {  // U8 [2], of another program
+    const std::string header = R"({")" + name + R"(":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
+    std::string length(8, '\0');
+    for (size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
+    write_text(f / file, length + header + "\1\2");
   };
   save("a", "w"), save("b", "w");
   const std::string deep = repeated("a.", 1000) + "a", braces = repeated("{a}", 40'000), longer(5000, 'x');
@@ -37,6 +38,10 @@ TEST_CASE("foreign names: braces and parts and lengths beyond the limit are refu
     f.refuses("compare @a @b --map @map.json", 3, says);
     save("named", name);
     f.refuses("info @named", 3, says);
+    TensorMap own;
+    own.add(name, ones({2}));
+    CHECK_THROWS_WITH(save_safetensors(f / "own", own), Contains(says));
+    CHECK_FALSE(std::filesystem::exists(f / "own"));
   }
   // Any number of braces that fits is read, and several stand for all combinations.
   const auto writers = [](const std::string& pattern) {

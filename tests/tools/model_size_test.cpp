@@ -1,5 +1,4 @@
-// Sizes of models in files: sizes that follow from others count as such, and too large ones are refused before memory is
-// taken.
+// Sizes of models in files: 0 stands for a size that follows from others, and forged sizes are refused before memory is taken.
 #include "io/checkpoint.h"
 #include "nn/encoder_decoder.h"
 #include "nn/gpt.h"
@@ -15,7 +14,7 @@ namespace {
 const std::string kTranslator =
     "train --model translator --width 8 --depth 2 --heads 2 --context 8 --letters 5 --batch 4 -q ";
 
-// The sizes of a Transformer and of a translator for which 0 stands for one that follows from the others.
+// The sizes of a Transformer and of a translator that may be 0: they then follow from the others.
 constexpr const char* kDerived[] = {"model.head_width", "model.kv_heads", "model.mlp_width", "model.decoder_depth"};
 
 // A model of that description with initial weights.

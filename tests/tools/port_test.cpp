@@ -88,8 +88,11 @@ TEST_CASE("port: a rotated folder is refused; what is exported like another fold
   f.succeeds("export @in @like --like @turned");
   CHECK_FALSE(nlohmann::json::parse(read(f / "like/config.json")).contains("isonorm"));
 
-  // transformers takes the name of the attribute_map, where it is there, in place of the family's own.
+  // transformers takes the second name of its attribute_map, too.
   const std::string gpt2 = changed(f, folder_of("gpt2"), "num_attention_heads", 4);
+  nlohmann::json second = nlohmann::json::parse(read(gpt2 + "/config.json"));
+  second.erase("n_head");
+  write_text(gpt2 + "/config.json", second.dump());
   f.succeeds("import " + gpt2 + " @four");
   CHECK(training::open_model_file(f / "four").description.at("model.heads") == "4");
   f.succeeds("import " + folder_of("gpt2") + " @three");
@@ -151,7 +154,7 @@ TEST_CASE("port: what has no counterpart is refused in a line that names it") {
       {"gpt2", "auto_map", {{"AutoModelForCausalLM", "code.Model"}}, "code of its own"},
       {"gpt2", "num_hidden_layers", 1, "\"num_hidden_layers\" is '1' and \"n_layer\" is '2', which are two names of"},
       {"gpt2", "hidden_size", 15, "\"hidden_size\" is '15' and \"n_embd\" is"},
-      {"llama", "rope_theta", 5000, "\"rope_parameters.rope_theta\" is '10000.0' and \"rope_theta\" is '5000'"},
+      {"llama", "rope_theta", 5000, "\"rope_parameters.rope_theta\" is '500.0' and \"rope_theta\" is '5000'"},
       {"olmo", "rope_parameters", {{"rope_theta", 1e4}, {"type", "linear"}}, "\"rope_parameters.type\" is"},
       {"gpt_neox", "rope_parameters", {{"rope_theta", 1e4}, {"type", "linear"}}, "\"rope_parameters.type\" is"},
       {"llama", "rope_scaling", {{"type", "linear"}}, "\"rope_scaling\" is"},
