@@ -170,10 +170,10 @@ Verb add_compare(CLI::App& app) {
       ->allow_extra_args(false)
       ->excludes("--tolerance");
   command
-      ->add_option("--noise", o->options.noise,
-                   "with --gradients: a name in A, with * for characters but dots and ** for any, of tensors whose "
-                   "gradient is zero in exact "
-                   "arithmetic (key biases); may be given several times")
+      ->add_option(
+          "--noise", o->options.noise,
+          "with --gradients: the name in A of parameters whose gradient is zero in exact arithmetic, such as key "
+          "biases; * matches anything but '.', ** anything; may be given several times")
       ->allow_extra_args(false);
   command->add_option("--json", o->json, "write what was found as JSON");
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");

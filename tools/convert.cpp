@@ -24,13 +24,13 @@ std::string in_bytes(std::string& size) {
 }  // namespace
 
 void add_result_options(CLI::App& command, ConvertOptions& o) {
-  command.add_option("--dtype", o.dtype, "of the tensors of OUT (default: as in IN)")
+  command.add_option("--dtype", o.dtype, "dtype of the tensors of OUT (default: as in IN)")
       ->check(CLI::IsMember(kFormatNames));
-  command.add_option("--max-shard-size", o.shard, "of the files of a folder, such as 5GB or 5.5GB")
+  command.add_option("--max-shard-size", o.shard, "largest size of a weights file of a folder, such as 5GB or 5.5GB")
       ->transform(CLI::Validator(in_bytes, "SIZE"))
       ->capture_default_str();
   command.add_option("--data", o.data, "also compare logits on these data: as --data of isonorm train");
-  command.add_flag("--inference", o.inference, "leave out dropout on branches, which acts in training alone");
+  command.add_flag("--inference", o.inference, "drop the dropout of residual branches, which acts in training only");
   command.add_flag("-q,--quiet", o.quiet, "no table");
   command.footer(
       "Exit codes: 0 checked and written, 1 not the same and not written, 2 usage, 3 bad input, 4 input/output, "
@@ -40,14 +40,15 @@ void add_result_options(CLI::App& command, ConvertOptions& o) {
 Verb add_convert(CLI::App& app) {
   CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to another form of its residual stream");
   auto o = std::make_shared<ConvertOptions>();
-  const CLI::Validator form(one_of(streams::kLayerNormForms), "FORM");
+  const CLI::Validator form = one_of(streams::kLayerNormForms);
   command
       ->add_option("IN", o->in,
                    "a checkpoint of isonorm train, a safetensors file, or a folder of the Hugging Face hub")
       ->required();
   command
       ->add_option("OUT", o->out,
-                   "the safetensors file, or of a folder the folder, to write; it appears whole and checked, or not")
+                   "the safetensors file to write, or the folder if IN is a folder; it appears only when it is "
+                   "complete and checked")
       ->required();
   command->add_option("--from", o->from, "form of IN (default: what IN says)")->check(form);
   command->add_option("--to", o->to, "form of OUT")->required()->check(form);

@@ -77,12 +77,15 @@ void add_training_options(CLI::App& command, const TrainingOptions& defaults, Gi
   add_options(command, f.options, given, wanted);
 }
 
-std::function<std::string(const std::string&)> one_of(std::span<const streams::Form> forms) {
-  return [forms](const std::string& name) {
+CLI::Validator one_of(std::span<const streams::Form> forms) {
+  std::string names;  // for help: "{layer_norm,rms_norm}"
+  for (streams::Form f : forms) names += text(names.empty() ? "{" : ",", name_of(f));
+  const auto check = [forms](const std::string& name) {
     for (streams::Form f : forms)
       if (name == name_of(f)) return std::string();
     return text("\"", name, "\" is not one of ", streams::listed(forms));
   };
+  return {check, names + "}"};
 }
 
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help) {

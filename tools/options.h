@@ -42,8 +42,8 @@ void add_device(CLI::App& command, Device& device);
 // Adds an option whose value is a device, "cpu", "cuda" or "cuda:1", which `take` gets.
 void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take);
 
-// For CLI::Option::check: the name of one of these forms.
-std::function<std::string(const std::string&)> one_of(std::span<const streams::Form> forms);
+// Accepts the name of one of these forms.
+CLI::Validator one_of(std::span<const streams::Form> forms);
 
 // Adds --seed, any whole number below 2^64.
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);

@@ -26,8 +26,7 @@ Verb add_rotate(CLI::App& app) {
       ->required();
   using streams::Form;
   static constexpr Form kRotated[] = {Form::rms_norm, Form::crms_isometric, Form::uncentred_rms_norm};
-  command->add_option("--from", o->from, "form of IN (default: what IN says)")
-      ->check(CLI::Validator(one_of(kRotated), "FORM"));
+  command->add_option("--from", o->from, "form of IN (default: what IN says)")->check(one_of(kRotated));
   command->add_option("--spec", o->spec,
                       "JSON file that says which tensors read and write the stream, as for isonorm convert");
   add_result_options(*command, *o);

@@ -28,10 +28,10 @@ template <> struct Word<Interval> {
 namespace isonorm::tools {
 namespace {
 
-// Options that do not change the weights, and the data, which a checksum identifies.
-constexpr std::string_view kNotRecorded[] = {"data", "threads", "ranks",    "whole_parts",
-                                             "zero", "device",  "captured", "any_order"};
-constexpr std::string_view kKept[] = {"save_every", "evaluate_every", "patience"};
+// Options that do not change what a checkpoint holds, and the data, which a checksum identifies.
+constexpr std::string_view kNotRecorded[] = {"data",   "threads",  "ranks",     "whole_parts", "zero",
+                                             "device", "captured", "any_order", "save_every"};
+constexpr std::string_view kKept[] = {"evaluate_every", "patience"};
 
 // The training's options, and those of fields().
 std::vector<training::Option> all_options(TrainOptions& o) {

@@ -51,7 +51,7 @@ void set_options(GivenTraining& t, NewestCheckpoint* newest);
 // The options from which the same training can be repeated, but for the names of outputs: {"--model", "gpt"}, ...
 training::OptionList given_of(const TrainOptions& options);
 
-// Whether an option makes a training another one: file names, threads, devices and how often to save or evaluate do not.
+// Whether an option makes a training another one: file names, threads, devices and how often to save do not.
 bool is_of_identity(std::string_view name);
 // Whether a resumed training keeps an option that is not of its identity unless the command line gives another value.
 bool is_kept(std::string_view name);

@@ -28,15 +28,15 @@ Verb add_verify(CLI::App& app) {
                       "as for isonorm convert: compares entries, and what the readers of the stream see");
   command->add_option("--data", o->data, "also compare logits on these data: as --data of isonorm train");
   command
-      ->add_option(
-          "--up-to", o->up_to,
-          "a symmetry that may lie between the two: rotation, of the stream of models with RMSNorm and without gains; "
-          "which one it is is found from their weights")
+      ->add_option("--up-to", o->up_to,
+                   "accept a rotation of the residual stream between A and B (RMSNorm models without gains); the "
+                   "rotation is found "
+                   "from the weights")
       ->check(CLI::IsMember({"rotation"}));
   add_device(*command, o->device);
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
   command->footer(
-      "Exit codes: 0 one function, 1 not, or not to be shown, 2 usage, 3 bad input, 4 input/output, "
+      "Exit codes: 0 same function, 1 different or undecided, 2 usage, 3 bad input, 4 input/output, "
       "70 no memory or threads.");
   return {command, [o] { return run(*o); }};
 }

@@ -157,7 +157,7 @@ TEST_CASE("compare: 5 where a small gradient differs, 0 where --noise names it")
              Contains("1 taken for noise as named"));
   f.refuses("compare --noise * @a @b", 2, "--noise");
   CHECK(run_child(f.words("compare @a @b --gradients --noise") + Words{""}).code == 2);
-  CHECK_THAT(f.succeeds("compare --help").out, Contains("5 undecided"));
+  CHECK_THAT(f.succeeds("compare --help", {.environment = {"COLUMNS=300"}}).out, Contains("5 undecided"));
 }
 
 TEST_CASE("perturb and compare: a file beside controls") {

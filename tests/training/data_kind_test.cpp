@@ -24,7 +24,7 @@ TEST_CASE("data_kind: folders of images, folders of pairs, files, and paths that
   CHECK(kind_of_data(folder("cifar", {"data_batch_1.bin"})) == Input::images);
   CHECK(kind_of_data(f / "pictures") == Input::images);
   CHECK(kind_of_data(folder("pairs", {"source.txt", "target.txt"})) == Input::pairs);
-  for (const std::string none : {std::string(), f / "nothing", folder("half", {"source.txt"}), folder("empty", {})}) {
+  for (const std::string& none : {std::string(), f / "nothing", folder("half", {"source.txt"}), folder("empty", {})}) {
     INFO(none);
     CHECK_FALSE(kind_of_data(none).has_value());
     CHECK(model_for(none) == nullptr);
