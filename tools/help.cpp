@@ -122,9 +122,10 @@ Help help_of(const CLI::App& app) {
   help.examples = examples_of(app.get_name());
   help.notes = app.get_footer();
   if (whole) {
-    HelpGroup& verbs = help.groups.emplace_back("Verbs");
+    HelpGroup verbs{"Verbs"};
     for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
       verbs.entries.push_back({verb->get_name(), "", verb->get_description()});
+    help.groups.push_back(std::move(verbs));
   }
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional())

@@ -1,5 +1,6 @@
 // isonorm completion bash|zsh and isonorm man [VERB]: scripts and pages made of the same tables as --help.
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <functional>
 
@@ -88,7 +89,9 @@ std::string page(const CLI::App& app) {
       text(".TH ", name, " 1\n.SH NAME\n", roff(name), " \\- ", roff(help.description), "\n.SH SYNOPSIS\n.B ",
            roff(help.command), '\n', roff(help.usage.substr(help.command.size() + 1)), '\n');
   for (const HelpGroup& group : help.groups) {
-    all += text(".SH ", roff(group.heading), '\n');
+    std::string heading = group.heading;
+    for (char& c : heading) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    all += text(".SH ", roff(heading), '\n');
     for (const HelpEntry& e : group.entries)
       all += text(".TP\n.B ", roff(e.names), e.value.empty() ? "" : " " + roff(e.value), '\n', roff(e.text), '\n');
   }
