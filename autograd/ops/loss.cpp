@@ -47,7 +47,7 @@ Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, co
   }
   const Tensor counts = reshape(ne(id, static_cast<double>(o.ignore_index)), target.shape());
   const Tensor zero = zeros({}, id.options()), none = zeros({}, wide);
-  // An ignored row is one of zeros with weight 0: no value and no gradient of it is left, be it infinite.
+  // Ignored rows become zeros with weight 0, so their values and gradients do not matter, even if they are not finite.
   const Tensor logp = log_softmax(where(unsqueeze(counts, -1), to(logits, acc), none));
   const Tensor at = where(counts, reshape(id, target.shape()), zero);
   const Tensor own = where(counts, reshape(index_select(weight, 0, reshape(at, {at.numel()})), at.shape()), none);
@@ -135,7 +135,7 @@ Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool l
   check_pair(x, target, "kl_div");
   const DType acc = acc_dtype(x.dtype());
   const Tensor given = to(target, acc), zero = zeros({}, given.options()), one = ones({}, given.options());
-  // A probability of 0 counts for nothing, nor does x there: both become 1 (logarithm 0) before they meet the other.
+  // If a target is 0, it and x become probabilities of 1 before they are multiplied: no gradient is infinite or NaN.
   const Tensor none = eq(log_target ? exp(detach(given)) : detach(given), 0);
   const Tensor t = where(none, log_target ? zero : one, given), logp = where(none, zero, to(x, acc));
   const Tensor losses = mul(log_target ? exp(t) : t, sub(log_target ? t : log(t), logp));

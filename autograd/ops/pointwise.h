@@ -86,9 +86,9 @@ inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, 
 inline Tensor operator%(const Tensor& a, double b) { return remainder(a, b); }
 
 // x = x + y and so on. Where that would be recorded, the handle becomes the result. Elsewhere it is written in place:
-// every handle and view of the storage sees it, and a backward that needs the old values refuses to run. Throw where x
-// is a leaf that requires a gradient, unless NoGrad lives, and in place where the result has another shape or dtype
-// than x.
+// every handle and view of the storage sees it, and a backward that needs the old values refuses to run. Throw if x is a
+// leaf that requires a gradient, or a view of one, unless NoGrad lives, and in place if the result has another shape or
+// dtype than x.
 Tensor& operator+=(Tensor& x, const Tensor& y);
 Tensor& operator-=(Tensor& x, const Tensor& y);
 Tensor& operator*=(Tensor& x, const Tensor& y);

@@ -60,8 +60,8 @@ template <class T> struct Lines {
   }
 };
 
-// Whether padding beside the image may be multiplied as zeros, which is faster: zeros times finite `factors` add nothing.
-// Else it is left out, as padding above and below always is.
+// Whether the padding beside the image may be multiplied as zeros, which is faster: they add nothing if `factors` are
+// finite. Otherwise it is left out. (Padding above and below is always left out.)
 template <class T> bool multiplies_padding(const WindowShape& s, const Tensor& factors) {
   if (s.pad_w == 0) return true;
   const T* p = factors.data<T>();

@@ -34,9 +34,9 @@ template <class F> void for_blocks(const GroupNormShape& s, const Blocks& b, con
 template <class T> const T* data_or_null(const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; }
 template <class T> T* mutable_or_null(const Tensor& t) { return t.defined() ? t.mutable_data<T>() : nullptr; }
 
-// The moments of a channel in a block of rows. The mean is mean + rest (0 unless centred): the first sum of large values is
-// rounded by more than the deviations may be large, and what that leaves of them is the rest (the corrected two-pass
-// algorithm of Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
+// The moments of a channel in a block of rows, by the corrected two-pass algorithm (Chan, Golub & LeVeque, "Algorithms for
+// computing the sample variance", 1983). The first sum rounds: far from zero its error can be larger than the deviations.
+// kRest is the mean of the deviations from it, so kMean + kRest is the mean (0 unless centred).
 enum Moment { kMean, kRest, kSquare, kMoments };  // kSquare: the sum of squares around the mean
 
 // moments [kMoments, channels] of `rows` rows.

@@ -38,7 +38,7 @@ struct GroupNormShape {
 struct GroupNormOutputs {
   Tensor y;  // like x
   // [outer, groups, kStats] of acc dtype: the mean (0 unless centred), the mean square of what is normalized, 1 / root, and
-  // what rounding took from the mean: x - mean would lose it where the mean is large.
+  // the rounding error of the mean, which x - mean would carry if the mean is large.
   Tensor stats;
 
   static auto tensors(auto& s) { return std::tie(s.y, s.stats); }

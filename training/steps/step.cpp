@@ -73,9 +73,8 @@ void scale_gradients(const std::vector<Tensor>& leaves, const Tensor& factor) {
     if (const Tensor g = leaf.grad(); g.defined()) set_grad(leaf, g * factor.to(g.dtype()));
 }
 
-// What each part, or the whole, adds to the loss; the gradients are those of their sum. A mean over some of the rows weighs as
-// much as these have targets that count. The sums of an objective are divided by the weight of all at the end, and with them
-// the gradients of `leaves`.
+// The loss of each micro-batch, weighted so that their sum is the loss of the whole batch. A mean is weighted by its number of
+// targets that count. Sums are divided by the total weight at the end, and with them the gradients of `leaves`.
 std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts,
                               distributed::Group* group, bool whole_parts, const parallel::Parts* own,
                               const std::vector<Tensor>& leaves) {

@@ -16,14 +16,16 @@
 
 namespace isonorm::training {
 
-// Clears the gradients of the model; forward, loss, backward, in `parts` of equal size. Loss and gradients are to rounding
-// those of the whole batch; Objective says how the parts are weighted. Returns the loss. Throws where the batch does not
-// divide so.
+// Computes the loss and the gradients of one batch: clears the gradients, then runs forward and backward on `parts`
+// micro-batches of equal size. Returns the loss.
 //
-// group: ranks that hold the same model and are given the same batch. Of each part's rows they take as many each, one behind the
-// other; loss and gradients are summed (Group::all_reduce) and the same bits on all ranks. What they draw (dropout) are their
-// rows of what one process draws, where each has as many rows and every draw is of a multiple of 256 numbers; else other numbers
-// than those of one process, and than those of the other ranks. Throws Disagreement where batch or random state differ.
+// Loss and gradients equal those of the whole batch up to rounding; Objective says how micro-batches are weighted. Throws if
+// `parts` does not divide the number of examples.
+//
+// group: data-parallel training. All ranks pass the same model and the whole batch; each rank computes a contiguous share of
+// every micro-batch. Loss and gradients are summed over the ranks and have the same bits on all of them. Dropout masks are
+// those of a single process if the shares are equal and every mask has a multiple of 256 entries; otherwise they differ.
+// Throws Disagreement if the ranks passed different batches or have different random states.
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts = 1,
                      distributed::Group* group = nullptr);
 
