@@ -4,6 +4,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "core/system/foreign_text.h"
 #include "core/view.h"
 #include "nn/module_scope.h"
 #include "nn/print.h"
@@ -68,9 +69,9 @@ void Module::settle(const std::string& name, Module& child) {
 }
 
 Module& Module::replaceable(const std::string& name, Module& instead) {
-  std::string names;
+  ShortList names;
   for (const auto& c : children_) {
-    names += (names.empty() ? "" : ", ") + c->name_;
+    names.add(c->name_);
     if (c->name_ != name) continue;
     const Module& old = *c;
     check(typeid(old) == typeid(instead), "replace: '", name, "' is a ", kind_of(old), ", the new one a ",
@@ -85,7 +86,7 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
     take_after(instead, old);
     return *c;
   }
-  check(false, "replace: there is no child '", name, "'; there are ", names.empty() ? "none" : names);
+  check(false, "replace: there is no child '", name, "'; there are ", names.empty() ? "none" : names.str());
   return instead;
 }
 
@@ -169,23 +170,23 @@ TensorMap Module::state_dict() const {
 LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options) {
   const std::vector<NamedParameter> mine = named_state();
   LoadedState found;
-  std::string table;
+  ShortList faults("\n  ");
   for (const NamedParameter& p : mine) {
     const Tensor* given = state.find(p.name);
     if (!given) {
       found.missing.push_back(p.name);
-      if (options.strict) table += "\n  missing     " + p.name + text(' ', p.tensor.shape());
+      if (options.strict) faults.add("missing     ", p.name, ' ', p.tensor.shape());
     } else if (given->shape() != p.tensor.shape()) {
-      table += "\n  mis-shaped  " + p.name + text(": expected ", p.tensor.shape(), ", given ", given->shape());
+      faults.add("mis-shaped  ", p.name, ": expected ", p.tensor.shape(), ", given ", given->shape());
     }
   }
   for (const auto& [name, tensor] : state) {
     if (std::any_of(mine.begin(), mine.end(), [&, n = &name](const NamedParameter& p) { return p.name == *n; }))
       continue;
     found.unexpected.push_back(name);
-    if (options.strict) table += "\n  unexpected  " + name + text(' ', tensor.shape());
+    if (options.strict) faults.add("unexpected  ", name, ' ', tensor.shape());
   }
-  check(table.empty(), "load_state_dict: the tensors do not fit this module:", table);
+  check(faults.empty(), "load_state_dict: the tensors do not fit this module:\n  ", faults);
   check(options.strict || found.unexpected.size() < state.size(), "load_state_dict: none of the ", state.size(),
         " tensors has a name of this module",
         state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name));

@@ -8,6 +8,7 @@
 #include "equivalence/compare/compare_tensors.h"
 #include "io/json.h"
 #include "tools/model_data.h"
+#include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
@@ -125,8 +126,8 @@ int run(const CompareVerb& o) {
   options.order = order_of(o, a, options.layouts);
   const TensorsComparison r = compare_tensors(a.state, b.state, map, options);
   write(document_of(r), "", o.json);
-  if (!o.quiet) std::fputs(list(r).c_str(), stdout);
-  std::printf("%s\n", printable(r.message()).c_str());
+  if (!o.quiet) print_text(list(r));
+  print_line(r.message());
   return r.same() ? kOk : r.verdict == Verdict::undecided ? kUndecided : kNotEquivalent;
 }
 
@@ -155,10 +156,10 @@ Verb add_compare(CLI::App& app) {
       "--gradients", o->options.gradients,
       "all parameters are gradients, as where their names end with .grad: A's are compared with B's mapped "
       "back by the adjoints");
-  command->add_option(
-      "--tolerance", o->options.tolerance,
-      "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, bf16 3e-2); "
-      "integers must be equal");
+  add_number(*command, "tolerance", o->options.tolerance,
+             "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, bf16 "
+             "3e-2); integers must be equal",
+             training::kProbability);
   command
       ->add_option(
           "--control", o->controls,
@@ -178,8 +179,6 @@ Verb add_compare(CLI::App& app) {
       "Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
       "70 no memory or threads.");
   return {command, [o] {
-            if (const auto t = o->options.tolerance; t && !(*t >= 0 && *t < 1))
-              throw UsageError(text("--tolerance: ", *t, " is not a number from 0 to below 1"));
             for (const std::string& pattern : o->options.noise) {
               if (!o->options.gradients) throw UsageError("--noise: needs --gradients");
               if (pattern.empty()) throw UsageError("--noise: a name is empty");

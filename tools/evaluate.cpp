@@ -5,6 +5,7 @@
 
 #include "core/system/mapped_file.h"
 #include "core/system/parallel.h"
+#include "core/system/terminal.h"
 #include "io/json_text.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/interrupt.h"
@@ -93,7 +94,7 @@ int run(EvaluateOptions& o) {
   if (!pass) return kInterrupted;
   check(pass->predictions > 0, o.data, ": there is nothing to test on");
   const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
-  std::printf("%s\n", evaluation_text(e, t.model.row().input).c_str());
+  print_line(evaluation_text(e, t.model.row().input));
   if (!o.json.empty())
     write_file(
         o.json,
@@ -112,8 +113,9 @@ Verb add_evaluate(CLI::App& app) {
   command->add_option(
       "--data", o->data,
       "data as isonorm train takes them; the test is on their test images, or on the last tenth of the text");
-  command->add_option("--token-vocab", o->token_vocab,
-                      "--data is a file of token ids below this number, as isonorm train takes it");
+  add_number(*command, "token_vocab", o->token_vocab,
+             "--data is a file of token ids below this number, as isonorm train takes it (default: none)",
+             training::from(1));
   command->add_flag("--text", o->is_text, "--data is a text, which the tokenizer turns into ids");
   command->add_option("--tokenizer", o->tokenizer,
                       "tokenizer for --text, as isonorm tokenize takes it (default: the one in MODEL)");

@@ -1,6 +1,7 @@
 // isonorm hooks SPEC: the Python program that records a reference for isonorm convert.
 #include <cstdio>
 
+#include "core/system/terminal.h"
 #include "streams/layout.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
@@ -304,7 +305,7 @@ int run(const std::string& spec) {
   const std::string json = spec_text(spec);
   const Scope scope(spec);
   streams::Layout::streams_from_json(json);  // throws for what convert would not read
-  std::printf("%s%s%s", kBefore, json.c_str(), kBehind);
+  print_text(text(kBefore, json, kBehind));
   return kOk;
 }
 

@@ -61,8 +61,9 @@ int run(LrFindOptions& find) {
   set_given(own.options, find.given);
   set_training_options(o.training, find.given);
   check_data(o.training);
-  if (!(find.from > 0 && find.from < find.to))
-    throw UsageError(text("--from ", find.from, " --to ", find.to, ": expected two rates above 0, the larger last"));
+  if (!(find.from < find.to && std::isfinite(find.to / find.from)))
+    throw UsageError(text("--from ", find.from, " --to ", find.to,
+                          ": expected two rates above 0, the larger last, at most 1e308 times the first"));
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   training::Source source(o.training);
   const training::TrainingOptions& options = source.options();
@@ -95,8 +96,8 @@ Verb add_lr_find(CLI::App& app) {
     constexpr std::string_view kNone[] = {"lr", "min_lr", "warmup", "schedule", "ema", "zero", "whole_parts"};
     return is_of_train(name) && std::ranges::count(kNone, name) == 0;
   });
-  command->add_option("--from", o->from, "first rate")->capture_default_str();
-  command->add_option("--to", o->to, "last rate")->capture_default_str();
+  add_number(*command, "from", o->from, "first rate", training::above(0));
+  add_number(*command, "to", o->to, "last rate", training::above(0));
   command->add_option("--report", o->train.output.report, "write the curves as an HTML page");
   command->add_option("--json", o->train.output.json, "write the numbers as a JSON object");
   command->add_flag("-q,--quiet", o->train.output.quiet, "print the suggestion only");

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
+#include "core/system/terminal.h"
 #include "hub/family.h"
 #include "streams/stream.h"
 #include "training/source.h"
@@ -58,11 +60,10 @@ tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string&
 }
 
 std::string agreement_text(const std::string& where, const Agreement& a) {
-  char buffer[256];
-  std::snprintf(buffer, sizeof buffer,
-                "differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
-                a.deviation / epsilon(a.format), name_of(a.format), a.control, a.bound());
-  return text(where, " ", buffer, a.same() ? ": same" : ": different");
+  return text(where,
+              printed(" differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
+                      a.deviation / epsilon(a.format), name_of(a.format), a.control, a.bound()),
+              a.same() ? ": same" : ": different");
 }
 
 std::string entries_text(const std::string& where, const EntryComparison& e) {
@@ -81,17 +82,16 @@ void print_changes(const FileConversion& c) {
   }
   const auto row = [&](const std::string& a, const std::string& b, const std::string& d, const std::string& e,
                        const std::string& f) {
-    std::printf("%-*s  %-*s  %-*s  %-*s  %s\n", static_cast<int>(name), a.c_str(), static_cast<int>(before), b.c_str(),
-                static_cast<int>(after), d.c_str(), static_cast<int>(what), e.c_str(), f.c_str());
+    print_line(printed("%-*s  %-*s  %-*s  %-*s  %s", name, a, before, b, after, d, what, e, f));
   };
   row("tensor", "before", "after", "what happened", "deviation");
   for (const TensorChange& t : c.changes()) {
-    char deviation[16] = "";
     const auto& of = c.exact().deviations;
-    if (const auto at = of.find(t.name); at != of.end()) std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
-    row(shown(t.name), shape_text(t.before), shape_text(t.after), shown(t.what), deviation);
+    const auto at = of.find(t.name);
+    row(shown(t.name), shape_text(t.before), shape_text(t.after), shown(t.what),
+        at == of.end() ? "" : printed("%.1e", at->second));
   }
-  std::printf("\n");
+  print_line("");
 }
 
 }  // namespace isonorm::tools

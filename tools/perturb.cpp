@@ -1,6 +1,7 @@
 // isonorm perturb IN OUT: the weights of a file, each moved by a unit in its last place: where a control run begins.
 #include <cstdio>
 
+#include "core/system/terminal.h"
 #include "equivalence/lockstep/training.h"
 #include "io/safetensors.h"
 #include "tools/options.h"
@@ -36,8 +37,8 @@ int run(const PerturbOptions& o) {
     const auto at = streams.find(name);
     return at == streams.end() ? x : equivalence::moved_by_ulps(x, o.seed, at->second, o.ulps);
   });
-  std::printf("%s: %zu tensors moved by %d ulp, %zu of other dtypes as they were.\n", o.out.c_str(), streams.size(),
-              o.ulps, kept);
+  print_line(text(o.out, ": ", streams.size(), " tensors moved by ", o.ulps, " ulp, ", kept,
+                  " of other dtypes as they were."));
   return kOk;
 }
 
@@ -49,9 +50,7 @@ Verb add_perturb(CLI::App& app) {
   auto o = std::make_shared<PerturbOptions>();
   command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file")->required();
   command->add_option("OUT", o->out, "the safetensors file to write")->required();
-  command->add_option("--ulp", o->ulps, "units by which each element is moved; 0 stays 0")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+  add_number(*command, "ulp", o->ulps, "units by which each element is moved; 0 stays 0", {.least = 1, .most = 1024});
   add_seed(*command, o->seed, "of the directions");
   command->footer("Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
   return {command, [o] { return run(*o); }};

@@ -1,6 +1,7 @@
 // isonorm spec FOLDER: the description of a published model, as convert --spec takes it.
 #include <cstdio>
 
+#include "core/system/terminal.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -15,7 +16,7 @@ Verb add_spec(CLI::App& app) {
       ->check(CLI::ExistingDirectory);
   command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
   return {command, [folder] {
-            std::printf("%s", spec_text(*folder).c_str());
+            print_text(spec_text(*folder));
             return kOk;
           }};
 }

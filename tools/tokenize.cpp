@@ -4,9 +4,11 @@
 
 #include "core/error.h"
 #include "core/system/mapped_file.h"
+#include "core/system/terminal.h"
 #include "data/text.h"
 #include "io/replacement.h"
 #include "tokenizers/tokenizer.h"
+#include "tools/ending.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -75,13 +77,12 @@ int run(const TokenizeOptions& o) {
     const int64_t count = o.decode ? decode(tokenizer, in.bytes(), static_cast<size_t>(ids.width()), out)
                                    : encode(tokenizer, in.bytes(), ids, out);
     out.commit();
-    std::printf(
-        "%s: %s\n", o.out.c_str(),
-        o.decode ? text("the text of ", count, " tokens.").c_str()
-                 : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".").c_str());
+    print_line(text(o.out, ": ",
+                    o.decode
+                        ? text("the text of ", count, " tokens.")
+                        : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".")));
   } catch (const Interrupted&) {
-    std::fprintf(stderr, "isonorm tokenize: interrupted; %s was not written\n", o.out.c_str());
-    return kInterrupted;
+    return fail("isonorm tokenize", text("interrupted; ", o.out, " was not written"), kInterrupted);
   }
   return kOk;
 }

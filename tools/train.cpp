@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "distributed/world.h"
@@ -133,9 +134,8 @@ void check_options(const TrainOptions& o) {
   for (const auto& [option, asked] : {std::pair{"--captured", o.captured}, {"--any-order", o.any_order}})
     if (asked && o.training.device == kCpu) throw UsageError(text(option, " needs --device cuda"));
   if (!training::Interval::read(o.save_every))
-    throw UsageError(text("--save-every: \"", o.save_every, "\" is no number of steps, nor a time as 30s, 10m or 2h"));
-  for (const auto& [option, n] : {std::pair{"--patience", o.patience}, {"--evaluate-every", o.evaluate_every}})
-    if (n < 0) throw UsageError(text(option, ": ", n, " is not a whole number from 0 on"));
+    throw UsageError(
+        text("--save-every: ", Shown{o.save_every, '"'}, " is no number of steps, nor a time as 30s, 10m or 2h"));
   if (!o.best.empty() && o.evaluate_every == 0) throw UsageError("--best needs --evaluate-every");
   if (o.patience > 0 && o.evaluate_every == 0) throw UsageError("--patience needs --evaluate-every");
 }
@@ -172,10 +172,10 @@ int run(TrainVerb& verb) {
     write_file(config_beside(o), config_of("train", given_of(o)));
   if (!training.run()) {
     if (!first) return kInterrupted;
-    std::fprintf(stderr, "isonorm train: interrupted after step %d of %d%s\n", training.step_count(),
-                 o.training.step_count(),
-                 o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint).c_str());
-    return kInterrupted;
+    return fail("isonorm train",
+                text("interrupted after step ", training.step_count(), " of ", o.training.step_count(),
+                     o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint)),
+                kInterrupted);
   }
   if (first) show(document_of(training.result()), o.output.quiet, o.output.report, o.output.json);
   return kOk;
@@ -224,22 +224,14 @@ Verb add_train(CLI::App& app) {
                    "save each time after so many steps, or after a time such as 30s, 10m or 2h; 0: only at the end")
       ->type_name("STEPS|TIME")
       ->capture_default_str();
-  command
-      ->add_option("--evaluate-every", o->evaluate_every,
-                   "steps between two test passes; each prints a line; 0: only at the end")
-      ->capture_default_str();
+  add_number(*command, "evaluate_every", o->evaluate_every,
+             "steps between two test passes; each prints a line; 0: only at the end");
   command->add_option("--best", o->best,
                       "keep the checkpoint with the lowest test loss in this file (needs --evaluate-every)");
-  command
-      ->add_option("--patience", o->patience,
-                   "end after so many test passes in a row without a lower loss; 0: end after --steps")
-      ->capture_default_str();
-  command->add_option("--epochs", o->epochs, "number of passes over the training data, instead of --steps")
-      ->check([](const std::string& word) {
-        double n = 0;
-        const bool good = training::read_number(word, n) && n > 0 && std::isfinite(n);
-        return good ? "" : text("\"", word, "\" is not a finite number above 0");
-      })
+  add_number(*command, "patience", o->patience,
+             "end after so many test passes in a row without a lower loss; 0: end after --steps");
+  add_number(*command, "epochs", o->epochs,
+             "number of passes over the training data, instead of --steps (default: --steps)", training::above(0))
       ->excludes("--steps");
   command->add_option("--tensorboard", o->tensorboard, "write event files of TensorBoard into this folder");
   add_output_options(*command, o->output, "the training", "result");

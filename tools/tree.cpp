@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/memory/bytes.h"
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 
 namespace isonorm::tools {
@@ -28,8 +29,8 @@ constexpr int kMostLevels = 16;  // of the tree; what a name has beyond is one p
 
 // -1 where it is none.
 int64_t number(const std::string& s) {
-  const bool digits = !s.empty() && s.size() < 18 && s.find_first_not_of("0123456789") == s.npos;
-  return digits ? std::stoll(s) : -1;
+  uint64_t n = 0;
+  return read_number(s, n) && n < 1'000'000'000'000'000'000 ? static_cast<int64_t>(n) : -1;
 }
 
 void add(Branch& root, const std::string& name, const std::string& shape, int64_t count) {

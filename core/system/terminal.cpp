@@ -4,11 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 
 #include "core/printed.h"
@@ -43,18 +41,22 @@ size_t line_width(std::FILE* file) {
   if (const size_t width = columns(file); width > 0) return width;
   const char* given = std::getenv("COLUMNS");
   size_t width = 0;
-  if (!given) return 0;
-  const char* end = given + std::strlen(given);
-  const auto [last, error] = std::from_chars(given, end, width);
-  return error == std::errc() && last == end ? width : 0;
+  return given && read_number(given, width) ? width : 0;
 }
 
-void print_line(const std::string& line) { std::printf("%s\n", line.c_str()); }
+void print_line(const std::string& line) { std::puts(printable(line).c_str()); }
+
+void print_text(std::string_view result) {
+  std::string shown;
+  if (isatty(STDOUT_FILENO) != 0) result = shown = printable_lines(result);
+  std::fwrite(result.data(), 1, result.size(), stdout);
+  std::fflush(stdout);
+}
 
 std::string duration_text(double seconds) {
-  const long s = std::lround(std::max(0.0, seconds));
-  if (s >= 3600) return printed("%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
-  return printed("%ld:%02ld", s / 60, s % 60);
+  const long s = std::lround(std::min(std::max(0.0, seconds), 1e9));  // 0 of NaN
+  if (s >= 3600) return printed("%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
+  return printed("%d:%02d", s / 60, s % 60);
 }
 
 StatusLine::StatusLine(std::FILE* file, bool quiet) : file_(file), quiet_(quiet), live_(is_terminal(file)) {}
@@ -72,9 +74,9 @@ void StatusLine::update(const std::string& line) {
     const size_t given = columns(file_), width = given > 0 ? given : 80;
     std::string shown = printable(line);  // without the last fields where the terminal is too narrow
     while (shown.size() >= width && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
-    std::fprintf(file_, "\r%s\x1b[K", shown.substr(0, width - 1).c_str());
+    std::fputs(text('\r', shown.substr(0, width - 1), "\x1b[K").c_str(), file_);
   } else {
-    std::fprintf(file_, "%s\n", printable(line).c_str());
+    std::fputs((printable(line) + '\n').c_str(), file_);
   }
   std::fflush(file_);
   shown_ = true;
@@ -83,7 +85,7 @@ void StatusLine::update(const std::string& line) {
 void StatusLine::print(const std::string& line) {
   if (quiet_) return;
   clear();
-  std::fprintf(file_, "%s\n", printable(line).c_str());
+  std::fputs((printable(line) + '\n').c_str(), file_);
   std::fflush(file_);
 }
 

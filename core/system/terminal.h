@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "core/system/foreign_text.h"
 
@@ -18,8 +19,11 @@ bool wants_color(std::FILE* file);
 // on; else 0, no limit. So a table in a file or pipe is as wide as it is.
 size_t line_width(std::FILE* file);
 
-// Prints it on standard output, with a newline.
+// Prints a line on standard output as printable() shows it, and a newline.
 void print_line(const std::string& line);
+
+// Prints a result on standard output. A file or pipe gets every byte; a terminal gets its lines as printable() shows them.
+void print_text(std::string_view result);
 
 // "1:23", "2:03:04".
 std::string duration_text(double seconds);
