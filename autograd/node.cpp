@@ -11,7 +11,7 @@
 #include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/pointwise.h"
-#include "core/reduce.h"
+#include "core/kernels/reductions.h"
 #include "core/view.h"
 
 namespace isonorm {

@@ -8,7 +8,7 @@ void append_text(std::string& s, const Dims& d) {
   s += '[';
   for (int i = 0; i < d.rank; ++i) {
     if (i) s += ", ";
-    s += std::to_string(d.v[i]);
+    append_text(s, d.v[i]);
   }
   s += ']';
 }

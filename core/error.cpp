@@ -1,20 +1,15 @@
 #include "core/error.h"
 
-#include <cstdio>
+#include "core/printed.h"
 
 namespace isonorm {
 namespace {
 thread_local Scope* innermost_scope = nullptr;
 }
 
-void append_text(std::string& s, double part) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.9g", part);
-  s += buffer;
-}
-
-void append_text(std::string& s, long long part) { s += std::to_string(part); }
-void append_text(std::string& s, unsigned long long part) { s += std::to_string(part); }
+void append_text(std::string& s, double part) { s += number_text(part, std::chars_format::general, 9); }
+void append_text(std::string& s, long long part) { s += number_text(part); }
+void append_text(std::string& s, unsigned long long part) { s += number_text(part); }
 
 void raise(ErrorKind kind, const std::string& message, const char* file, int line) {
   const std::string path = Scope::path();

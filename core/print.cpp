@@ -1,7 +1,6 @@
 #include "core/print.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <ostream>
@@ -31,8 +30,7 @@ void each_shown(const Dims& shape, int dim, int64_t at, const std::function<void
 // Of the numbers that bf16 rounds to v, one with the fewest digits.
 double fewest_digits(double v) {
   for (int n = 0; n < 9; ++n)
-    if (const double d = std::strtod(printed("%.*e", n, v).c_str(), nullptr); float(bf16(float(d))) == float(v))
-      return d;
+    if (double d = 0; read_number(printed("%.*e", n, v), d) && float(bf16(float(d))) == float(v)) return d;
   return v;
 }
 
@@ -42,9 +40,8 @@ struct Digits {
   std::string whole, fraction, exponent;  // the exponent with its sign, empty in fixed notation
 
   Digits(double v, DType dtype, std::chars_format format, int precision = -1) {
-    char text[64];
     const auto write = [&](auto number, auto... digits) {
-      const std::string s(text, std::to_chars(text, text + sizeof text, number, format, digits...).ptr);
+      const std::string s = number_text(number, format, digits...);
       const size_t e = std::min(s.find('e'), s.size()), point = std::min(s.find('.'), e);
       whole = s.substr(0, point);
       fraction = point < e ? s.substr(point + 1, e - point - 1) : "";
@@ -107,9 +104,9 @@ std::function<std::string(int64_t)> floating_cells(const Tensor& x) {
 std::function<std::string(int64_t)> integer_cells(const Tensor& x) {
   const std::vector<int64_t> v = x.to_vector<int64_t>();
   size_t width = 0;
-  each_shown(x.shape(), 0, 0, [&](int64_t i) { width = std::max(width, std::to_string(v[i]).size()); });
+  each_shown(x.shape(), 0, 0, [&](int64_t i) { width = std::max(width, text(v[i]).size()); });
   return [=](int64_t i) {
-    const std::string s = std::to_string(v[i]);
+    const std::string s = text(v[i]);
     return std::string(width - s.size(), ' ') + s;
   };
 }

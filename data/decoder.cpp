@@ -1,18 +1,28 @@
 #include "data/decoder.h"
 
-#include <cstdio>
+#include <algorithm>
 
 #include "data/picture.h"
 
 namespace isonorm::data {
 
+namespace {
+template <size_t kSize> void keep(std::string_view why, char (&line)[kSize]) {
+  *std::copy_n(why.begin(), std::min(why.size(), kSize - 1), line) = 0;
+}
+}  // namespace
+
 void DecoderReport::fail(const char* why) {
-  std::snprintf(why_, sizeof why_, "%s", why);
-  longjmp(failed_, 1);
+  because(why);
+  leave();
 }
 
+void DecoderReport::because(std::string_view why) { keep(why, why_); }
+
+void DecoderReport::leave() { longjmp(failed_, 1); }
+
 void DecoderReport::warn(const char* why) {
-  if (warning_[0] == 0) std::snprintf(warning_, sizeof warning_, "%s", why);
+  if (warning_[0] == 0) keep(why, warning_);
 }
 
 Tensor picture_of(int64_t height, int64_t width, int64_t most) {

@@ -3,6 +3,7 @@
 
 #include <csetjmp>
 #include <cstdint>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/tensor.h"
@@ -19,6 +20,9 @@ class DecoderReport {
     f();
   }
   [[noreturn]] void fail(const char* why);
+  // The two halves of fail(), for a caller whose reason needs a destructor: keep the reason, destroy it, leave f.
+  void because(std::string_view why);
+  [[noreturn]] void leave();
   void warn(const char* why);
   const char* warning() const { return warning_; }  // the first one; empty if there was none
 

@@ -49,10 +49,8 @@ struct JpegFile {
     const int64_t width = jpeg.image_width, height = jpeg.image_height;
     const int64_t most = std::min(kMostScans, kMostScanned / (height * width));
     if (jpeg.input_scan_number <= most) return;
-    char why[128];
-    std::snprintf(why, sizeof why, "it has over %d scans, the limit for %d x %d pixels", static_cast<int>(most),
-                  static_cast<int>(width), static_cast<int>(height));
-    report.fail(why);
+    report.because(text("it has over ", most, " scans, the limit for ", width, " x ", height, " pixels"));
+    report.leave();
   }
 
   jpeg_decompress_struct jpeg{};

@@ -11,6 +11,7 @@
 #include "core/kernels/reduce.h"
 #include "core/memory/bytes.h"
 #include "core/memory/link.h"
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "core/view.h"
 #include "distributed/transport.h"
@@ -101,10 +102,9 @@ Tensor room(Tensor& kept, int64_t count, TensorOptions options) {
 
 double time_limit() {
   const char* wish = std::getenv("ISONORM_TIMEOUT");
-  char* end = nullptr;
-  const double seconds = wish ? std::strtod(wish, &end) : 600;
-  check(!(end && *end) && seconds > 0 && seconds < 1e9, "ISONORM_TIMEOUT is ", Shown{wish ? wish : ""},
-        ", expected seconds above 0");
+  double seconds = 600;
+  check((!wish || read_number(wish, seconds)) && seconds > 0 && seconds < 1e9, "ISONORM_TIMEOUT is ",
+        Shown{wish ? wish : ""}, ", expected seconds above 0");
   return seconds;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "core/system/stopwatch.h"
 #include "distributed/group.h"
 
@@ -25,7 +26,8 @@ constexpr int kUnknown = 1 << 30;
 
 int number_in(const char* variable) {
   const char* said = std::getenv(variable);
-  return said ? static_cast<int>(std::strtol(said, nullptr, 10)) : 0;
+  int number = 0;
+  return said && read_number(said, number) ? number : 0;
 }
 
 // How many processes there are by what launchers leave in the environment: Open MPI, MPICH and what has its interface, and PMIx (srun

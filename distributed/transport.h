@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/system/foreign_text.h"
 
 namespace isonorm::distributed {
 
 inline std::string late_text(const char* what, const std::vector<int>& ranks, double limit) {
-  std::string list;
-  for (int r : ranks) list += text(list.empty() ? "" : ", ", r);
+  ShortList list;
+  for (int r : ranks) list.add(r);
   return text(what, ": rank ", list, " has not come within ", limit, " s");
 }
 

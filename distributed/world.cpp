@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <thread>
 
+#include "core/printed.h"
 #include "core/system/cores.h"
+#include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "distributed/mpi.h"
 #include "distributed/transport.h"
@@ -19,7 +21,7 @@ namespace {
 int threads_of_rank() {
   int local = 1;
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
-    if (const char* said = std::getenv(name)) local = std::max(1, std::atoi(said));
+    if (const char* said = std::getenv(name); said && read_number(said, local)) local = std::max(1, local);
   const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   return std::clamp(cores / local, 1, std::min(usable_cores(), kMostThreads));
 }
@@ -77,10 +79,11 @@ int ended_by(const std::exception& e, const char* program) noexcept {
     if (one_of_several()) rank = world().rank();
   } catch (...) {  // the world is what could not be made
   }
-  if (rank < 0)
-    std::fprintf(stderr, "%s: %s\n", program, e.what());
-  else
-    std::fprintf(stderr, "%s: rank %d: %s\n", program, rank, e.what());
+  try {
+    const std::string who = rank < 0 ? program : text(program, ": rank ", rank);
+    std::fputs(text(who, ": ", printable(e.what()), '\n').c_str(), stderr);
+  } catch (...) {  // there is no memory for a line
+  }
   end_all(1);
   return 1;
 }

@@ -67,7 +67,7 @@ std::vector<LibraryFacts> libraries();
 inline std::string line_of(const LibraryFacts& f) {
   if (!f.why_none.empty()) return f.name + ": none, " + f.why_none;
   const std::string line = f.name + ' ' + f.version + ", " + f.path;
-  return f.refusals ? line + "; refused " + std::to_string(f.refusals) + " times, last " + f.refusal : line;
+  return f.refusals ? line + "; refused " + text(f.refusals) + " times, last " + f.refusal : line;
 }
 
 // Whether results have the same bits in every run (they have, unless this is said), or sums may be added in an order of

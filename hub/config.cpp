@@ -139,14 +139,14 @@ SaidOfConversion converted(const Config& config) {
   const bool whole = at->is_object() && std::ranges::all_of(kEntries, has), rotated = whole && has("rotation");
   const auto more = whole ? std::ranges::count_if(kLists, has) + rotated : 0;
   check(whole && at->size() == std::size(kEntries) + static_cast<size_t>(more) && (*at)["version"] == kVersion &&
-            is_word("form") && is_word("fold") && (*at)["width"].is_number_integer() && (*at)["norms"].is_object() &&
+            is_word("form") && is_word("fold") && whole_number((*at)["width"]) && (*at)["norms"].is_object() &&
             std::ranges::all_of((*at)["norms"], [](const json& norm) { return norm.is_object(); }) &&
             is_list("biases") && (!rotated || is_word("rotation")) &&
             std::ranges::all_of(kLists, [&](const char* key) { return !has(key) || is_list(key); }),
         "config.json: \"isonorm\" is ", Shown{dump(*at)}, ", expected version ", kVersion,
         ", form, fold, width, norms and biases, or more than these: identity, recentred, scales, rotation");
   SaidOfConversion said{(*at)["form"].get<std::string>(),
-                        (*at)["width"].get<int64_t>(),
+                        *whole_number((*at)["width"]),
                         (*at)["norms"].get<std::map<std::string, json>>(),
                         (*at)["biases"].get<std::vector<std::string>>(),
                         {},
@@ -179,14 +179,12 @@ std::string different(const Config& a, const Config& b) {
   };
   json all = a.values();
   all.update(b.values());
-  std::string list;
+  ShortList list;
   for (const auto& [key, _] : all.items()) {
     const std::string x = a.text_of(key), y = b.text_of(key);
-    if (x != y && !free(key))
-      list += text(list.empty() ? "" : ", ", key, ' ', Shown{x.empty() ? "none" : x}, " and ",
-                   Shown{y.empty() ? "none" : y});
+    if (x != y && !free(key)) list.add(key, ' ', Shown{x.empty() ? "none" : x}, " and ", Shown{y.empty() ? "none" : y});
   }
-  return list;
+  return list.str();
 }
 
 }  // namespace isonorm::hub

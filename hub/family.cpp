@@ -148,8 +148,7 @@ class Describer {
       check(static_cast<int64_t>(numbers.size()) == depth,
             family_.depth.empty() ? "the most layers" : text("config.json: \"", family_.depth, "\""), " is ", depth,
             ", and '", name, "' is there ", numbers.size(), " times");
-      for (int64_t i = 0; i < depth; ++i)
-        check(numbers.contains(std::to_string(i)), "of '", name, "' number ", i, " is missing");
+      for (int64_t i = 0; i < depth; ++i) check(numbers.contains(text(i)), "of '", name, "' number ", i, " is missing");
     }
   }
 

@@ -5,6 +5,9 @@
 
 #include "core/error.h"
 #include "core/memory/bytes.h"
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
+#include "io/checkpoint.h"
 #include "io/half.h"
 #include "io/narrowed.h"
 #include "io/packed.h"
@@ -69,12 +72,16 @@ GgufText keys_of(const Port& port, const json& config, const Metadata& options, 
   };
   for (const auto& [key, value] : config.items())
     if (key[0] != '/' && key != "architectures" && key != "model_type") add(key, value);
-  const auto number = [&](const char* option) { return std::stod(options.at(option)); };
-  const auto head = static_cast<int64_t>(number("model.head_width"));
+  const int64_t head = integer_at(options, "model.head_width");
   add("attention/key_length", head);
   add("attention/value_length", head);
-  if (options.at("model.positions").starts_with("rotary"))
-    add("rope/dimension_count", static_cast<int64_t>(static_cast<double>(head) * number("model.rotary_share")));
+  if (options.at("model.positions").starts_with("rotary")) {
+    double share = 0;
+    const std::string& said = options.at("model.rotary_share");
+    check(read_number(said, share) && share >= 0 && share <= 1, "gguf: model.rotary_share is ", Shown{said},
+          ", expected a number from 0 to 1");
+    add("rope/dimension_count", static_cast<int64_t>(static_cast<double>(head) * share));
+  }
   if (options.at("model.positions") == "alibi") add("attention/max_alibi_bias", 8);
   if (tokenizer.is_null()) keys.key("tokenizer.ggml.model", "no_vocab");
   for (const auto& [key, value] : tokenizer.items()) keys.key("tokenizer.ggml." + key, value);

@@ -9,6 +9,7 @@
 #include "core/system/foreign_text.h"
 #include "core/system/name_pattern.h"
 #include "core/view.h"
+#include "io/checkpoint.h"
 
 namespace isonorm::hub {
 namespace {
@@ -26,10 +27,7 @@ struct Step {
 // What the steps need to know of a model.
 struct Sizes {
   explicit Sizes(const Metadata& options) {
-    const auto number = [&](const char* name) -> int64_t {
-      const auto at = options.find(name);
-      return at == options.end() ? 0 : std::stoll(at->second);
-    };
+    const auto number = [&](const char* name) { return options.contains(name) ? integer_at(options, name) : 0; };
     depth = number("model.depth"), patch = number("model.patch"), channels = number("model.channels");
     width = number("model.width"), heads = number("model.heads"), head_width = number("model.head_width");
     const int64_t shared = number("model.kv_heads") * head_width;
@@ -45,7 +43,7 @@ std::vector<Step> steps_of(const Port& port, std::string_view stem, const Metada
   const auto add = [&](const Port::Part& part, std::string_view end, int64_t block) {
     const auto named = [&](std::string_view name) {
       std::string whole = name[0] == '.' ? text(stem, name.substr(1), end) : text(name, end);
-      return names::filled(whole, {std::to_string(block)});
+      return names::filled(whole, {text(block)});
     };
     Step step{named(part.ours), {}, part.change, sizes.qkv};
     for (std::string_view name : part.theirs) step.theirs.push_back(named(name));

@@ -36,7 +36,7 @@ const json* first_found(const Port::Key& key, const json& values) {
 // As a word: "gelu", "12", "true"; of an object how much is in it (id2label).
 std::string word_of(const json& value) {
   if (value.is_string()) return value.get<std::string>();
-  return value.is_object() ? std::to_string(value.size()) : dump(value);
+  return value.is_object() ? text(value.size()) : dump(value);
 }
 
 // The word as ours. Throws where it has no counterpart.

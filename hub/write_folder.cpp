@@ -50,7 +50,7 @@ void write_weights(const std::string& folder, const FolderContent& c, int64_t mo
   json index{{"metadata", {{"total_size", 0}}}, {"weight_map", json::object()}};
   int64_t total = 0;
   for (size_t i = 0; i < shards.size(); ++i) {
-    const std::string name = printed("model-%05zu-of-%05zu.safetensors", i + 1, shards.size());
+    const std::string name = printed("model-%05d-of-%05d.safetensors", i + 1, shards.size());
     for (const io::TensorEntry& e : shards[i]) index["weight_map"][e.name] = name, total += bytes_of(e);
     save_safetensors(folder + '/' + name, shards[i], c.metadata, c.read);
   }

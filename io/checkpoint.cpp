@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "io/packed.h"
 #include "io/replacement.h"
@@ -33,10 +34,7 @@ class Checksum {
     for (int64_t size : t.shape()) add_number(size);
     add_bytes(bytes_of(t), static_cast<size_t>(byte_size(t)));
   }
-  std::string hex() const {
-    char buffer[16];
-    return {buffer, std::to_chars(buffer, buffer + sizeof buffer, crc_, 16).ptr};
-  }
+  std::string hex() const { return number_text(crc_, 16); }
 
  private:
   void add_number(int64_t n) { add_bytes(&n, sizeof n); }
@@ -88,9 +86,7 @@ void add_all(TensorMap& to, const TensorMap& from, std::string_view prefix) {
 template <class T> T number(const Metadata& values, const std::string& name, auto format, const char* kind) {
   const std::string& s = text_at(values, name);
   T value{};
-  const auto [stop, error] = std::from_chars(s.data(), s.data() + s.size(), value, format);
-  check(error == std::errc() && stop == s.data() + s.size(), "checkpoint: value '", name, "' is ", Shown{s},
-        ", expected ", kind);
+  check(read_number(s, value, format), "checkpoint: value '", name, "' is ", Shown{s}, ", expected ", kind);
   return value;
 }
 
@@ -181,10 +177,7 @@ std::optional<NewestCheckpoint> checkpoint_to_go_on_from(const std::string& path
 
 bool is_checkpoint(const Metadata& metadata) { return metadata.contains(kVersionKey); }
 
-std::string exact(double value) {
-  char buffer[64];
-  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::hex).ptr};
-}
+std::string exact(double value) { return number_text(value, std::chars_format::hex); }
 
 const std::string& text_at(const Metadata& values, const std::string& name) {
   const auto at = values.find(name);

@@ -188,13 +188,13 @@ class TreeReader {
     TensorEntry whole{.name = path, .shape = {}};
     const uint64_t rank = expected(Kind::map, "a shape");
     check_rank(rank);
-    for (uint64_t i = 0; i < rank; ++i) part(std::to_string(i)), whole.shape.push_back(dimension());
+    for (uint64_t i = 0; i < rank; ++i) part(text(i)), whole.shape.push_back(dimension());
     part("chunks");
     const uint64_t n = expected(Kind::map, "what holds the chunks");
     check(n > 0, "flax: byte ", at_, ": an array of no chunks");
     int64_t size = 0;
     for (uint64_t i = 0; i < n; ++i) {
-      part(std::to_string(i));
+      part(text(i));
       const int64_t at = at_;
       const Head h = head();
       check(h.kind == Kind::extension, "flax: byte ", at, ": a chunk is ", kKindNames[static_cast<int>(h.kind)],

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/system/c_numbers.h"
 #include "core/system/foreign_text.h"
 
 namespace isonorm::io {
@@ -34,6 +35,7 @@ class Events : public nlohmann::json_sax<json> {
   void read() {
     const size_t zero = text_.find('\0');  // which the library takes for the end
     if (zero != text_.npos) fail(zero, "expected no byte 0");
+    const CNumbers in_c_locale;
     json::sax_parse(Place{reached_, &reached_}, Place{text_.data() + text_.size(), nullptr}, this);
   }
 

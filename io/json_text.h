@@ -1,10 +1,13 @@
 // Internal: JSON as all results write it, and as what comes from outside is read.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "core/system/c_numbers.h"
 
 namespace isonorm {
 
@@ -26,11 +29,18 @@ inline json parsed(std::string_view text) {
     if (depth > kJsonDepth) throw TooDeep();
     return true;
   };
+  const CNumbers in_c_locale;
   try {
     return json::parse(text, shallow, false);
   } catch (const TooDeep&) {
     return json(json::value_t::discarded);
   }
+}
+
+// The whole number that a value from outside is; nothing if it is another value or beyond int64_t.
+inline std::optional<int64_t> whole_number(const json& value) {
+  if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX)) return {};
+  return value.get<int64_t>();
 }
 
 template <class T> json optional(const std::optional<T>& value) { return value ? json(*value) : json(nullptr); }

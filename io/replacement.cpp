@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/printed.h"
 
 namespace isonorm::io {
 namespace {
@@ -33,9 +34,7 @@ std::string temporary_name(const std::string& path) {
   uint64_t number = 0;
   const bool random = getrandom(&number, sizeof number, 0) == sizeof number;
   check_io(random, "the system has no random numbers: ", std::strerror(errno));
-  char digits[kDigits + 1];
-  std::snprintf(digits, sizeof digits, "%0*llx", static_cast<int>(kDigits), static_cast<unsigned long long>(number));
-  return prefix_of(path) + digits;
+  return prefix_of(path) + printed("%0*x", kDigits, number);
 }
 
 // Takes the lock that says that somebody writes the file, which this one keeps as long as it is open. Where the file

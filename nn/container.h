@@ -14,7 +14,7 @@ class Sequential : public Module {
   }
   Sequential(Sequential&&) = default;
 
-  template <class M> M& append(M&& module) { return add(std::to_string(children().size()), std::move(module)); }
+  template <class M> M& append(M&& module) { return add(text(children().size()), std::move(module)); }
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -24,7 +24,7 @@ class Sequential : public Module {
 template <class M> class ModuleList : public Module {
  public:
   M& append(M&& module) {
-    items_.push_back(&add(std::to_string(items_.size()), std::move(module)));
+    items_.push_back(&add(text(items_.size()), std::move(module)));
     return *items_.back();
   }
   size_t size() const { return items_.size(); }

@@ -4,6 +4,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "core/system/foreign_text.h"
 #include "core/view.h"
 #include "nn/evaluation_mode.h"
 #include "nn/module_scope.h"
@@ -52,14 +53,13 @@ void Module::adopt(const std::string& name, std::unique_ptr<Module> child) {
 }
 
 namespace {
-// Gives `copy` the dtype and the device of `module`, and whether it trains.
+// Gives `copy` the dtype and the device of `module`.
 void take_after(Module& copy, const Module& module) {
   const std::vector<Tensor> parameters = module.parameters();
   if (!parameters.empty()) {
     copy.to(parameters.front().dtype());
     copy.to(parameters.front().device());
   }
-  copy.train(module.training());
 }
 }  // namespace
 
@@ -69,9 +69,9 @@ void Module::settle(const std::string& name, Module& child) {
 }
 
 Module& Module::replaceable(const std::string& name, Module& instead) {
-  std::string names;
+  ShortList names;
   for (const auto& c : children_) {
-    names += (names.empty() ? "" : ", ") + c->name_;
+    names.add(c->name_);
     if (c->name_ != name) continue;
     const Module& old = *c;
     check(typeid(old) == typeid(instead), "replace: '", name, "' is a ", kind_of(old), ", the new one a ",
@@ -84,9 +84,10 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
       check(std::ranges::find(m->borrowed_, &old) == m->borrowed_.end(), "replace: '", path, "' computes with '", name,
             "', which it borrowed; build the model anew");
     take_after(instead, old);
+    instead.train(old.training_);
     return *c;
   }
-  check(false, "replace: there is no child '", name, "'; there are ", names.empty() ? "none" : names);
+  check(false, "replace: there is no child '", name, "'; there are ", names.empty() ? "none" : names.str());
   return instead;
 }
 
@@ -170,23 +171,23 @@ TensorMap Module::state_dict() const {
 LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options) {
   const std::vector<NamedParameter> mine = named_state();
   LoadedState found;
-  std::string table;
+  ShortList faults("\n  ");
   for (const NamedParameter& p : mine) {
     const Tensor* given = state.find(p.name);
     if (!given) {
       found.missing.push_back(p.name);
-      if (options.strict) table += "\n  missing     " + p.name + text(' ', p.tensor.shape());
+      if (options.strict) faults.add("missing     ", p.name, ' ', p.tensor.shape());
     } else if (given->shape() != p.tensor.shape()) {
-      table += "\n  mis-shaped  " + p.name + text(": expected ", p.tensor.shape(), ", given ", given->shape());
+      faults.add("mis-shaped  ", p.name, ": expected ", p.tensor.shape(), ", given ", given->shape());
     }
   }
   for (const auto& [name, tensor] : state) {
     if (std::any_of(mine.begin(), mine.end(), [&, n = &name](const NamedParameter& p) { return p.name == *n; }))
       continue;
     found.unexpected.push_back(name);
-    if (options.strict) table += "\n  unexpected  " + name + text(' ', tensor.shape());
+    if (options.strict) faults.add("unexpected  ", name, ' ', tensor.shape());
   }
-  check(table.empty(), "load_state_dict: the tensors do not fit this module:", table);
+  check(faults.empty(), "load_state_dict: the tensors do not fit this module:\n  ", faults);
   check(options.strict || found.unexpected.size() < state.size(), "load_state_dict: none of the ", state.size(),
         " tensors has a name of this module",
         state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name));
@@ -277,6 +278,7 @@ void copy_state(Module& copy, const Module& module) {
   check_whole(module, "clone");
   module.redo_on(copy);
   take_after(copy, module);
+  copy.train(module.training_);
   copy.load_state_dict(module.state_dict());
   const std::vector<Tensor> from = module.parameters(), to = copy.parameters();
   for (size_t i = 0; i < from.size(); ++i) require_grad(to[i], requires_grad(from[i]));

@@ -36,7 +36,7 @@ std::string own_tensors(const Module& m) {
 // The lines of a module and all below it, the first of them without its name.
 std::vector<Line> lines_of(const Module& m) {
   const int64_t count = m.parameter_count();
-  std::vector<Line> lines = {{"", kind_of(m), count ? std::to_string(count) : "", own_tensors(m)}};
+  std::vector<Line> lines = {{"", kind_of(m), count ? text(count) : "", own_tensors(m)}};
   const auto& children = m.children();
   for (size_t i = 0; i < children.size();) {
     std::vector<Line> below = lines_of(*children[i]);

@@ -152,8 +152,7 @@ void Graph::save(const std::string& path, const LazyState& state, const Metadata
     if (in_file) {
       tensor.begin(kRawData, here);
     } else {
-      for (const auto& [key, value] :
-           {std::pair("location", location), {"offset", std::to_string(at)}, {"length", std::to_string(here)}})
+      for (const auto& [key, value] : {std::pair("location", location), {"offset", text(at)}, {"length", text(here)}})
         tensor.message(kExternalData, entry(key, value));
       tensor.number(kDataLocation, 1);
       at += here;

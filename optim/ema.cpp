@@ -70,7 +70,7 @@ void Ema::load_state_dict(const TensorMap& state) {
   }
   check(state.size() == loaded.size() + 1, "ema: the state has ", state.size(), " entries, expected ",
         loaded.size() + 1);
-  steps_ = static_cast<int64_t>(step->item());
+  steps_ = step->to_vector<int64_t>()[0];
   copy_all(averages_, loaded);
 }
 

@@ -142,7 +142,7 @@ Optimizer::Entry Optimizer::loaded(const Entry& e, const std::string& prefix, co
   if (!step) return result;
   check(step->dtype() == DType::i64 && step->numel() == 1 && step->item() >= 0, name_, ": the state '", prefix,
         "step' is ", step->dtype(), ' ', step->shape(), ", expected one i64 from 0");
-  result.steps = static_cast<int64_t>(step->item());
+  result.steps = step->to_vector<int64_t>()[0];
   if (result.steps == 0) return result;
   for (const auto& [name, shape, initial] : e.specs) {
     const Tensor* t = from.find(prefix + name);

@@ -6,6 +6,7 @@
 
 #include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
+#include "core/printed.h"
 #include "core/view.h"
 
 namespace isonorm::parallel {
@@ -90,8 +91,8 @@ template <class F> TensorMap Parts::mapped(const optim::Optimizer& optimizer, co
   const std::vector<Tensor> parameters = optimizer.parameters();
   TensorMap all;
   for (const auto& [name, x] : state) {
-    const bool of_group = name.starts_with("group.");
-    const size_t i = of_group ? parameters.size() : std::stoul(name.substr(0, name.find('.')));
+    size_t i = parameters.size();  // of what belongs to a group
+    read_number(std::string_view(name).substr(0, name.find('.')), i);
     const auto cut = i < parameters.size() ? by_tensor_.find(&parameters[i].impl()) : by_tensor_.end();
     all.add(name, cut == by_tensor_.end() || x.rank() != parameters[i].rank() ? x : f(x, *cut->second));
   }

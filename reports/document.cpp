@@ -163,8 +163,8 @@ std::string to_text(const Document& d, bool color, size_t width) {
   std::string out;
   for (const TextTable& t : d.tables)
     if (!t.detail)
-      out += text(t.heading, "\n\n", to_text(t, color, width), t.caption.empty() ? "" : "\n", wrapped(t.caption, width),
-                  t.caption.empty() ? "\n" : "\n\n");
+      out += text(t.heading, "\n\n", to_text(t, color, width), t.caption.empty() ? "" : "\n",
+                  wrapped(printable_lines(t.caption), width), t.caption.empty() ? "\n" : "\n\n");
   for (const Named& v : d.values) out += wrapped(printable(text(v.name, ": ", shown(v.value))), width, 2) + "\n";
   if (!d.values.empty()) out += "\n";
   for (const std::string& remark : d.remarks) out += wrapped(printable(remark), width) + "\n\n";

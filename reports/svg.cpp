@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "core/error.h"
@@ -30,7 +31,7 @@ struct Scale {
   double y(double value) const {
     const double v = std::clamp(value, chart.low, chart.high);
     const double part = chart.log_scale ? std::log(v / chart.low) / std::log(chart.high / chart.low)
-                                        : (v - chart.low) / (chart.high - chart.low);
+                                        : (v / 2 - chart.low / 2) / (chart.high / 2 - chart.low / 2);  // no overflow
     return height * (1 - part);
   }
 };
@@ -124,9 +125,11 @@ void fit_axis(Chart& chart) {
   std::erase_if(all, [](double v) { return !std::isfinite(v); });
   if (all.empty()) return;
   const auto [low, high] = std::minmax_element(all.begin(), all.end());
-  const double margin = 0.04 * (*high > *low ? *high - *low : std::max(*high, 1e-6));
-  chart.low = std::max(0.0, *low - margin);
-  chart.high = *high + margin;
+  constexpr double kLargest = std::numeric_limits<double>::max(), kLeast = 4 * std::numeric_limits<double>::min();
+  const double range = *high > *low ? *high - *low : std::max(std::abs(*high), 1e-6);
+  const double margin = std::max(0.04 * range, kLeast);
+  chart.low = std::max(*low < 0 ? -kLargest : 0.0, *low - margin);
+  chart.high = std::min(*high + margin, kLargest);
 }
 
 std::vector<double> round_ticks(double low, double high, int count) {
@@ -135,8 +138,9 @@ std::vector<double> round_ticks(double low, double high, int count) {
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   const double mantissa = rough / power;
   const double step = power * (mantissa > 5 ? 10 : mantissa > 2 ? 5 : mantissa > 1 ? 2 : 1);
+  if (!(std::max(std::abs(low), std::abs(high)) / step < 0x1p50)) return {};  // neighbouring ticks are one number
   std::vector<double> ticks;
-  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k)
+  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step && std::isfinite(k * step); ++k)
     ticks.push_back(k * step + 0.0);  // and no -0
   return ticks;
 }

@@ -33,7 +33,7 @@ inline std::string power_of_ten(int exponent) {
   if (exponent == 0) return "1";
   if (exponent == 1) return "10";
   std::string result = exponent < 0 ? "10⁻" : "10";
-  for (char c : std::to_string(std::abs(exponent))) result += kDigits[c - '0'];
+  for (char c : text(std::abs(exponent))) result += kDigits[c - '0'];
   return result;
 }
 

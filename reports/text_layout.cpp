@@ -38,13 +38,16 @@ size_t text_length(std::string_view s) {
 
 std::vector<std::string> words_of(const std::string& s) {
   std::vector<std::string> words;
-  std::istringstream in(s);
-  bool joins = false;  // a "/" before it
-  for (std::string word; in >> word; joins = word == "/") {
+  constexpr const char* kSpaces = " \t\n\v\f\r";  // a stream would take the locale's
+  bool joins = false;                             // a "/" before it
+  for (size_t at = 0, end = 0; (at = s.find_first_not_of(kSpaces, end)) != s.npos;) {
+    end = std::min(s.find_first_of(kSpaces, at), s.size());
+    const std::string word = s.substr(at, end - at);
     if (joins || (word == "%" && !words.empty()))
       words.back() += " " + word;
     else
       words.push_back(word);
+    joins = word == "/";
   }
   return words;
 }

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "reports/text_layout.h"
 
 namespace isonorm::reports {
@@ -148,7 +149,10 @@ std::string wrapped(const std::string& s, size_t width, size_t indent) {
   return out;
 }
 
-std::string to_text(const TextTable& table, bool color, size_t width) {
+std::string to_text(const TextTable& given, bool color, size_t width) {
+  TextTable table = given;
+  for (auto& row : table.rows)
+    for (TextCell& cell : row) cell.text = printable_lines(cell.text);
   Setting s{table, color};
   const auto widen = [&](size_t c, const std::string& cell) { s.widths[c].add(cell); };
   for (size_t c = 0; c < table.columns.size(); ++c) widen(c, table.columns[c]);

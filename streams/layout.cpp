@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "core/printed.h"
 #include "core/system/foreign_name.h"
 #include "core/system/name_pattern.h"
 #include "io/json.h"
@@ -125,9 +126,8 @@ class LayoutReader {
 
   static double eps(Key norm, Key word) {
     double value = 0;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    check(error == std::errc() && stop == word.data() + word.size(), "layout: the eps of norm \"", norm, "\" is \"",
-          word, "\", expected a number such as 1e-5");
+    check(read_number(word, value), "layout: the eps of norm \"", norm, "\" is \"", word,
+          "\", expected a number such as 1e-5");
     return value;
   }
 

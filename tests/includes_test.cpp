@@ -1,5 +1,6 @@
 // The order of the sources: includes go one way, files stay small, and there is one macro.
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -235,6 +236,38 @@ TEST_CASE("one stem, one subject") {
     if (header.parent_path() == "core/cpu") header = "core/kernels" / header.filename();
     INFO(s.path);
     CHECK(s.first == header.generic_string());
+  }
+}
+
+// The C library's and the streams' functions for numbers follow the locale: core/printed.h has those that do not. The parser of
+// the command line uses them for numbers: tools/options.h adds options for those.
+TEST_CASE("numbers become text and text becomes numbers in core/printed.h") {
+  const char* const by_locale[] = {"strtod(",         "strtof(",        "strtold(",
+                                   "strtol(",         "strtoul(",       "strtoll(",
+                                   "strtoull(",       "stod(",          "stof(",
+                                   "stold(",          "stoi(",          "stol(",
+                                   "stoul(",          "stoll(",         "stoull(",
+                                   "atof(",           "atoi(",          "atol(",
+                                   "atoll(",          "printf(",        "snprintf(",
+                                   "vsnprintf(",      "sprintf(",       "fprintf(",
+                                   "scanf(",          "sscanf(",        "fscanf(",
+                                   "ostringstream",   "stringstream",   "ofstream",
+                                   "from_chars(",     "to_chars(",      "setlocale(",
+                                   "std::locale",     "std::to_string", "CLI::Number",
+                                   "CLI::Range",      "CLI::Bound",     "CLI::PositiveNumber",
+                                   "CLI::AsSizeValue"};
+  for (const Source& s : sources()) {
+    const bool judged =
+        kAllowed.count(room_of(s.path)) || s.path.starts_with("tools/") || s.path.starts_with("python/");
+    if (!judged || s.path.starts_with("tests/") || s.path.ends_with(".py") || s.path == "core/printed.h") continue;
+    for (const std::string word : by_locale)
+      for (size_t at = 0; (at = s.content.find(word, at)) != s.content.npos; at += word.size()) {
+        const char before = at == 0 ? ' ' : s.content[at - 1];
+        const size_t line = s.content.rfind('\n', at) + 1;
+        const bool comment = s.content.substr(line, at - line).find("//") != std::string::npos;
+        if (std::isalnum(static_cast<unsigned char>(before)) || before == '_' || comment) continue;
+        FAIL_CHECK(s.path << " has " << word << " in: " << s.content.substr(line, s.content.find('\n', at) - line));
+      }
   }
 }
 

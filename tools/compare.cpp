@@ -9,6 +9,7 @@
 #include "io/foreign_numbers.h"
 #include "io/json.h"
 #include "tools/model_data.h"
+#include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
@@ -128,8 +129,8 @@ int run(const CompareVerb& o) {
   options.order = order_of(o, a, options.layouts);
   const TensorsComparison r = compare_tensors(a.state, b.state, map, options);
   write(document_of(r), "", o.json);
-  if (!o.quiet) print(list(r));
-  print_line(printable(r.message()));
+  if (!o.quiet) print_text(list(r));
+  print_line(r.message());
   return r.same() ? kOk : r.verdict == Verdict::undecided ? kUndecided : kNotEquivalent;
 }
 
@@ -158,10 +159,10 @@ Verb add_compare(CLI::App& app) {
       "--gradients", o->options.gradients,
       "all parameters are gradients, as where their names end with .grad: A's are compared with B's mapped "
       "back by the adjoints");
-  command->add_option(
-      "--tolerance", o->options.tolerance,
-      "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, F16 "
-      "4e-3, bf16 3e-2); integers must be equal, and so must the bytes of U64 and C64");
+  add_number(*command, "tolerance", o->options.tolerance,
+             "largest difference relative to the largest entry of a tensor, below 1 (default: 1e-10, f32 1e-4, F16 "
+             "4e-3, bf16 3e-2); integers must be equal, and so must the bytes of U64 and C64",
+             training::kProbability);
   command
       ->add_option(
           "--control", o->controls,
@@ -181,8 +182,6 @@ Verb add_compare(CLI::App& app) {
       "Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
       "70 no memory or threads.");
   return {command, [o] {
-            if (const auto t = o->options.tolerance; t && !(*t >= 0 && *t < 1))
-              throw UsageError(text("--tolerance: ", *t, " is not a number from 0 to below 1"));
             for (const std::string& pattern : o->options.noise) {
               if (!o->options.gradients) throw UsageError("--noise: needs --gradients");
               if (pattern.empty()) throw UsageError("--noise: a name is empty");

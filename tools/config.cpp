@@ -3,7 +3,6 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <set>
 
@@ -31,12 +30,6 @@ CLI::Option* option_named(CLI::App& command, const std::string& name) {
   return option;
 }
 
-// The shortest word that is this number.
-template <class T> std::string word_of(T number) {
-  char word[32];
-  return {word, std::to_chars(word, std::end(word), number).ptr};
-}
-
 // Several values by commas, as the command line takes them.
 std::string word_of(const std::string& name, const toml::node& value) {
   if (const toml::array* values = value.as_array()) {
@@ -48,8 +41,8 @@ std::string word_of(const std::string& name, const toml::node& value) {
     return all;
   }
   if (const auto* words = value.as_string()) return words->get();
-  if (const auto* number = value.as_integer()) return word_of(number->get());
-  if (const auto* number = value.as_floating_point()) return word_of(number->get());
+  if (const auto* number = value.as_integer()) return number_text(number->get());
+  if (const auto* number = value.as_floating_point()) return number_text(number->get());
   if (const auto* said = value.as_boolean()) return said->get() ? "true" : "false";
   throw UsageError(text(printable(name, 60), " is a ", value.is_table() ? "table" : "time", ", which no option is"));
 }
@@ -97,12 +90,11 @@ std::string toml_string(const std::string& s) {
 
 // The value as TOML: a number where that is the same word, else text; one of digits alone is an integer of 64 bits. An empty one is true.
 std::string toml_of(const std::string& value) {
-  const char *begin = value.data(), *end = begin + value.size();
   int64_t integer = 0;
   double number = 0;
-  if (std::from_chars(begin, end, integer).ptr == end && word_of(integer) == value) return value;
+  if (read_number(value, integer) && number_text(integer) == value) return value;
   const bool real = value.find_first_of(".en") != value.npos;
-  if (real && std::from_chars(begin, end, number).ptr == end && word_of(number) == value) return value;
+  if (real && read_number(value, number) && number_text(number) == value) return value;
   return value.empty() ? "true" : toml_string(value);
 }
 

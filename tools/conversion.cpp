@@ -6,6 +6,7 @@
 
 #include "autograd/ops/create.h"
 #include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "equivalence/convert/convertible.h"
 #include "equivalence/reference/reference.h"
@@ -67,7 +68,7 @@ class Run {
       if (o_.stop()) return kInterrupted;
       if (!o_.quiet) print_changes(s.conversion);
     }
-    for (const std::string& line : figures_) o_.print(printable(line));
+    for (const std::string& line : figures_) o_.print(line);
     if (!same_) {
       o_.print(text(
           "Not verified: ", o_.out, " was not written.",
@@ -125,11 +126,11 @@ class Run {
       save_safetensors(o_.out, content.entries, metadata, content.read);
     }
     for (const std::string& norm : identity_)
-      o_.print(text("'", printable(norm),
-                    "' is in the rows of its table now: the program that runs the result must leave it out."));
+      o_.print(
+          text("'", norm, "' is in the rows of its table now: the program that runs the result must leave it out."));
     for (const std::string& module : recentred_)
-      o_.print(text("recentred once at '", printable(module), "': the program that runs the result must take ",
-                    entry_of(to()), " of the rows that enter it."));
+      o_.print(text("recentred once at '", module, "': the program that runs the result must take ", entry_of(to()),
+                    " of the rows that enter it."));
     const bool own_code = folder_ && folder_->config.own_code();
     const bool described = !o_.spec.empty(), known = !described && !own_code;
     const std::string verdict =
@@ -139,7 +140,7 @@ class Run {
         : rotates() ? "rotated as the description says; the description itself is unchecked."
         : described ? "converted as the description says; the description itself is unchecked (--reference checks it)."
                     : "converted as its family is; config.json names code of its own (auto_map), which is unchecked.";
-    o_.print(text(o_.out, ": ", form_, ", ", content.entries.size(), " tensors, ", printable(verdict)));
+    o_.print(text(o_.out, ": ", form_, ", ", content.entries.size(), " tensors, ", verdict));
   }
 
   // The norms whose gain and bias went into their readers have ones and zeros in their place, where they had a gain and a
@@ -192,13 +193,11 @@ class Run {
   // Stock classes have a place for an untied head, and pass over biases that they have none for.
   void say_loader(const std::vector<std::string>& biases) const {
     if ((o_.fold == "none" && identity_.empty() && recentred_.empty()) || !o_.as.empty()) return;
-    std::string names;
-    for (size_t i = 0; i < biases.size() && i < 3; ++i) names += text(i == 0 ? "" : ", ", biases[i]);
-    if (biases.size() > 3) names += text(" and ", biases.size() - 3, " more");
+    ShortList names(", ", 3);
+    for (const std::string& bias : biases) names.add(bias);
     if (!biases.empty())
-      o_.print(
-          text("new: ", printable(names), ". A class of transformers that has no place for them passes over them."));
-    o_.print(text(printable(o_.out), "/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks."));
+      o_.print(text("new: ", names, ". A class of transformers that has no place for them passes over them."));
+    o_.print(text(o_.out, "/isonorm_torch.py: load(FOLDER) gives that class, with what it lacks."));
   }
 
   // Whether the file holds raw weights, which are the Pre-LN model's, of a model that runs in another form.
@@ -311,7 +310,7 @@ class Run {
       why = text("the output of '", f.unseen, "' would agree ", f.reading, ", too (", printed("%.2g", f.power),
                  " of the bound): these rows do not show what is right");
     if (!why.empty()) {
-      o_.print(printable(text("Not verified: ", o_.out, " was not written: in the reference ", why)));
+      o_.print(text("Not verified: ", o_.out, " was not written: in the reference ", why));
       return false;
     }
     say(text(s.of, "reference: ", f.readers_held, " of ", f.readers, " readers, ", f.writers_held, " of ", f.writers,

@@ -17,7 +17,6 @@ int run_convert(const ConvertOptions& o) {
   if (gains && !folder) throw UsageError("--unit-gains and --as need IN to be a folder");
   if (gains && (o.to != "rms_norm" || o.fold != "all"))
     throw UsageError("--unit-gains and --as need --to rms_norm and --fold all: a narrower stream has no stock class");
-  if (o.shard < 1) throw UsageError("--max-shard-size: expected at least one byte");
   if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
   check_outputs({{"OUT", folder ? "" : o.out}}, {{"IN", o.in},
                                                  {"--spec", o.spec},

@@ -7,28 +7,13 @@
 #include "tools/verb.h"
 
 namespace isonorm::tools {
-namespace {
-
-// "5.5GB" becomes "5500000000". Gives what is wrong, or nothing.
-std::string in_bytes(std::string& size) {
-  const size_t digits = std::min(size.find_first_not_of("0123456789."), size.size());
-  std::string unit = "1" + size.substr(digits);
-  if (const std::string wrong = CLI::AsSizeValue(true)(unit); !wrong.empty()) return wrong;
-  double number = 0;
-  if (!CLI::detail::lexical_cast(size.substr(0, digits), number)) return size + " is no size";
-  const double bytes = number * std::stod(unit);
-  if (!(bytes < 0x1p63)) return size + " is more than any file has";
-  return size = text(static_cast<int64_t>(bytes)), "";
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void add_result_options(CLI::App& command, ConvertOptions& o) {
   command.add_option("--dtype", o.dtype, "dtype of the tensors of OUT (default: as in IN)")
       ->check(CLI::IsMember(kFormatNames));
-  command.add_option("--max-shard-size", o.shard, "largest size of a weights file of a folder, such as 5GB or 5.5GB")
-      ->transform(CLI::Validator(in_bytes, "SIZE"))
-      ->capture_default_str();
+  add_shard_size(command, "largest size of a weights file of a folder, such as 5GB or 5.5GB (default: 5GB)",
+                 [&o](int64_t bytes) { o.shard = bytes; });
   command.add_option("--data", o.data, "also compare logits on these data: as --data of isonorm train");
   command.add_flag("--inference", o.inference, "drop the dropout of residual branches, which acts in training only");
   command.add_flag("-q,--quiet", o.quiet, "no table");
@@ -70,7 +55,7 @@ Verb add_convert(CLI::App& app) {
   command->add_option("--reference", o->reference,
                       "safetensors or .npz file with NAME.input and NAME.output of readers and writers as the "
                       "program computed them that IN comes from: holds --spec to it (docs/conversion.md)");
-  command->add_option("--eps", o->eps, "refuse norms with another eps than this one")->check(CLI::PositiveNumber);
+  add_number(*command, "eps", o->eps, "refuse norms with another eps than this one (default: any)", training::above(0));
   add_result_options(*command, *o);
   return {command, [o] { return run_convert(*o); }};
 }

@@ -18,6 +18,8 @@
 namespace isonorm::tools {
 namespace {
 
+constexpr size_t kLongestMessage = 2000;  // bytes: a sentence and two paths, seldom longer
+
 bool regular = false;
 
 // The code of the exception that is being handled; throws std::bad_alloc where there is no memory to say it.
@@ -66,10 +68,14 @@ void guard_the_end() {
 }
 
 // Of "isonorm explain" the message "explain: the row ..." is the program's own: it names the verb once.
-int fail(const std::string& who, const std::string& what, int code) {
+void tell(const std::string& who, const std::string& what) {
   const std::string own = who.substr(who.rfind(' ') + 1) + ": ";
-  const std::string line = printable(what.starts_with(own) ? what.substr(own.size()) : what);
-  std::fprintf(stderr, "%s: %s\n", who.c_str(), line.c_str());
+  const std::string line = printable(what.starts_with(own) ? what.substr(own.size()) : what, kLongestMessage);
+  std::fputs(text(who, ": ", line, '\n').c_str(), stderr);
+}
+
+int fail(const std::string& who, const std::string& what, int code) {
+  tell(who, what);
   return code;
 }
 
@@ -77,7 +83,7 @@ int fail(const std::string& who) noexcept {
   try {
     return explained(who);
   } catch (...) {
-    std::fprintf(stderr, "%s: out of memory\n", who.c_str());
+    for (const char* part : {who.c_str(), ": out of memory\n"}) std::fputs(part, stderr);
     return kNoResources;
   }
 }

@@ -37,7 +37,9 @@ struct Diverged : std::runtime_error {
 // that where it gets no memory.
 void guard_the_end();
 
-// Says "who: what" and returns the code.
+// Prints "who: what" on standard error as a line of at most 2000 bytes, as printable() shows it.
+void tell(const std::string& who, const std::string& what);
+// The same, and returns the code.
 int fail(const std::string& who, const std::string& what, int code);
 // The same for the exception that is being handled. Takes no memory where that is what ran out.
 int fail(const std::string& who) noexcept;

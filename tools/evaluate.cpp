@@ -114,8 +114,9 @@ Verb add_evaluate(CLI::App& app) {
   command->add_option(
       "--data", o->data,
       "data as isonorm train takes them; the test is on their test images, or on the last tenth of the text");
-  command->add_option("--token-vocab", o->token_vocab,
-                      "--data is a file of token ids below this number, as isonorm train takes it");
+  add_number(*command, "token_vocab", o->token_vocab,
+             "--data is a file of token ids below this number, as isonorm train takes it (default: none)",
+             training::from(1));
   command->add_flag("--text", o->is_text, "--data is a text, which the tokenizer turns into ids");
   command->add_option("--tokenizer", o->tokenizer,
                       "tokenizer for --text, as isonorm tokenize takes it (default: the one in MODEL)");

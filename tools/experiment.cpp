@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "core/system/stopwatch.h"
 #include "core/system/terminal.h"
 #include "papers/experiment.h"
@@ -25,8 +26,7 @@ struct Options {
 };
 
 int list() {
-  for (const Experiment& e : experiments())
-    print(text(printed("%-14s ", e.name), e.claim, '\n', std::string(15, ' '), '(', e.source, ")\n"));
+  for (const Experiment& e : experiments()) print_text(printed("%-14s %s\n%14s (%s)\n", e.name, e.claim, "", e.source));
   return kOk;
 }
 
@@ -54,15 +54,11 @@ int run(Options o) {
   const ExperimentResult r = e.run(o.experiment);
   const double seconds = watch.seconds();
   status.clear();
-  if (r.interrupted || interrupted()) {
-    std::fprintf(stderr, "isonorm experiment: interrupted\n");
-    return kInterrupted;
-  }
-
+  if (r.interrupted || interrupted()) return fail("isonorm experiment", "interrupted", kInterrupted);
   if (!o.svg.empty())
     for (const reports::Figure& figure : r.figures) write_file(svg_path(o, figure), figure_svg(figure));
   const size_t width = line_width(stdout);
-  print(text(reports::wrapped(e.claim, width), '\n', reports::wrapped(text("(", e.source, ")"), width), "\n\n"));
+  print_text(text(reports::wrapped(e.claim, width), '\n', reports::wrapped(text("(", e.source, ")"), width), "\n\n"));
   show(document_of(e, o.experiment, r, seconds), false, o.report, o.json);
   return r.undecided ? kUndecided : r.confirmed ? kOk : kNotEquivalent;
 }
@@ -81,7 +77,8 @@ Verb add_experiment(CLI::App& app) {
   command->add_option("--data", o->experiment.data,
                       "trajectories: a folder of Fashion-MNIST's files or a text file; cnn-norms: such a folder; "
                       "perplexity: a text file (default: a text made from the seed, for cnn-norms Debian's folder)");
-  command->add_option("--seeds", o->experiment.seeds, "controls: how many are trained, from 24 on (default: 1000)");
+  add_number(*command, "seeds", o->experiment.seeds, "controls: how many are trained, from 24 on (default: 1000)",
+             {.least = 24, .most = 100000});
   command->add_flag("--full", o->experiment.full,
                     text("a larger scale, in up to 20 minutes: ", training::names_of(scaled)));
   add_device(*command, o->experiment.device);
@@ -95,7 +92,8 @@ Verb add_experiment(CLI::App& app) {
   return {command, [o, names] {
             if (o->list || o->name.empty()) return run(*o);
             const auto e = training::row_at(experiments(), o->name);
-            if (e == experiments().end()) throw UsageError(text("NAME: \"", o->name, "\" is not one of ", names));
+            if (e == experiments().end())
+              throw UsageError(text("NAME: ", Shown{o->name, '"'}, " is not one of ", names));
             const ExperimentOptions& given = o->experiment;
             for (const auto& [asked, trait, option, has] :
                  {std::tuple{!given.data.empty(), kReadsData, "--data", "reads no data"},
@@ -103,8 +101,6 @@ Verb add_experiment(CLI::App& app) {
                   {given.seeds != 0, kTakesSeeds, "--seeds", "has one seed"},
                   {given.full, kTakesFull, "--full", "has one scale"}})
               if (asked && !e->has(trait)) throw UsageError(text(option, ": ", e->name, " ", has));
-            if (const int n = given.seeds; n != 0 && (n < 24 || n > 100000))
-              throw UsageError(text("--seeds: ", n, " is not between 24 and 100000"));
             check_device(o->experiment.device);
             return run(*o);
           }};

@@ -1,12 +1,14 @@
 // isonorm explain NORM ROW: a norm's forward and backward, step by step with the numbers.
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "streams/stream.h"
 #include "tools/explanation.h"
+#include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 
@@ -28,9 +30,8 @@ std::vector<double> numbers(const std::string& list, const char* what) {
     word.erase(0, word.find_first_not_of(" +"));
     word.erase(word.find_last_not_of(' ') + 1);
     double v = 0;
-    const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), v);
-    if (error != std::errc() || last != word.data() + word.size() || !std::isfinite(v))
-      throw UsageError(text(what, ": \"", word, "\" is not a finite number"));
+    if (!read_number(word, v) || !std::isfinite(v))
+      throw UsageError(text(what, ": ", Shown{word, '"'}, " is not a finite number"));
     values.push_back(v);
     at = end + 1;
   }
@@ -39,13 +40,12 @@ std::vector<double> numbers(const std::string& list, const char* what) {
 
 int run(const ExplainOptions& o) {
   check_outputs({}, {});
-  if (!(o.eps >= 0) || !std::isfinite(o.eps)) throw UsageError(text("--eps: ", o.eps, " is not a number from 0 on"));
   const std::vector<double> x = numbers(o.row, "ROW");
   std::vector<double> dy(x.size());
   dy[0] = 1;
   if (!o.gradient.empty()) dy = numbers(o.gradient, "--grad");
   if (dy.size() != x.size()) throw UsageError(text("--grad: ", dy.size(), " numbers for a row of ", x.size()));
-  print(explain(o.norm, x, dy, o.eps).text);
+  print_text(explain(o.norm, x, dy, o.eps).text);
   return kOk;
 }
 
@@ -59,14 +59,14 @@ Verb add_explain(CLI::App& app) {
   command->add_option("NORM", o->norm, norms)->required()->check([norms](const std::string& name) {
     for (streams::Form known : streams::kLayerNormForms)
       if (name == name_of(known)) return std::string();
-    return text("there is no norm ", name, ", expected ", norms);
+    return text("there is no norm ", Shown{name, '"'}, ", expected ", norms);
   });
   command
       ->add_option("ROW", o->row,
                    "the row, as \"1,2,3\"; crms_norm and crms_isometric take the stored row, one entry shorter")
       ->required();
   command->add_option("--grad", o->gradient, "gradient of the result, as long as the row (default: 1,0,0,...)");
-  command->add_option("--eps", o->eps, "added to the mean square inside the root")->capture_default_str();
+  add_number(*command, "eps", o->eps, "added to the mean square inside the root");
   command->footer("Exit codes: 0 printed, 2 usage, 70 no memory or threads.");
   return {command, [o] { return run(*o); }};
 }

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "core/system/parallel.h"
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "gpu/device.h"
 #include "tools/ending.h"
 #include "training/data_kind.h"
@@ -19,8 +20,14 @@ using training::TrainingOptions;
 const ModelRow& model_named(const std::string& name) {
   const auto at = training::row_at(training::kModels, name);
   if (at == std::end(training::kModels))
-    throw UsageError(text("--model: \"", name, "\" is not one of ", training::names_of(training::kModels, "|")));
+    throw UsageError(
+        text("--model: ", Shown{name, '"'}, " is not one of ", training::names_of(training::kModels, "|")));
   return **at;
+}
+
+void check_number(const char* option, int number, training::Limits limits) {
+  if (!limits.allow(number))
+    throw UsageError(text(option, ": \"", number, "\" is not ", training::Word<int>::expected(limits)));
 }
 
 // What one option alone cannot say.
@@ -52,7 +59,7 @@ void check_together(const TrainingOptions& o, const Given& given) {
   if (given.contains("min_lr") && o.schedule == optim::Decay::constant)
     throw UsageError("--min-lr: --schedule constant has no other rate than --lr");
   if (o.min_lr > o.lr) throw UsageError(text("--min-lr: ", o.min_lr, " is above --lr ", o.lr));
-  if (given.contains("threads")) check_threads(o.threads);
+  if (given.contains("threads")) check_number("--threads", o.threads, kThreads);
   try {
     o.model.complete();
   } catch (const Error& e) {
@@ -70,12 +77,16 @@ void check_forms(const std::vector<std::string>& forms) {
 
 }  // namespace
 
+std::string set_option(const Option& option, const std::string& word) {
+  return !word.empty() && option.set(word) ? "" : text(Shown{word, '"'}, " is not ", option.expected);
+}
+
 void set_given(const std::vector<Option>& options, Given& given) {
   for (const Option& option : options) {
     const auto at = given.find(option.name);
     if (at == given.end()) continue;
-    if (at->second.empty() || !option.set(at->second))
-      throw UsageError(text(training::word_of(option.name), ": \"", at->second, "\" is not ", option.expected));
+    if (const std::string fault = set_option(option, at->second); !fault.empty())
+      throw UsageError(text(training::word_of(option.name), ": ", fault));
     given.erase(at);
   }
 }
@@ -104,7 +115,7 @@ void set_training_options(TrainingOptions& o, Given given) {
 void check_names(const char* option, const std::vector<std::string>& given, const std::string& known) {
   for (const std::string& name : given) {
     if (text(", ", known, ",").find(text(", ", name, ",")) == std::string::npos)
-      throw UsageError(text(option, ": \"", name, "\" is not one of ", known));
+      throw UsageError(text(option, ": ", Shown{name, '"'}, " is not one of ", known));
     if (std::ranges::count(given, name) > 1) throw UsageError(text(option, ": ", name, " is named twice"));
   }
 }
@@ -114,11 +125,6 @@ void check_device(Device device, const char* option) {
   const std::string why = gpu::why_none();
   check(why.empty(), option, " ", device, ": ", why);
   check(device.index < gpu::device_count(), option, " ", device, ": there are ", gpu::device_count(), " GPUs");
-}
-
-void check_threads(int threads) {
-  if (threads < 1 || threads > kMostThreads)
-    throw UsageError(text("--threads: ", threads, " is not a whole number from 1 to ", kMostThreads));
 }
 
 void check_kind(const ModelRow& model, const std::string& data) {
@@ -135,16 +141,12 @@ void check_data(const TrainingOptions& o) {
   check_kind(o.model.row(), o.data);
 }
 
-void check_controls(int controls) {
-  if (controls < 1) throw UsageError(text("--controls: ", controls, " is not a whole number from 1 on"));
-}
-
 bool is_of_proofs(std::string_view name) {
   return !training::is_of_streams(name) && name != "precision" && name != "stream_precision";
 }
 
 void check_proof(const equivalence::ProofOptions& o) {
-  check_controls(o.controls);
+  check_number("--controls", o.controls, kControls);
   check_data(o.training);
   if (const int at = o.training.resume_at; at >= o.training.step_count())
     throw UsageError(text("--resume-at: ", at, " is not a step from 1 to below ", o.training.step_count()));

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/system/parallel.h"
 #include "equivalence/lockstep/result.h"
 #include "training/options/option.h"
 #include "training/training_options.h"
@@ -15,6 +16,9 @@ namespace isonorm::tools {
 // By their names in files: "mlp_width".
 using Given = std::map<std::string, std::string>;
 
+// Sets the option to the value that `word` says. Returns the fault of the word, "\"-3\" is not a whole number from 0 to 100",
+// or nothing.
+std::string set_option(const training::Option& option, const std::string& word);
 // Sets those of `options` that were given, and takes them from `given`. Throws UsageError naming what was expected.
 void set_given(const std::vector<training::Option>& options, Given& given);
 // The same of a training's; throws where the model has no option of that name, and where options contradict each other,
@@ -26,9 +30,8 @@ void check_kind(const training::ModelRow& model, const std::string& data);
 // The same, and if a model of characters has no data.
 void check_data(const training::TrainingOptions& o);
 
-// Throw UsageError where the number is none of threads, or of controls.
-void check_threads(int threads);
-void check_controls(int controls);
+// The numbers of threads and of control runs that a training and a proof can have.
+inline constexpr training::Limits kThreads = {.least = 1, .most = kMostThreads}, kControls = training::from(1);
 // Throws where there is no such device, and says why.
 void check_device(Device device, const char* option = "--device");
 

@@ -305,7 +305,7 @@ int run(const std::string& spec) {
   const std::string json = spec_text(spec);
   const Scope scope(spec);
   streams::Layout::streams_from_json(json);  // throws for what convert would not read
-  print(text(kBefore, json, kBehind));
+  print_text(text(kBefore, json, kBehind));
   return kOk;
 }
 

@@ -1,5 +1,4 @@
 // isonorm info FILE: what a file holds, without a look at its numbers.
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 
@@ -23,7 +22,7 @@ struct InfoOptions {
   std::string file;
 };
 
-void say(const char* what, const std::string& words) { print_line(printed("%-12s", what) + words); }
+void say(const char* what, const std::string& words) { print_line(printed("%-12s%s", what, words)); }
 
 // Options that are not the defaults, as the command line has them.
 void print_model(const Metadata& description) {
@@ -54,14 +53,13 @@ int run(const InfoOptions& o) {
   if (std::filesystem::is_directory(path)) {
     const hub::Folder folder = hub::open_folder(path);
     state = folder.state, foreign = folder.foreign;
-    say("folder", printable(path));
+    say("folder", path);
     if (const std::string type = folder.config.word("model_type"); !type.empty()) say("model", printable(type, 80));
   } else {
     const training::OpenModelFile file = training::open_model_file(path);
     const Scope scope(path);
     state = file.state, foreign = file.foreign;
-    say("file",
-        text(printable(path), ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
+    say("file", text(path, ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
     const bool ours = !file.description.empty();  // else an entry's name is another program's
     if (ours) print_model(file.description);
     if (is_checkpoint(file.file->metadata())) print_training(checkpoint_values(*file.file));

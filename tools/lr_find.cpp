@@ -73,8 +73,9 @@ int run(LrFindOptions& find) {
   check_data(o.training);
   if (const int steps = o.training.step_count(); steps < kLeastSteps)
     throw UsageError(text("--steps: ", steps, " are too few for a range test, expected at least ", kLeastSteps));
-  if (!(find.from > 0 && find.from < find.to))
-    throw UsageError(text("--from ", find.from, " --to ", find.to, ": expected two rates above 0, the larger last"));
+  if (!(find.from < find.to && std::isfinite(find.to / find.from)))
+    throw UsageError(text("--from ", find.from, " --to ", find.to,
+                          ": expected two rates above 0, the larger last, at most 1e308 times the first"));
   if (o.training.threads > 0) set_num_threads(o.training.threads);
   training::Source source(o.training);
   const training::TrainingOptions& options = source.options();
@@ -113,8 +114,8 @@ Verb add_lr_find(CLI::App& app) {
   o->train.command = command;
   o->train.options.training.steps = kSteps;
   add_train_options(o->train, [](std::string_view name) { return is_of_train(name) && !is_of_course(name); });
-  command->add_option("--from", o->from, "first learning rate")->capture_default_str();
-  command->add_option("--to", o->to, "last learning rate")->capture_default_str();
+  add_number(*command, "from", o->from, "first learning rate", training::above(0));
+  add_number(*command, "to", o->to, "last learning rate", training::above(0));
   command->add_option("--report", o->train.options.output.report, "write the curves as an HTML page");
   command->add_option("--json", o->train.options.output.json, "write the numbers as a JSON object");
   command->add_flag("-q,--quiet", o->train.options.output.quiet, "print the suggestion only");

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/kernels/kernel.h"
+#include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "core/system/warning.h"
 #include "distributed/world.h"
@@ -49,21 +50,13 @@ std::vector<std::string> names_of(const std::vector<Verb>& verbs) {
 // What the parser could make nothing of, in the order of the command line (CLI11's own message has it backwards).
 std::string not_expected(const CLI::App& app) {
   std::string words;
-  for (const std::string& word : app.remaining(true)) words += text(" ", word);
+  for (const std::string& word : app.remaining(true)) words += text(" ", printable(word, 80));
   std::vector<std::string> options;
   for (const CLI::App* verb : app.get_subcommands())
     for (const std::string& word : words_of(*verb)) options.push_back(word);
   for (const std::string& word : app.remaining(true))
     if (const std::string hint = meant(word.substr(0, word.find('=')), options); !hint.empty()) words += hint;
   return text("not expected:", words);
-}
-
-// Whole numbers are decimal: the parser would take 0x10 for 16, and 010 for 8.
-std::string decimal(std::string& word) {
-  if (word.find_first_of("xX") != word.npos) return text("\"", word, "\" is not a decimal number");
-  const size_t zeros = word.find_first_not_of("+-"), digits = word.find_first_not_of('0', zeros);
-  if (digits != word.npos) word.erase(zeros, digits - zeros);
-  return "";
 }
 
 // Runs `work`, which returns an exit code. Its error is told once, and ends all ranks that a launcher of MPI has started.
@@ -126,12 +119,7 @@ int program(int argc, char** argv) {
       add_verify(app), add_hooks(app),    add_spec(app),    add_compare(app),    add_perturb(app),    add_audit(app),
       add_rotate(app), add_import(app),   add_export(app),  add_tokenize(app),   add_sample(app),     add_info(app),
       add_plot(app),   add_evaluate(app), add_lr_find(app), add_completion(app), add_man(app)};
-  for (const Verb& verb : verbs) {
-    add_help(*verb.command);
-    for (CLI::Option* option : verb.command->get_options())
-      if (const std::string type = option->get_type_name(); type.starts_with("INT") || type.starts_with("UINT"))
-        option->transform(CLI::Validator(decimal, ""));
-  }
+  for (const Verb& verb : verbs) add_help(*verb.command);
 
   std::string who = "isonorm";
   try {
@@ -144,7 +132,8 @@ int program(int argc, char** argv) {
     std::string what = dynamic_cast<const CLI::ExtrasError*>(&e) ? not_expected(app) : e.what();
     if (argc < 2) what = text("a verb is missing: ", listed(verbs));
     if (argc > 1 && argv[1][0] != '-' && who == "isonorm")
-      what = text("there is no verb \"", argv[1], "\", expected ", listed(verbs), meant(argv[1], names_of(verbs)));
+      what =
+          text("there is no verb ", Shown{argv[1], '"'}, ", expected ", listed(verbs), meant(argv[1], names_of(verbs)));
     return run(who, [&]() -> int { throw UsageError(what); });
   }
   for (const Verb& verb : verbs)

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "tools/help.h"
 #include "tools/verb.h"
@@ -113,7 +114,7 @@ Verb add_completion(CLI::App& app) {
       "zsh: isonorm completion zsh > _isonorm in a folder of $fpath\n"
       "Exit codes: 0 printed, 2 usage.");
   return {command, [&app, shell] {
-            print(*shell == "bash" ? bash(app) : zsh(app));
+            print_text(*shell == "bash" ? bash(app) : zsh(app));
             return kOk;
           }};
 }
@@ -126,8 +127,8 @@ Verb add_man(CLI::App& app) {
   return {command, [&app, verb] {
             const std::vector<CLI::App*> verbs = verbs_of(app);
             const auto at = std::ranges::find(verbs, *verb, [](const CLI::App* v) { return v->get_name(); });
-            if (!verb->empty() && at == verbs.end()) throw UsageError(text("there is no verb \"", *verb, '"'));
-            print(page(verb->empty() ? app : **at));
+            if (!verb->empty() && at == verbs.end()) throw UsageError(text("there is no verb ", Shown{*verb, '"'}));
+            print_text(page(verb->empty() ? app : **at));
             return kOk;
           }};
 }

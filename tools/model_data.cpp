@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "equivalence/convert/checkpoint_facts.h"
@@ -73,11 +74,10 @@ tokenizers::Tokenizer held_tokenizer(const std::string& path, const std::string&
 }
 
 std::string agreement_text(const std::string& where, const Agreement& a) {
-  char buffer[256];
-  std::snprintf(buffer, sizeof buffer,
-                "differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
-                a.deviation / epsilon(a.format), name_of(a.format), a.control, a.bound());
-  return text(where, " ", buffer, a.same() ? ": same" : ": different");
+  return text(where,
+              printed(" differ by %.1e = %.1f eps of %s; one ulp of every weight does %.1e, allowed %.1e", a.deviation,
+                      a.deviation / epsilon(a.format), name_of(a.format), a.control, a.bound()),
+              a.same() ? ": same" : ": different");
 }
 
 std::string entries_text(const std::string& where, const EntryComparison& e) {
@@ -101,10 +101,10 @@ void print_changes(const FileConversion& c) {
   };
   row("tensor", "before", "after", "what happened", "deviation");
   for (const TensorChange& t : c.changes()) {
-    char deviation[16] = "";
     const auto& of = c.exact().deviations;
-    if (const auto at = of.find(t.name); at != of.end()) std::snprintf(deviation, sizeof deviation, "%.1e", at->second);
-    row(shown(t.name), shape_text(t.before), shape_text(t.after), shown(t.what), deviation);
+    const auto at = of.find(t.name);
+    row(shown(t.name), shape_text(t.before), shape_text(t.after), shown(t.what),
+        at == of.end() ? "" : printed("%.1e", at->second));
   }
   print_line("");
 }

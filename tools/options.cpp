@@ -1,9 +1,11 @@
 #include "tools/options.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cmath>
 
 #include "core/error.h"
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "gpu/device.h"
 #include "training/fields.h"
 #include "training/options/rows.h"
@@ -16,12 +18,33 @@ using training::ModelRow;
 using training::Option;
 using training::TrainingOptions;
 
-// The parser takes "-1" for the largest number, and cuts one that is too large.
-std::string whole_number(const std::string& word) {
-  uint64_t value = 0;
-  const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  const bool ok = error == std::errc() && last == word.data() + word.size();
-  return ok ? std::string() : text("\"", word, "\" is not a whole number from 0 to 2^64 - 1");
+using Take = std::function<void(const std::string&)>;
+
+CLI::Option* add_word(CLI::App& command, const Option& option, const std::string& help, const Take& take) {
+  CLI::Option* added = command.add_option_function<std::string>(training::word_of(option.name), take, help);
+  added->type_name(option.values);
+  if (help.find("default") == std::string::npos) added->default_str(option.text());
+  return added;
+}
+
+// Bytes: "4096", "5.5 GB", "1gib"; 0 if the word is no size or beyond any file.
+int64_t size_of(const std::string& word) {
+  constexpr std::string_view kPowers = "kmgtpe";
+  const size_t digits = std::min(word.find_first_not_of("0123456789."), word.size());
+  double size = 0;
+  if (!read_number(word.substr(0, digits), size, std::chars_format::fixed)) return 0;
+  std::string unit = word.substr(std::min(word.find_first_not_of(' ', digits), word.size()));
+  std::ranges::transform(unit, unit.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  if (unit.ends_with('b')) unit.pop_back();
+  const bool binary = unit.size() == 2 && unit[1] == 'i';
+  if (binary) unit.pop_back();
+  if (!unit.empty()) {
+    const size_t power = unit.size() == 1 ? kPowers.find(unit[0]) : kPowers.npos;
+    if (power == kPowers.npos) return 0;
+    size *= std::pow(binary ? 1024 : 1000, static_cast<double>(power + 1));
+  }
+  return size < 0x1p63 ? static_cast<int64_t>(size) : 0;
 }
 
 CLI::Option* add_option(CLI::App& command, const Option& option, Given& given, std::string help) {
@@ -35,14 +58,11 @@ CLI::Option* add_option(CLI::App& command, const Option& option, Given& given, s
         ->group(option.group)
         ->check([](const std::string& word) {
           const bool ok = word == "true" || word == "false";
-          return ok ? std::string() : text("\"", word, "\" is not true or false");
+          return ok ? std::string() : text(Shown{word, '"'}, " is not true or false");
         });
   }
-  CLI::Option* added = command.add_option_function<std::string>(
-      training::word_of(name), [&given, name](const std::string& word) { given[name] = word; }, help);
-  added->type_name(option.values)->group(option.group);
-  if (help.find("default") == std::string::npos) added->default_str(option.text());
-  return added;
+  CLI::Option* added = add_word(command, option, help, [&given, name](const std::string& word) { given[name] = word; });
+  return added->group(option.group);
 }
 
 }  // namespace
@@ -83,23 +103,40 @@ CLI::Validator one_of(std::span<const streams::Form> forms) {
   const auto check = [forms](const std::string& name) {
     for (streams::Form f : forms)
       if (name == name_of(f)) return std::string();
-    return text("\"", name, "\" is not one of ", streams::listed(forms));
+    return text(Shown{name, '"'}, " is not one of ", streams::listed(forms));
   };
   return {check, names + "}"};
 }
 
-void add_seed(CLI::App& command, uint64_t& seed, const std::string& help) {
-  command.add_option("--seed", seed, help)->capture_default_str()->check(whole_number);
+CLI::Option* add_value(CLI::App& command, const Option& option) {
+  return add_word(command, option, option.help, [option](const std::string& word) {
+    if (const std::string fault = set_option(option, word); !fault.empty())
+      throw CLI::ValidationError(training::word_of(option.name), fault);
+  });
 }
 
+void add_shard_size(CLI::App& command, const std::string& help, std::function<void(int64_t)> take) {
+  const auto read = [take = std::move(take)](const std::string& word) {
+    const int64_t size = size_of(word);
+    if (size == 0)
+      throw CLI::ValidationError(
+          "--max-shard-size", text(Shown{word, '"'}, " is no size from 1 byte to below 2^63, such as 5GB or 5.5GiB"));
+    take(size);
+  };
+  command.add_option_function<std::string>("--max-shard-size", read, help)->type_name("SIZE");
+}
+
+void add_seed(CLI::App& command, uint64_t& seed, const std::string& help) { add_number(command, "seed", seed, help); }
+
 void add_threads(CLI::App& command, int& threads) {
-  command.add_option("--threads", threads, "threads (default: all)");
+  add_number(command, "threads", threads, "threads (default: all)", kThreads);
 }
 
 void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take) {
   const auto read = [name, take = std::move(take)](const std::string& word) {
     const std::optional<Device> device = gpu::device_of(word);
-    if (!device) throw CLI::ValidationError(name, text("\"", word, "\" is no device, expected cpu, cuda or cuda:N"));
+    if (!device)
+      throw CLI::ValidationError(name, text(Shown{word, '"'}, " is no device, expected cpu, cuda or cuda:N"));
     take(*device);
   };
   command.add_option_function<std::string>(name, read, help)->type_name("DEVICE");

@@ -25,6 +25,19 @@ void add_options(CLI::App& command, const std::vector<training::Option>& options
 void add_training_options(CLI::App& command, const training::TrainingOptions& defaults, Given& given,
                           const Wanted& wanted = {});
 
+// Adds an option for a number within these limits: "top_k" is --top-k. Help shows its value as the default, if it has one and
+// `help` does not name the default itself. Parsing throws CLI::ValidationError, which names the word and the limits.
+CLI::Option* add_value(CLI::App& command, const training::Option& option);
+template <class T>
+CLI::Option* add_number(CLI::App& command, const char* name, T& value, std::string_view help,
+                        training::Limits limits = {}) {
+  training::Fields f;
+  f(name, value, help, limits);
+  return add_value(command, f.options[0]);
+}
+// Adds --max-shard-size: bytes, "5GB" or "5.5GiB", from 1 byte on, which `take` gets.
+void add_shard_size(CLI::App& command, const std::string& help, std::function<void(int64_t)> take);
+
 // What a verb writes beside its result, and whether it says where it is. Empty names are no files.
 struct OutputOptions {
   std::string report, json, log;
@@ -45,7 +58,7 @@ void add_device_option(CLI::App& command, const char* name, const std::string& h
 // Accepts the name of one of these forms.
 CLI::Validator one_of(std::span<const streams::Form> forms);
 
-// Adds --seed, any whole number below 2^64.
+// Adds --seed.
 void add_seed(CLI::App& command, uint64_t& seed, const std::string& help);
 
 // "isonorm audit --model gpt": the options that the command line gave, but for where it writes and how much it prints.

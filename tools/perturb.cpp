@@ -37,7 +37,7 @@ int run(const PerturbOptions& o) {
     const auto at = streams.find(name);
     return at == streams.end() ? x : equivalence::moved_by_ulps(x, o.seed, at->second, o.ulps);
   });
-  print_line(text(printable(o.out), ": ", streams.size(), " tensors moved by ", o.ulps, " ulp, ", kept,
+  print_line(text(o.out, ": ", streams.size(), " tensors moved by ", o.ulps, " ulp, ", kept,
                   " of other dtypes as they were."));
   return kOk;
 }
@@ -50,9 +50,7 @@ Verb add_perturb(CLI::App& app) {
   auto o = std::make_shared<PerturbOptions>();
   command->add_option("IN", o->in, "a checkpoint of isonorm train, or a safetensors file")->required();
   command->add_option("OUT", o->out, "the safetensors file to write")->required();
-  command->add_option("--ulp", o->ulps, "units by which each element is moved; 0 stays 0")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+  add_number(*command, "ulp", o->ulps, "units by which each element is moved; 0 stays 0", {.least = 1, .most = 1024});
   add_seed(*command, o->seed, "of the directions");
   command->footer("Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
   return {command, [o] { return run(*o); }};

@@ -10,6 +10,7 @@
 #include "onnx/model.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
+#include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
@@ -70,7 +71,7 @@ Metadata tokenizer_in(const std::string& folder) try {
   if (!file_exists(folder + "/tokenizer.json")) return {};
   return {{training::kTokenizer, tokenizers::json_of(folder, training::kMostTokenizer)}};
 } catch (const Error& e) {
-  std::fprintf(stderr, "isonorm import: without the tokenizer: %s\n", e.what());
+  tell("isonorm import", text("without the tokenizer: ", e.what()));
   return {};
 }
 
@@ -92,7 +93,7 @@ int run_import(const PortPaths& o) {
   Metadata metadata = options.description();
   metadata.merge(tokenizer_in(o.in));
   save_safetensors(o.out, content.entries, metadata, content.read);
-  print_line(text(printable(o.out), ": ", options.row().noun, " of type ", port.type, ", ", name_of(options.stream().form), ", ",
+  print_line(text(o.out, ": ", options.row().noun, " of type ", port.type, ", ", name_of(options.stream().form), ", ",
                   state.outline.size(), " tensors."));
   return kOk;
 }
@@ -182,7 +183,7 @@ int run_onnx(const PortPaths& o) {
   if (!o.dtype.empty()) dtype = format_named(o.dtype)->dtype;
   const int64_t opset = o.opset.value_or(onnx::kOpsets[0]);
   onnx::save_model(o.out, file.state, options, dtype, opset);
-  print_line(text(printable(o.out), ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", name_of(dtype),
+  print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", dtype,
                   ", opset ", opset, "."));
   return kOk;
 }
@@ -192,7 +193,7 @@ json own_gguf_tokenizer(const PortPaths& o, const training::OpenModelFile& file,
   const std::string own = tokenizer_of(o, file);
   return own.empty() ? json() : hub::gguf_tokenizer(tokenizers::read_tokenizer_json(own), vocab);
 } catch (const Error& e) {
-  std::fprintf(stderr, "isonorm export: without the tokenizer: %s\n", e.what());
+  tell("isonorm export", text("without the tokenizer: ", e.what()));
   return {};
 }
 
@@ -209,7 +210,7 @@ int run_gguf(const PortPaths& o) {
   const Scope scope(o.in);
   const LazyState state = exported(port, file.state, description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
-  print_line(text(printable(o.out), ": ", port.type, ", ", state.outline.size(), " tensors."));
+  print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
   return kOk;
 }
 
@@ -238,7 +239,7 @@ int run_export(const PortPaths& o) {
   hub::FolderContent content{io::content_of(state), config, {{"format", "pt"}}, o.like};
   if (const std::string own = tokenizer_of(o, file); !own.empty()) content.texts.emplace("tokenizer.json", own);
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
-  print_line(text(printable(o.out), ": ", port.architecture, ", ", state.outline.size(), " tensors."));
+  print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
   return kOk;
 }
 
@@ -287,12 +288,13 @@ Verb add_export(CLI::App& app) {
           "config.json that are no options of the model. A GGUF file gets only its tokenizer. Without --like the "
           "tokenizer is that of IN, if IN has one")
       ->check(CLI::ExistingDirectory);
-  command->add_option("--opset", o->opset, "opset of the ONNX file (default: 17)")
-      ->check(CLI::IsMember(std::vector<int64_t>(std::begin(onnx::kOpsets), std::end(onnx::kOpsets))));
+  std::set<std::string> opsets;
+  for (int64_t opset : onnx::kOpsets) opsets.insert(text(opset));
+  add_number(*command, "opset", o->opset, "opset of the ONNX file (default: 17)")->check(CLI::IsMember(opsets));
   command->add_option("--family", o->family,
                       "family of the folder or the GGUF file, such as llama (default: the first that fits)");
-  command->add_option("--max-shard-size", o->shard, "largest size of a weights file of the folder (default: 5GB)")
-      ->transform(CLI::AsSizeValue(true));
+  add_shard_size(*command, "largest size of a weights file of the folder (default: 5GB)",
+                 [o = o.get()](int64_t bytes) { o->shard = bytes; });
   add_common(*command, *o);
   return {command, [o] { return run_export(*o); }};
 }

@@ -114,10 +114,7 @@ int run(const ProveOptions& o) {
   Watcher watcher(o);
   const ProofResult proof = prove(o.proof, [&](const StepInfo& info) { return watcher(info); });
   watcher.finish(proof);
-  if (proof.interrupted) {
-    std::fprintf(stderr, "isonorm prove: interrupted (%s)\n", watcher.last().c_str());
-    return kInterrupted;
-  }
+  if (proof.interrupted) return fail("isonorm prove", text("interrupted (", watcher.last(), ")"), kInterrupted);
   show(document_of(proof), o.output.quiet, o.output.report, o.output.json);
   return exit_code(proof.verdict);
 }
@@ -133,10 +130,7 @@ int run(const CertificateOptions& options, const OutputOptions& output) {
     return !interrupted();
   });
   status.clear();
-  if (r.interrupted) {
-    std::fprintf(stderr, "isonorm prove: interrupted\n");
-    return kInterrupted;
-  }
+  if (r.interrupted) return fail("isonorm prove", "interrupted", kInterrupted);
   show(document_of(r), output.quiet, output.report, output.json);
   return exit_code(r.verdict);
 }
@@ -151,7 +145,7 @@ Verb add_prove(CLI::App& app) {
       ->delimiter(',')
       ->capture_default_str();
   add_training_options(*command, o->proof.training, o->given, is_of_proofs);
-  command->add_option("--controls", o->proof.controls, "runs of layer_norm moved by one ulp")->capture_default_str();
+  add_number(*command, "controls", o->proof.controls, "runs of layer_norm moved by one ulp", kControls);
   add_device_option(*command, "--against",
                     "another device: train layer_norm there, too, and say whether it is the same training",
                     [o = o.get()](Device d) { o->proof.against = d; });
@@ -170,7 +164,6 @@ Verb add_prove(CLI::App& app) {
   lead_with(*command, {"--forms", "--model", "--data", "--width", "--depth", "--steps", "--batch", "--lr", "--controls",
                        "--certificate"});
   return {command, [o, command] {
-            check_controls(o->proof.controls);
             set_training_options(o->proof.training, o->given);
             if (o->certificate) return run(certificate_options(*command, *o), o->output);
             if (!o->architectures.empty()) throw UsageError("--architectures belongs to --certificate");

@@ -1,9 +1,10 @@
 #include "tools/rotation.h"
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "equivalence/convert/convertible.h"
 #include "streams/rotation.h"
 #include "tools/ending.h"
@@ -19,10 +20,8 @@ constexpr std::string_view kHadamard = "hadamard:", kHaar = "haar:";
 std::optional<uint64_t> seed_of(std::string_view basis, std::string_view kind) {
   if (!basis.starts_with(kind)) return {};
   uint64_t seed = 0;
-  const char* end = basis.data() + basis.size();
-  const auto [at, error] = std::from_chars(basis.data() + kind.size(), end, seed);
-  if (error != std::errc() || at != end)
-    throw UsageError(text("--basis: \"", basis, "\", expected ", kind, "SEED with a whole number below 2^64"));
+  if (!read_number(basis.substr(kind.size()), seed))
+    throw UsageError(text("--basis: ", Shown{basis, '"'}, ", expected ", kind, "SEED with a whole number below 2^64"));
   return seed;
 }
 

@@ -1,10 +1,10 @@
 // isonorm sample MODEL PROMPT: a text that a language model continues.
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "core/system/stopwatch.h"
 #include "core/system/terminal.h"
@@ -72,7 +72,7 @@ Vocabulary numbers(int64_t count) {
         for (size_t at = s.find_first_not_of(" ,\n"); at < s.size(); at = s.find_first_not_of(" ,\n", at)) {
           const size_t end = std::min(s.find_first_of(" ,\n", at), s.size());
           int64_t id = -1;
-          if (!training::Word<int64_t>::read(s.substr(at, end - at), id) || id < 0 || id >= count)
+          if (!read_number(s.substr(at, end - at), id) || id < 0 || id >= count)
             throw UsageError(text("PROMPT: ", Shown{s.substr(at, end - at)}, " is not an id from 0 to ", count - 1));
           ids.push_back(id);
           at = end;
@@ -95,16 +95,6 @@ Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   if (said.contains(training::kTokenizer))
     return tokens(o.model, held_tokenizer(o.model, said.at(training::kTokenizer)));
   throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
-}
-
-// On a terminal nothing but text and line breaks is written.
-void print_text(std::string_view s) {
-  if (isatty(STDOUT_FILENO) == 0) return print(s);
-  for (size_t at = 0; at < s.size();) {
-    const size_t end = std::min(s.find('\n', at), s.size());
-    print(text(printable(s.substr(at, end - at), s.size()), end < s.size() ? "\n" : ""));
-    at = end + 1;
-  }
 }
 
 // How many bytes at the end begin a character of UTF-8 that is not whole.
@@ -171,16 +161,6 @@ std::string standard_input() {
 void check_options(const SampleOptions& o) {
   if (o.ids + !o.tokenizer.empty() + !o.data.empty() > 1)
     throw UsageError("one of --tokenizer, --data and --ids at most: what the model's ids stand for");
-  const nn::GenerateOptions& g = o.generate;
-  if (g.length < 1) throw UsageError(text("--length: ", g.length, " is not a whole number from 1 on"));
-  if (g.top_k < 0) throw UsageError(text("--top-k: ", g.top_k, " is not a whole number from 0 on"));
-  if (!(g.temperature >= 0 && std::isfinite(g.temperature)))
-    throw UsageError(text("--temperature: ", g.temperature, " is not a number from 0 on"));
-  if (!(g.top_p > 0 && g.top_p <= 1)) throw UsageError(text("--top-p: ", g.top_p, " is not above 0 and at most 1"));
-  if (!(g.min_p >= 0 && g.min_p <= 1)) throw UsageError(text("--min-p: ", g.min_p, " is not from 0 to 1"));
-  if (!(g.repetition_penalty > 0 && std::isfinite(g.repetition_penalty)))
-    throw UsageError(text("--repetition-penalty: ", g.repetition_penalty, " is not a number above 0"));
-  if (o.count < 1) throw UsageError(text("--count: ", o.count, " is not a whole number from 1 on"));
   for (const std::string& word : o.stop)
     if (word.empty()) throw UsageError("--stop is empty");
 }
@@ -227,11 +207,10 @@ int run(SampleOptions o) {
   for (size_t i = 0; i < texts.size(); ++i) {
     texts[i].end();
     if (o.count > 1) print_text(text(i > 0 ? "\n" : "", begin, texts[i].text()));
-    print("\n");
+    print_text("\n");
   }
   if (!o.quiet)
-    std::fprintf(stderr, "%lld tokens, %.1f tokens/s\n", static_cast<long long>(made),
-                 static_cast<double>(made) / seconds);
+    std::fputs(printed("%d tokens, %.1f tokens/s\n", made, static_cast<double>(made) / seconds).c_str(), stderr);
   return interrupted() ? kInterrupted : kOk;
 }
 
@@ -250,24 +229,21 @@ Verb add_sample(CLI::App& app) {
                       "the text that a model of characters was trained on, if MODEL does not name the characters");
   command->add_flag("--ids", o->ids, "read and print ids, \"17 4 256\"");
   nn::GenerateOptions& g = o->generate;
-  command->add_option("--length", g.length, "largest number of tokens to add")->capture_default_str();
-  command->add_option("--count", o->count, "number of texts that continue PROMPT")->capture_default_str();
+  add_number(*command, "length", g.length, "largest number of tokens to add", training::from(1));
+  add_number(*command, "count", o->count, "number of texts that continue PROMPT", training::from(1));
   command->add_option("--stop", o->stop, "end a text before this word; may be given several times")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--ignore-eos", o->ignore_eos,
                     "go on after the tokenizer's end token, such as <|endoftext|>, which ends a text otherwise");
-  command->add_option("--temperature", g.temperature, "divides the logits; 0: always the most likely token")
-      ->capture_default_str();
-  command->add_option("--top-k", g.top_k, "choose among this many most likely tokens; 0: all")->capture_default_str();
-  command->add_option("--top-p", g.top_p, "choose among the fewest tokens whose probabilities add up to this")
-      ->capture_default_str();
-  command->add_option("--min-p", g.min_p, "choose among tokens with at least this share of the largest probability")
-      ->capture_default_str();
-  command
-      ->add_option("--repetition-penalty", g.repetition_penalty,
-                   "above 1, tokens that are already in the text get less likely; 1: off")
-      ->capture_default_str();
+  add_number(*command, "temperature", g.temperature, "divides the logits; 0: always the most likely token");
+  add_number(*command, "top_k", g.top_k, "choose among this many most likely tokens; 0: all");
+  add_number(*command, "top_p", g.top_p, "choose among the fewest tokens whose probabilities add up to this",
+             {.most = 1, .above = true});
+  add_number(*command, "min_p", g.min_p, "choose among tokens with at least this share of the largest probability",
+             training::kShare);
+  add_number(*command, "repetition_penalty", g.repetition_penalty,
+             "above 1, tokens that are already in the text get less likely; 1: off", training::above(0));
   add_seed(*command, o->seed, "seed of the random choices");
   command->add_flag("-q,--quiet", o->quiet, "do not print the speed to standard error");
   add_device(*command, o->device);

@@ -15,7 +15,7 @@ Verb add_spec(CLI::App& app) {
   command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
   return {command, [folder] {
             check_outputs({}, {{"FOLDER", *folder}});
-            print(spec_text(*folder));
+            print_text(spec_text(*folder));
             return kOk;
           }};
 }

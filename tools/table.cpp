@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/text/grid_text.h"
@@ -31,7 +32,7 @@ void add_choice(CLI::App& command, const std::string& name, Row& target, const R
   const std::string names = training::names_of(rows, "|");
   const auto read = [&target, &rows, name, names](const std::string& word) {
     const auto at = training::row_at(rows, word);
-    if (at == std::end(rows)) throw CLI::ValidationError(name, text("\"", word, "\" is not one of ", names));
+    if (at == std::end(rows)) throw CLI::ValidationError(name, text(Shown{word, '"'}, " is not one of ", names));
     target = *at;
   };
   command.add_option_function<std::string>(name, read, help)->type_name(names)->default_str(training::row_name(target));
@@ -43,14 +44,14 @@ int print_predicates(const TableVerb& o) {
   for (const Recipe& r : o.table.columns) measured.push_back(predicates_of(o.table, r));
   reports::Document d;
   d.tables = {predicates_table(o.table.columns, measured)};
-  print(to_text(d, false, line_width(stdout)));
+  print_text(to_text(d, false, line_width(stdout)));
   return kOk;
 }
 
 void print_markdown(const TableResult& r) {
   const reports::Document d = document_of({&r, 1});
-  print(text("## ", title_of(r.options), "\n\n", to_markdown(grid_table(r)), '\n', d.remarks.back(), "\n\n",
-             to_markdown(variants_table(r)), '\n', closing(d), '\n'));
+  print_text(text("## ", title_of(r.options), "\n\n", to_markdown(grid_table(r)), '\n', d.remarks.back(), "\n\n",
+                  to_markdown(variants_table(r)), '\n', closing(d), '\n'));
 }
 
 // What is to be said of optimizers in f64.
@@ -83,10 +84,7 @@ int run(TableVerb& o, const CLI::App& command) {
       return !interrupted();
     }));
     status.clear();
-    if (results.back().interrupted) {
-      std::fprintf(stderr, "isonorm table: interrupted\n");
-      return kInterrupted;
-    }
+    if (results.back().interrupted) return fail("isonorm table", "interrupted", kInterrupted);
     if (o.markdown)
       print_markdown(results.back());
     else
@@ -112,9 +110,9 @@ Verb add_table(CLI::App& app) {
            ": folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); ",
            training::models_with(training::Input::characters), ": a text file (default: random tokens)"));
   command->add_option("--optimizers", o->optimizers, "columns, separated by commas (default: all)")->delimiter(',');
-  command->add_option("--steps", o->table.steps, "training steps of every run")->capture_default_str();
-  command->add_option("--seeds", o->table.seeds, "repetitions with other weights and batches")->capture_default_str();
-  command->add_option("--depth", o->table.depth, "Transformer blocks")->capture_default_str();
+  add_number(*command, "steps", o->table.steps, "training steps of every run", training::from(1));
+  add_number(*command, "seeds", o->table.seeds, "repetitions with other weights and batches", training::from(1));
+  add_number(*command, "depth", o->table.depth, "Transformer blocks", training::from(1));
   add_threads(*command, o->table.threads);
   add_device(*command, o->table.device);
   add_choice(*command, "--connection", o->table.connection, nn::kArrangements,
@@ -137,11 +135,6 @@ Verb add_table(CLI::App& app) {
       ". Exit codes: 0 every cell is as theory says, 1 not, 2 usage, 3 bad input, 4 input/output, 5 undecided: a cell "
       "shows nothing either way and none contradicts, 70 no memory or threads, 130 interrupted."));
   return {command, [o, command] {
-            for (const auto& [name, value] : {std::pair{"--steps", o->table.steps}, {"--seeds", o->table.seeds}})
-              if (value < 1) throw UsageError(text(name, ": ", value, " is not a whole number from 1 on"));
-            if (o->table.depth < 1)
-              throw UsageError(text("--depth: ", o->table.depth, " is not a whole number from 1 on"));
-            if (command->count("--threads") > 0) check_threads(o->table.threads);
             check_device(o->table.device);
             if (command->count("--model") == 0)
               if (const training::ModelRow* row = training::model_for(o->table.data)) o->table.model = row;

@@ -73,7 +73,7 @@ int run(const TokenizeOptions& o) {
     count = o.decode ? decode(tokenizer, in, static_cast<size_t>(ids.width()), out) : encode(tokenizer, in, ids, out);
   });
   out.commit();
-  print_line(text(printable(o.out), ": ",
+  print_line(text(o.out, ": ",
                   o.decode
                       ? text("the text of ", count, " tokens.")
                       : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".")));

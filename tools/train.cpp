@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "distributed/world.h"
@@ -101,10 +102,10 @@ int run(GivenTraining& verb) {
   }
   if (!training.run()) {
     if (!first) return kInterrupted;
-    std::fprintf(stderr, "isonorm train: interrupted after step %d of %d%s\n", training.step_count(),
-                 o.training.step_count(),
-                 o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint).c_str());
-    return kInterrupted;
+    return fail("isonorm train",
+                text("interrupted after step ", training.step_count(), " of ", o.training.step_count(),
+                     o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint)),
+                kInterrupted);
   }
   if (first) show(document_of(training.result()), o.output.quiet, o.output.report, o.output.json);
   return kOk;
@@ -130,12 +131,8 @@ Verb add_train(CLI::App& app) {
       "go on from --checkpoint with other --steps, --lr, --warmup, --schedule, --min-lr, --weight-decay or --clip");
   command->add_option("--best", o->best,
                       "keep the checkpoint with the lowest test loss in this file (needs --evaluate-every)");
-  command->add_option("--epochs", o->epochs, "number of passes over the training data, instead of --steps")
-      ->check([](const std::string& word) {
-        double n = 0;
-        const bool good = training::read_number(word, n) && n > 0 && std::isfinite(n);
-        return good ? "" : text("\"", word, "\" is not a finite number above 0");
-      })
+  add_number(*command, "epochs", o->epochs,
+             "number of passes over the training data, instead of --steps (default: --steps)", training::above(0))
       ->excludes("--steps");
   command->get_option("--epochs")->group("Training");
   command->add_option("--tensorboard", o->tensorboard, "write event files of TensorBoard into this folder")

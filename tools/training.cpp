@@ -48,7 +48,8 @@ std::pair<TensorMap, TensorMap> parted(const TensorMap& state, std::string_view 
 void check_agreement(const TensorMap& optimizer, int step) {
   int64_t updates = 0;
   for (const auto& [name, tensor] : optimizer)
-    if (name.ends_with(".step")) updates = std::max(updates, static_cast<int64_t>(tensor.item()));
+    if (name.ends_with(".step") && tensor.dtype() == DType::i64)
+      for (int64_t n : tensor.to_vector<int64_t>()) updates = std::max(updates, n);
   check(updates == step, "it is after step ", step, ", its optimizer after ", updates);
 }
 
@@ -160,7 +161,7 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   }
   if (checkpoint_is_good_) saved_step_ = step_;
   if (!checkpoint_is_good_ && is_first())
-    std::fprintf(stderr, "%s is damaged: taking the one before it\n", printable(o_.checkpoint).c_str());
+    tell("isonorm train", text(o_.checkpoint, " is damaged: taking the one before it"));
   say(text(from, ": going on after step ", step_));
   if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
     result_.manifest.earlier = earlier->second;

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/memory/bytes.h"
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 
 namespace isonorm::tools {
@@ -34,8 +35,8 @@ constexpr size_t kMostBytes = 2'000;  // of the tensors in a line; the middle of
 constexpr int64_t kNoNumber = std::numeric_limits<int64_t>::max();
 
 int64_t number(const std::string& s) {
-  const bool digits = !s.empty() && s.size() < 18 && s.find_first_not_of("0123456789") == s.npos;
-  return digits ? std::stoll(s) : kNoNumber;
+  uint64_t n = 0;
+  return read_number(s, n) && n < 1'000'000'000'000'000'000 ? static_cast<int64_t>(n) : kNoNumber;
 }
 
 void add(Branch& root, const std::string& name, const std::string& shape, int64_t count) {

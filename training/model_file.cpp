@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "core/system/name_pattern.h"
 #include "io/checkpoint.h"
@@ -9,16 +10,13 @@
 namespace isonorm::training {
 namespace {
 
-bool is_number(const std::string& s) {
-  return !s.empty() && s.size() < 10 && s.find_first_not_of("0123456789") == std::string::npos;
-}
-
 // One of several files, as its name says, holds a part of a model.
 void check_whole(const std::string& path) {
   std::vector<std::string> stars;
   if (!names::matches("*-of-*.safetensors", std::filesystem::path(path).filename().string(), stars)) return;
   const std::string part = stars[0].substr(stars[0].rfind('-') + 1);
-  check(!is_number(part) || !is_number(stars[1]) || std::stoul(stars[1]) == 1, path, ": this is shard ", part, " of ",
+  uint32_t n = 0, count = 0;
+  check(!read_number(part, n) || !read_number(stars[1], count) || count == 1, path, ": this is shard ", part, " of ",
         stars[1], "; expected the whole model in one file, as safetensors' save_file writes it");
 }
 

@@ -11,7 +11,7 @@
 #include "autograd/ops/index.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
-#include "core/reduce.h"
+#include "core/kernels/reductions.h"
 #include "core/view.h"
 
 namespace isonorm {

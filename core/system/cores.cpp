@@ -6,6 +6,8 @@
 #include <cmath>
 #include <fstream>
 
+#include "core/printed.h"
+
 namespace isonorm {
 namespace {
 
@@ -22,7 +24,9 @@ double cores_of_group(const std::string& root, std::string path) {
   double least = 0, quota = 0, period = 0;
   while (true) {
     std::ifstream file(root + path + "/cpu.max");  // "max 100000" or "150000 100000", in microseconds
-    if (file >> quota >> period && quota > 0 && period > 0 && (least == 0 || quota / period < least))
+    std::string line;
+    if (std::getline(file, line) && read_numbers(line, quota, period) && quota > 0 && period > 0 &&
+        (least == 0 || quota / period < least))
       least = quota / period;
     const size_t last = path.rfind('/');
     if (last == path.npos) return least;

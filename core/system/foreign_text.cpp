@@ -68,13 +68,24 @@ std::string printable(std::string_view s, size_t most) {
   size_t head = most / 2, tail = s.size() - most / 2;
   while (head > 0 && !begins(s, head)) --head;
   while (tail < s.size() && !begins(s, tail)) ++tail;
-  return escaped(s.substr(0, head)) + printed(" ... (%zu bytes) ... ", s.size()) + escaped(s.substr(tail));
+  return escaped(s.substr(0, head)) + printed(" ... (%d bytes) ... ", s.size()) + escaped(s.substr(tail));
+}
+
+std::string printable_lines(std::string_view text) {
+  std::string shown;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    shown += printable(text.substr(at, end - at), text.size());
+    if (end < text.size()) shown += '\n';
+    at = end + 1;
+  }
+  return shown;
 }
 
 void append_text(std::string& s, Shown part) {
-  s += '\'';
+  s += part.quote;
   s += printable(part.text, 80);
-  s += '\'';
+  s += part.quote;
 }
 
 }  // namespace isonorm

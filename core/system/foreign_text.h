@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "core/error.h"
 
 namespace isonorm {
 
@@ -20,10 +23,35 @@ inline constexpr size_t kLongestLine = 10'000;
 // ... xyz".
 std::string printable(std::string_view s, size_t most = kLongestLine);
 
-// A part of a message (core/error.h) that a file or person chose: printable, in quotes, of 80 bytes at most.
+// Each line of `text` as printable() shows it, of any length.
+std::string printable_lines(std::string_view text);
+
+// A part of a message (core/error.h) that a file or person chose: printable, in quotes, of 80 bytes at most. Messages quote
+// words of the command line by ", others by '.
 struct Shown {
   std::string_view text;
+  char quote = '\'';
 };
 void append_text(std::string& s, Shown part);
+
+// A list in a message, however long what it lists: "a, b, and 19980 more".
+class ShortList {
+ public:
+  explicit ShortList(std::string separator = ", ", size_t most = 20) : separator_(std::move(separator)), most_(most) {}
+
+  template <class... Parts> void add(const Parts&... parts) {
+    if (++count_ <= most_) shown_ += text(count_ == 1 ? "" : separator_, parts...);
+  }
+  size_t size() const { return count_; }
+  bool empty() const { return count_ == 0; }
+  std::string str() const {
+    return count_ <= most_ ? shown_ : text(shown_, separator_, "and ", count_ - most_, " more");
+  }
+
+ private:
+  std::string separator_, shown_;
+  size_t most_, count_ = 0;
+};
+inline void append_text(std::string& s, const ShortList& list) { s += list.str(); }
 
 }  // namespace isonorm

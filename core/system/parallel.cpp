@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "core/system/cores.h"
 #include "core/system/workers.h"
 
@@ -16,8 +17,9 @@ namespace {
 // What OMP_NUM_THREADS says (of a list the first), or the cores that this process may use.
 int default_threads() {
   const char* wish = std::getenv("OMP_NUM_THREADS");
-  const long n = wish ? std::strtol(wish, nullptr, 10) : 0;
-  return static_cast<int>(std::min<long>(n >= 1 ? n : usable_cores(), kMostThreads));
+  const std::string_view list(wish ? wish : "");
+  int n = 0;
+  return std::min(read_number(list.substr(0, list.find(',')), n) && n >= 1 ? n : usable_cores(), kMostThreads);
 }
 
 // Of the calling thread: what set_num_threads said, and the threads of the region that it is in and its index there.

@@ -12,6 +12,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "core/system/running_kernel.h"
 
 namespace isonorm::profile {
@@ -52,7 +54,7 @@ struct WholeProgram {
       std::fputs(tables(profile).c_str(), stderr);
       if (std::strcmp(wish, "1") != 0) write_trace(wish, profile);
     } catch (const std::exception& e) {
-      std::fprintf(stderr, "%s\n", e.what());
+      std::fputs((printable(e.what()) + '\n').c_str(), stderr);
       std::_Exit(kCannotBeWritten);
     }
   }
@@ -126,20 +128,15 @@ std::vector<std::pair<std::string, Sum>> longest_first(const std::map<std::strin
   return rows;
 }
 
-template <class... A> void line(std::string& out, const char* format, A... a) {
-  char buffer[256];
-  std::snprintf(buffer, sizeof buffer, format, a...);
-  out += buffer;
+template <class... A> void line(std::string& out, const char* format, const A&... a) {
+  out += printed(format, a...);
   while (out.back() == ' ') out.pop_back();
   out += '\n';
 }
 
 // Billions per second, as text; nothing where there are none.
 std::string rate(int64_t count, double seconds) {
-  char buffer[32] = "";
-  if (count > 0 && seconds > 0)
-    std::snprintf(buffer, sizeof buffer, "%.1f", static_cast<double>(count) / seconds / 1e9);
-  return buffer;
+  return count > 0 && seconds > 0 ? printed("%.1f", static_cast<double>(count) / seconds / 1e9) : "";
 }
 
 std::string in_json(const std::string& s) {
@@ -214,29 +211,23 @@ std::string tables(const Profile& profile) {
   }
   const bool gpu = !places.empty() && *places.rbegin() >= 0;
   // The last column where a GPU was called, nothing elsewhere.
-  const auto host = [&](const char* format, auto value) {
-    char buffer[32] = "";
-    if (gpu) std::snprintf(buffer, sizeof buffer, format, value);
-    return std::string(buffer);
-  };
+  const auto host = [&](const char* format, auto value) { return gpu ? printed(format, value) : ""; };
   const auto share = [&](double seconds) { return profile.seconds > 0 ? 100 * seconds / profile.seconds : 0; };
   std::string out;
   const std::string heading = host(" %9s", "host ms");
-  line(out, "%-28s %9s %11s %9s %9s %9s%s", "kernel", "calls", "ms", "share", "GB/s", "GFLOP/s", heading.c_str());
+  line(out, "%-28s %9s %11s %9s %9s %9s%s", "kernel", "calls", "ms", "share", "GB/s", "GFLOP/s", heading);
   for (const auto& [name, sum] : longest_first(kernels))
-    line(out, "%-28s %9lld %11.2f %7.1f %% %9s %9s%s", name.c_str(), static_cast<long long>(sum.calls),
-         1e3 * sum.seconds(), share(sum.seconds()), rate(sum.bytes, sum.seconds()).c_str(),
-         rate(sum.flops, sum.seconds()).c_str(), host(" %9.2f", 1e3 * sum.host).c_str());
+    line(out, "%-28s %9d %11.2f %7.1f %% %9s %9s%s", name, sum.calls, 1e3 * sum.seconds(), share(sum.seconds()),
+         rate(sum.bytes, sum.seconds()), rate(sum.flops, sum.seconds()), host(" %9.2f", 1e3 * sum.host));
   if (threads.size() < 2 && places.size() < 2) {  // else calls run beside each other
     const double rest = profile.seconds - all.seconds();
     line(out, "%-28s %9s %11.2f %7.1f %%", "between kernels", "", 1e3 * rest, share(rest));
   }
-  line(out, "%-28s %9lld %11.2f\n", "all", static_cast<long long>(all.calls), 1e3 * profile.seconds);
-  line(out, "%-28s %9s %11s %11s %9s%s", "module", "calls", "forward ms", "backward ms", "share", heading.c_str());
+  line(out, "%-28s %9d %11.2f\n", "all", all.calls, 1e3 * profile.seconds);
+  line(out, "%-28s %9s %11s %11s %9s%s", "module", "calls", "forward ms", "backward ms", "share", heading);
   for (const auto& [name, sum] : longest_first(modules))
-    line(out, "%-28s %9lld %11.2f %11.2f %7.1f %%%s", name.empty() ? "(outside of modules)" : name.c_str(),
-         static_cast<long long>(sum.calls), 1e3 * sum.forward, 1e3 * sum.backward, share(sum.seconds()),
-         host(" %9.2f", 1e3 * sum.host).c_str());
+    line(out, "%-28s %9d %11.2f %11.2f %7.1f %%%s", name.empty() ? "(outside of modules)" : name, sum.calls,
+         1e3 * sum.forward, 1e3 * sum.backward, share(sum.seconds()), host(" %9.2f", 1e3 * sum.host));
   return out;
 }
 
@@ -246,11 +237,12 @@ void write_trace(const std::string& path, const Profile& profile) {
   std::fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", file.get());
   const char* comma = "\n";
   const auto event = [&](const Call& c, const char* category, int process, int row, double start, double seconds) {
-    std::fprintf(file.get(),
-                 "%s{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
-                 "\"args\":{\"module\":\"%s\",\"bytes\":%lld,\"flops\":%lld}}",
-                 comma, in_json(c.kernel).c_str(), category, process, row, 1e6 * start, 1e6 * seconds,
-                 in_json(c.module).c_str(), static_cast<long long>(c.bytes), static_cast<long long>(c.flops));
+    const std::string entry = printed(
+        "%s{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
+        "\"args\":{\"module\":\"%s\",\"bytes\":%d,\"flops\":%d}}",
+        comma, in_json(c.kernel), category, process, row, 1e6 * start, 1e6 * seconds, in_json(c.module), c.bytes,
+        c.flops);
+    std::fputs(entry.c_str(), file.get());
     comma = ",\n";
   };
   std::set<int> gpus;
@@ -261,8 +253,10 @@ void write_trace(const std::string& path, const Profile& profile) {
     event(c, "device", 2 + c.device.index, 0, c.device_start, c.device_seconds);
   }
   const auto called = [&](int process, const std::string& name) {
-    std::fprintf(file.get(), "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"%s\"}}", comma,
-                 process, name.c_str());
+    std::fputs(printed("%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"%s\"}}", comma,
+                       process, name)
+                   .c_str(),
+               file.get());
   };
   if (!gpus.empty()) called(1, "host");
   for (int index : gpus) called(2 + index, text(Device{DeviceKind::cuda, index}));

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -45,10 +44,7 @@ size_t line_width(std::FILE* file) {
   if (const size_t width = columns(file); width > 0) return width;
   const char* given = std::getenv("COLUMNS");
   size_t width = 0;
-  if (!given) return 0;
-  const char* end = given + std::strlen(given);
-  const auto [last, error] = std::from_chars(given, end, width);
-  return error == std::errc() && last == end ? width : 0;
+  return given && read_number(given, width) ? width : 0;
 }
 
 void print(std::string_view s) {
@@ -57,12 +53,14 @@ void print(std::string_view s) {
   check_io(written, "standard output cannot be written: ", std::strerror(errno));
 }
 
-void print_line(const std::string& line) { print(line + "\n"); }
+void print_line(const std::string& line) { print(printable(line) + "\n"); }
+
+void print_text(std::string_view result) { isatty(STDOUT_FILENO) ? print(printable_lines(result)) : print(result); }
 
 std::string duration_text(double seconds) {
-  const long s = std::lround(std::max(0.0, seconds));
-  if (s >= 3600) return printed("%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
-  return printed("%ld:%02ld", s / 60, s % 60);
+  const long s = std::lround(std::min(std::max(0.0, seconds), 1e9));  // 0 of NaN
+  if (s >= 3600) return printed("%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
+  return printed("%d:%02d", s / 60, s % 60);
 }
 
 StatusLine::StatusLine(std::FILE* file, bool quiet) : file_(file), quiet_(quiet), live_(is_terminal(file)) {}
@@ -82,9 +80,9 @@ void StatusLine::update(const std::string& line) {
     std::string shown = printable(line);  // without the last fields where the terminal is too narrow
     while (shown.size() >= width && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
     shown_ = shown.substr(0, width - 1);
-    std::fprintf(file_, "\r%s\x1b[K", shown_.c_str());
+    std::fputs(text('\r', shown_, "\x1b[K").c_str(), file_);
   } else {
-    std::fprintf(file_, "%s\n", printable(line).c_str());
+    std::fputs((printable(line) + '\n').c_str(), file_);
   }
   std::fflush(file_);
 }
@@ -93,7 +91,7 @@ void StatusLine::print(const std::string& line) {
   if (quiet_) return;
   const std::string below = shown_;
   clear();
-  std::fprintf(file_, "%s\n%s", printable(line).c_str(), below.c_str());
+  std::fputs((printable(line) + '\n' + below).c_str(), file_);
   std::fflush(file_);
   shown_ = below;
 }

@@ -21,8 +21,11 @@ size_t line_width(std::FILE* file);
 
 // Writes to standard output, at once. Throws Error (io) if that fails.
 void print(std::string_view s);
-// The same with a newline behind it.
+// The same for a line as printable() shows it, and a newline.
 void print_line(const std::string& line);
+
+// The same for a result. A file or pipe gets every byte; a terminal gets its lines as printable() shows them.
+void print_text(std::string_view result);
 
 // "1:23", "2:03:04".
 std::string duration_text(double seconds);
@@ -51,7 +54,7 @@ class StatusLine {
   std::FILE* file_;
   bool quiet_, live_;
   std::string shown_;  // the live line; empty if there is none
-  double last_ = -1;  // seconds
+  double last_ = -1;   // seconds
 };
 
 }  // namespace isonorm

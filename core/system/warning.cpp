@@ -5,7 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "core/system/terminal.h"
+#include "core/error.h"
+#include "core/system/foreign_text.h"
 
 namespace isonorm {
 namespace {
@@ -14,7 +15,7 @@ struct Warnings {
   std::mutex mutex;
   std::set<std::string> given;
   WarningHandler handler = [](const std::string& line) {
-    std::fprintf(stderr, "isonorm: %s\n", printable(line).c_str());
+    std::fputs(text("isonorm: ", printable(line), '\n').c_str(), stderr);
   };
 };
 

@@ -139,7 +139,7 @@ std::string stream_hint(nn::Module& model, const std::string& error) {
   if (!stream || stream->stored_width() == stream->width()) return "";
   const std::string likely = forgotten(model);
   const auto says = [&](int64_t n) {  // as a number, not as digits of a longer one
-    const std::string digits = std::to_string(n);
+    const std::string digits = text(n);
     for (size_t at = error.find(digits); at != error.npos; at = error.find(digits, at + 1)) {
       const size_t end = at + digits.size();
       if ((at == 0 || !std::isdigit(error[at - 1])) && (end == error.size() || !std::isdigit(error[end]))) return true;

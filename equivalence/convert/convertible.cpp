@@ -6,6 +6,7 @@
 
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
+#include "core/system/foreign_text.h"
 #include "equivalence/convert/canonical.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/coordinates/pairs.h"
@@ -15,8 +16,6 @@ namespace isonorm::equivalence {
 namespace {
 
 using streams::Role;
-
-constexpr size_t kNamed = 20;  // tensors in one message
 
 // Every name that the layout knows, each once.
 std::set<std::string> known_names(const streams::Placement& layout) {
@@ -76,22 +75,21 @@ const streams::NormPlace& check_read(const streams::Placement& layout, const std
 
 // What is neutral by silence alone may be a writer that nobody declared, which would spoil every conversion unseen.
 void check_neutral(const TensorMap& state, const streams::Placement& layout) {
-  std::string undeclared;
-  size_t count = 0;
+  ShortList undeclared;
   for (const streams::Place& p : layout.places) {
     if (p.role != Role::neutral || p.said) continue;
     const Dims& shape = tensor_at(state, p.name).shape();
     if (std::none_of(shape.begin(), shape.end(),
                      [&](int64_t n) { return n == layout.width || n == layout.stored_width(); }))
       continue;
-    if (++count <= kNamed) undeclared += text(count == 1 ? "" : ", ", "'", p.name, "' of shape ", shape);
+    undeclared.add("'", p.name, "' of shape ", shape);
   }
-  if (count > kNamed) undeclared += text(" and ", count - kNamed, " more");
-  check(count == 0, "convert: ", undeclared, count == 1 ? " has" : " have", " an axis of the stream's width ",
-        layout.stored_width(),
-        count == 1 ? " and is neither writer nor reader; where it does"
-                   : " and are neither writers nor readers; where they do",
-        " not touch the stream, \"not_on_stream\" must say so");
+  const bool one = undeclared.size() == 1;
+  check(
+      undeclared.empty(), "convert: ", undeclared, one ? " has" : " have", " an axis of the stream's width ",
+      layout.stored_width(),
+      one ? " and is neither writer nor reader; where it does" : " and are neither writers nor readers; where they do",
+      " not touch the stream, \"not_on_stream\" must say so");
 }
 
 // The output that a layer scale multiplies has its writer's bias in it.

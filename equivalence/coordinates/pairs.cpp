@@ -1,11 +1,11 @@
 #include "equivalence/coordinates/pairs.h"
 
-#include <charconv>
 #include <cmath>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
+#include "core/printed.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -70,15 +70,9 @@ std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs) {
   return place;
 }
 
-std::string exact_decimal(double value) {
-  char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-  return {digits, end};
-}
-
 std::string describe(const EntryPlace& p) {
-  return text(p.tensor, p.index.rank > 0 ? text(p.index) : "", " is ", exact_decimal(p.value), ", in the reference ",
-              exact_decimal(p.reference));
+  return text(p.tensor, p.index.rank > 0 ? text(p.index) : "", " is ", number_text(p.value), ", in the reference ",
+              number_text(p.reference));
 }
 
 }  // namespace isonorm::equivalence

@@ -40,9 +40,6 @@ Dims index_at(const Dims& shape, int64_t flat);
 // "fc.weight[3, 4] is 0.25, in the reference 0.5", both to the last digit.
 std::string describe(const EntryPlace& place);
 
-// The shortest decimal number that gives back the same double.
-std::string exact_decimal(double value);
-
 // The larger of two deviations. NaN, once met, stays: std::max would lose it.
 inline double larger(double a, double b) { return a != a || b <= a ? a : b; }
 

@@ -91,7 +91,7 @@ Result factor(const Evidence& e) {
   if (std::abs(by) <= 1e-6) return {};
   return Tried{
       off(p), off_by(v, r * by, 1),
-      text("a factor of ", shortest(std::stod(printed("%.6g", by))),
+      text("a factor of ", printed("%.6g", by),
            reading(by, p.reference.rank() ? p.reference.size(-1) : 1, e.what.side == Side::output && !gradient(e)))};
 }
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "core/printed.h"
 #include "core/system/name_pattern.h"
 
 namespace isonorm::equivalence {
@@ -34,9 +34,7 @@ bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
 // A number from 0 on; nothing else.
 std::optional<int64_t> number_in(std::string_view text) {
   int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && number >= 0 ? std::optional(number) : std::nullopt;
+  return read_number(text, number) && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
 std::vector<std::string> parts_of(std::string_view name) {

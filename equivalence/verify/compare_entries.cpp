@@ -58,7 +58,7 @@ class EntryCheck::Comparer {
         incomparable(text("norm '", n.name, "' normalizes in the ", n.normalizes ? "first" : "second", " alone"));
       else if (n.eps != other->eps)
         differ(text("eps of ", n.name), n.eps, other->eps,
-               text("eps of norm '", n.name, "' is ", exact_decimal(n.eps), " and ", exact_decimal(other->eps)));
+               text("eps of norm '", n.name, "' is ", number_text(n.eps), " and ", number_text(other->eps)));
     }
     if (a_.layout.norms.size() < b_.layout.norms.size()) incomparable("the second has more norms");
     for (const streams::Place& p : a_.layout.places)
@@ -171,8 +171,8 @@ class EntryCheck::Comparer {
       return incomparable(
           text("'", name, "' is ", name_of(of_x), " in the first and ", name_of(of_y), " in the second"));
     differ(name, p[at], q[at],
-           text("'", name, "', which must be equal to the last bit, has ", exact_decimal(p[at]), " and ",
-                exact_decimal(q[at]), " at element ", first_of(x.numel()) + static_cast<int64_t>(at)));
+           text("'", name, "', which must be equal to the last bit, has ", number_text(p[at]), " and ",
+                number_text(q[at]), " at element ", first_of(x.numel()) + static_cast<int64_t>(at)));
   }
 
   EntryCheck& all_;
@@ -205,8 +205,8 @@ EntryComparison EntryCheck::result() const {
                                  : "as they are stored";
   if (found.largest)
     found.reason =
-        text(found.largest->tensor, found.largest->index, " is ", exact_decimal(found.largest->reference),
-             " in the first and ", exact_decimal(found.largest->value), " in the second, ", where, ": ",
+        text(found.largest->tensor, found.largest->index, " is ", number_text(found.largest->reference),
+             " in the first and ", number_text(found.largest->value), " in the second, ", where, ": ",
              printed("%.1e", found.largest->deviation), " of the largest of its slice, beyond what rounding explains (",
              rows_.differing, " of ", rows_.entries, " entries are)");
   else

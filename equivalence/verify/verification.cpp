@@ -2,6 +2,8 @@
 #include <set>
 
 #include "autograd/ops/copy.h"
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "equivalence/verify/up_to_rotation.h"
 #include "equivalence/verify/verify.h"
 #include "streams/stream.h"
@@ -55,14 +57,13 @@ std::string different_options(const Metadata& a, const Metadata& b, bool forms_t
     return at != m.end() && at->second.starts_with("rotary");
   };
   if (!rotates(a) && !rotates(b)) free.insert({"model.rotary_base", "model.rotary_share"});
-  std::string list;
+  ShortList list;
   for (const auto& [key, value] : a) {
     const auto at = b.find(key);
     if (free.contains(key) || (at != b.end() && at->second == value)) continue;
-    list += text(list.empty() ? "" : ", ", key.substr(key.find('.') + 1), " ", value, " and ",
-                 at == b.end() ? "none" : at->second);
+    list.add(key.substr(key.find('.') + 1), " ", value, " and ", at == b.end() ? "none" : at->second);
   }
-  return list;
+  return list.str();
 }
 
 // Whether inputs of the one are inputs of the other.
@@ -180,8 +181,8 @@ void check_described(const Metadata& description, const streams::Placement& layo
         name_of(layout.form));
   check(t.width == layout.width, "spec: the file says that its stream has width ", t.width, ", not ", layout.width);
   for (const streams::NormPlace& n : layout.norms)
-    check(n.eps == t.eps, "spec: the file says that its eps is ", exact_decimal(t.eps), ", norm '", n.name, "' has ",
-          exact_decimal(n.eps));
+    check(n.eps == t.eps, "spec: the file says that its eps is ", number_text(t.eps), ", norm '", n.name, "' has ",
+          number_text(n.eps));
 }
 
 Verification verify_streams(const training::OpenModelFile& a, const streams::Placement& layout_a,

@@ -24,6 +24,26 @@ TEST_CASE("foreign text: control characters, turned text and bytes that are no U
   CHECK(printable("\xc3") == "\\xc3");                         // cut off
 }
 
+TEST_CASE("foreign text: a list names its first entries and how many more there are") {
+  ShortList list(", ", 3);
+  CHECK((list.empty() && list.str().empty()));
+  for (const char* name : {"a", "b", "c"}) list.add(name, 1);
+  CHECK(text("all: ", list) == "all: a1, b1, c1");
+  for (int i = 0; i < 19'998; ++i) list.add("d");
+  CHECK((list.str() == "a1, b1, c1, and 19998 more" && list.size() == 20'001));
+  ShortList lines("\n  ", 1);
+  lines.add("one"), lines.add("two");
+  CHECK(lines.str() == "one\n  and 1 more");
+}
+
+TEST_CASE("foreign text: quotes, and a text of several lines") {
+  CHECK(text(Shown{"a\x1b"}, Shown{"b", '"'}) == "'a\\x1b'\"b\"");
+  CHECK(text(Shown{std::string(100'000, 'w')}).size() < 120);
+  CHECK(printable_lines("a\x1b\n\nb\n") == "a\\x1b\n\nb\n");
+  CHECK(printable_lines("") == "");
+  CHECK(printable_lines(std::string(20'000, 'w')) == std::string(20'000, 'w'));
+}
+
 TEST_CASE("foreign text: of a long one the middle is left out, between characters") {
   const std::string million(1'000'000, 'a');
   CHECK(printable(million, 10) == "aaaaa ... (1000000 bytes) ... aaaaa");

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "autograd/engine.h"
-#include "core/reduce.h"
+#include "core/kernels/reductions.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;

@@ -233,6 +233,18 @@ TEST_CASE("decoding: a model that trains decodes in evaluation mode, and nothing
   }
 }
 
+TEST_CASE("evaluation mode: a copy that is made in it trains as its original does") {
+  Gpt gpt({.vocab = 7, .context = 6, .transformer = transformer(kPreLn)});
+  for (const bool trains : {true, false}) {
+    gpt.train(trains);
+    const auto copy = [&] {
+      const EvaluationMode evaluation;
+      return clone(gpt);
+    }();
+    CHECK(copy->training() == trains);
+  }
+}
+
 TEST_CASE("decoding: generate goes on as the whole window's logits say, over the context's end") {
   for (const Positions positions : {Positions::learned, Positions::rotary}) {
     TransformerOptions t = transformer(kPreLn);

@@ -27,6 +27,31 @@ TEST_CASE("svg: points lie where the axes say") {
   CHECK_THROWS_AS(svg_chart(chart), isonorm::Error);
 }
 
+TEST_CASE("svg: curves of any finite numbers are drawn") {
+  const double largest = std::numeric_limits<double>::max();
+  const double next = std::nextafter(1.0, 2.0);
+  for (const std::vector<double>& values : std::vector<std::vector<double>>{{1, 1e300},
+                                                                            {1e300, std::nextafter(1e300, 2e300)},
+                                                                            {-largest, largest},
+                                                                            {largest, largest},
+                                                                            {1, next},
+                                                                            {-3, -2},
+                                                                            {-5, -5},
+                                                                            {0, 5e-324},
+                                                                            {0, 0}}) {
+    Chart chart{.height = 148, .lines = {{"a", "line", values}}};  // a plot area of 100 px
+    fit_axis(chart);
+    INFO(values[0] << " to " << values[1]);
+    CHECK(round_ticks(chart.low, chart.high, 6).size() < 20);
+    const std::string svg = svg_chart(chart);
+    CHECK(well_formed(svg));
+    for (const char* word : {"nan", "inf"}) CHECK_FALSE(contains(svg, word));
+    CHECK(contains(svg, "<path class=\"line\" d=\"M0.0 "));
+  }
+  CHECK(round_ticks(1, next, 6).empty());
+  CHECK(round_ticks(-1e300, 1e300, 4) == std::vector<double>{-1e300, -5e299, 0, 5e299, 1e300});
+}
+
 TEST_CASE("svg: curves stretch with their place, text does not") {
   Chart chart{.steps = 40, .lines = {{"a", "rms", {0, 1}, "end"}}};
   const DotPlot dots{.zones = {{"good", "low", 1e-17, 1}}, .rows = {{"row", {{"rms", "one", 1e-3}}}}};

@@ -81,9 +81,9 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
       {"prove --certificate --against cuda", "--against has no meaning beside --certificate"},
       {"prove --certificate --lr 0.1", "--lr has no meaning beside --certificate"},
       {"prove --certificate --steps 0", "--steps: \"0\""},
-      {"prove --certificate --controls 0", "--controls: 0"},
-      {"prove --certificate --threads 0", "--threads: 0"},
-      {"prove --certificate --threads 40000", "--threads: 40000 is not a whole number from 1 to 1024"},
+      {"prove --certificate --controls 0", "--controls: \"0\""},
+      {"prove --certificate --threads 0", "--threads: \"0\""},
+      {"prove --certificate --threads 40000", "--threads: \"40000\" is not a whole number from 1 to 1024"},
       {"prove --certificate --architectures gpt99", "gpt99"},
       {"prove --certificate --architectures gpt1,gpt1", "twice"},
       {"table --optimizers sgd,gradient", "gradient"},
@@ -94,9 +94,9 @@ TEST_CASE("cli: usage errors exit with 2 and name what is wrong") {
   // What is shown in one dtype has no --precision.
   for (const std::string verb : {"prove", "table", "audit"}) {
     f.refuses(verb + " --precision bf16", 2, "not expected: --precision bf16");
-    f.refuses(verb + " --threads 40000", 2, "--threads: 40000 is not a whole number from 1 to 1024");
+    f.refuses(verb + " --threads 40000", 2, "--threads: \"40000\" is not a whole number from 1 to 1024");
   }
-  f.refuses("train --threads 40000", 2, "--threads: 40000 is not a whole number from 1 to 1024");
+  f.refuses("train --threads 40000", 2, "--threads: \"40000\" is not a whole number from 1 to 1024");
   for (const char* words : {"--tied=maybe", "--no-bias=99999999999999999999", "--affine=2"})
     f.refuses(std::string("train +small ") + words, 2, "isonorm train: --");
   for (const char* option : {"--steps", "--weight-decay"})

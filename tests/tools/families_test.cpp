@@ -81,7 +81,8 @@ TEST_CASE("families: with --fold none the names are those of the source and the 
   f.refuses("convert @out @again --to crms_norm", 3, "it was converted already");
   f.refuses("convert " + folder + " @out --to rms_norm", 3, "it is there already");
   f.refuses("convert " + folder + " @none --to rms_norm --max-shard-size 5.5.5GB", 2, "is no size");
-  f.refuses("convert " + folder + " @none --to rms_norm --max-shard-size 0.5", 2, "at least one byte");
+  f.refuses("convert " + folder + " @none --to rms_norm --max-shard-size 0.5", 2,
+            "\"0.5\" is no size from 1 byte to below 2^63");
   f.refuses("convert " + folder + " @crms --to crms_norm --fold none", 3, "is to keep its gain of 12 entries");
   CHECK_FALSE(fs::exists(f / "crms"));
 }

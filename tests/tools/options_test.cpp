@@ -98,7 +98,7 @@ TEST_CASE("whole numbers on the command line are decimal") {
   const Folder f;
   for (const char* line : {"train +small --evaluate-every 0x10", "prove +small --controls 0X1", "table --steps 0x10",
                            "train +small --seed 0x10"})
-    f.refuses(line, 2, "is not a decimal number");
+    f.refuses(line, 2, "\" is not a whole number from ");
   CHECK(contains(f.run("perturb @none @out --ulp 02000").err, "2000"));  // octal it would be 1024, which is allowed
 }
 

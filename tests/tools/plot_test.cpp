@@ -44,13 +44,23 @@ TEST_CASE("plot: where trainings ended, how they differ, and their curves") {
     return text("{\"step\": ", n, ", \"lr\": 1, \"loss\": 2, \"gradient_norm\": null, \"seconds\": ", seconds, "}\n");
   };
   for (int i = 1; i <= 9; ++i) log += step(text(i).c_str(), i <= 6 ? i : 0.5 + 2 * (i - 6));
-  write_text(f / "parts", log + step("4294967299", 1) + step("2.5", 1) +
-                              "{\"evaluation\": {\"step\": 3, \"loss\": 1, \"right\": 1, \"predictions\": 0}}\n");
+  write_text(f / "parts",
+             log + step("4294967299", 1) + step("2.5", 1) +
+                 "{\"evaluation\": {\"step\": 3, \"loss\": 1, \"right\": 1, \"predictions\": 0}}\n"
+                 "{\"evaluation\": {\"step\": 3, \"loss\": 1, \"right\": 1e300, \"predictions\": 1e300}}\n"
+                 "{\"evaluation\": {\"step\": 3, \"loss\": 1, \"right\": 1, \"predictions\": 18446744073709551615}}\n");
   f.succeeds("plot @parts --json @parts.json");
   const auto row = f.json("parts.json")["tables"]["Trainings"][0];
   CHECK(row["steps"] == 9);
   CHECK(!row["steps/s"].is_number());  // the second part has too few steps
   CHECK(!row["accuracy"].is_number());
+  // Losses of any size are drawn, and losses that differ by one ulp.
+  for (const auto& [name, loss] : {std::pair{"huge", "1e300"}, {"close", "2.0000000000000004"}}) {
+    std::string line = step("10", 1);
+    write_text(f / name, log + line.replace(line.find("2,"), 1, loss));
+    f.succeeds(text("plot @", name, " --report @page.html"));
+    CHECK_THAT(read(f / "page.html"), !Contains("NaN") && !Contains("nan ") && !Contains("inf "));
+  }
   write_text(f / "far", log + step("2147483646", 1));
   f.refuses("plot @far", 3, "it has a step 2147483646, expected at most 10000000");
   REQUIRE(mkfifo((f / "pipe").c_str(), 0600) == 0);

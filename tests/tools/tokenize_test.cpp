@@ -108,9 +108,9 @@ TEST_CASE("sample: a model of tokens and one of characters continue a text") {
   CHECK(line.size() == 3 + 30 + 1);
   CHECK(line.find_first_not_of("abcdefgxyz \n") == line.npos);
 
-  f.refuses(of_tokens + " --length 0", 2, "--length: 0 is not a whole number from 1 on");
-  f.refuses(of_tokens + " --top-k -1", 2, "--top-k: -1 is not a whole number from 0 on");
-  f.refuses(of_tokens + " --temperature -1", 2, "--temperature: -1 is not a number from 0 on");
+  f.refuses(of_tokens + " --length 0", 2, "--length: \"0\" is not a whole number from 1 to 9223372036854775807; see");
+  f.refuses(of_tokens + " --top-k -1", 2, "--top-k: \"-1\" is not a whole number from 0 to 9223372036854775807");
+  f.refuses(of_tokens + " --temperature -1", 2, "--temperature: \"-1\" is not a number from 0 on");
   CHECK(f.succeeds(of_characters + " --data @text.txt").out == line);
   f.refuses("sample @tokens abc", 2, "does not say what its ids stand for: --tokenizer, --data or --ids is needed");
   f.refuses(of_tokens + " --data @text.txt", 2, "one of --tokenizer, --data and --ids at most");
@@ -237,12 +237,12 @@ TEST_CASE("sample: stop words, several texts, ids, a prompt from standard input,
   CHECK((folder.code == 4 && folder.err == "isonorm sample: standard input cannot be read\n"));
   f.refuses("sample @model abq", 3, "byte 113 at position 2 is none of the");
   f.refuses("sample @model 0,99 --ids", 2, "'99' is not an id from 0 to 6");
-  f.refuses(sample + "--top-p 0", 2, "--top-p: 0 is not above 0 and at most 1");
-  f.refuses(sample + "--min-p 2", 2, "--min-p: 2 is not from 0 to 1");
-  f.refuses(sample + "--repetition-penalty 0", 2, "--repetition-penalty: 0 is not a number above 0");
-  f.refuses(sample + "--repetition-penalty inf", 2, "--repetition-penalty: inf is not a number above 0");
-  f.refuses(sample + "--temperature inf", 2, "--temperature: inf is not a number from 0 on");
-  f.refuses(sample + "--count 0", 2, "--count: 0 is not a whole number from 1 on");
+  f.refuses(sample + "--top-p 0", 2, "--top-p: \"0\" is not a number above 0, at most 1");
+  f.refuses(sample + "--min-p 2", 2, "--min-p: \"2\" is not a number from 0 to 1");
+  f.refuses(sample + "--repetition-penalty 0", 2, "--repetition-penalty: \"0\" is not a number above 0");
+  f.refuses(sample + "--repetition-penalty inf", 2, "--repetition-penalty: \"inf\" is not a number above 0");
+  f.refuses(sample + "--temperature inf", 2, "--temperature: \"inf\" is not a number from 0 on");
+  f.refuses(sample + "--count 0", 2, "--count: \"0\" is not a whole number from 1 to 9223372036854775807");
 }
 
 TEST_CASE("train: weights of characters go on with a text of the same ones, and refuse another") {

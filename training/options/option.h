@@ -25,7 +25,7 @@ struct Limits {
   bool allow(double x) const {
     return std::isfinite(x) && (above ? x > least : x >= least) && (below ? x < most : x <= most);
   }
-  std::string expected() const;  // "from 2 on", "above 0", "from 0 to below 1"
+  std::string expected() const;  // "from 2 on", "above 0", "from 0 to below 1", "above 0, at most 1"
 };
 constexpr Limits from(double least) { return {.least = least}; }
 constexpr Limits above(double least) { return {.least = least, .above = true}; }
@@ -35,7 +35,7 @@ struct Option {
   std::string name;                                  // in files and manifests: "mlp_width"
   std::string help;                                  // empty: the command line does not have it
   std::string values;                                // as help shows them, "INT" or "gelu|relu"; empty: it is a flag
-  std::string expected;                              // "a whole number from 2 on", "one of gelu|relu"
+  std::string expected;                              // "a whole number from 2 to 100", "one of gelu|relu"
   std::string group = {};                            // the heading of help that it stands under
   std::function<std::string()> text = {};            // its value
   std::function<bool(const std::string&)> set = {};  // false where the word is not what is expected: nothing is set
@@ -49,18 +49,19 @@ std::string word_of(std::string_view name);
 // The names of an enumeration's values, in the order of the values.
 template <class E> struct ValueNames;
 
-// A decimal number that is all of the word; false where it is none.
-template <class T> bool read_number(const std::string& word, T& value);
-
 // How an option of that type is written and read.
 template <class T> struct Word {
   static constexpr bool whole = std::is_integral_v<T>;
   static_assert(whole || std::is_same_v<T, double>);
 
   static std::string values() { return whole ? "INT" : "FLOAT"; }
-  static std::string expected(Limits l) { return (whole ? "a whole number " : "a number ") + l.expected(); }
+  static std::string expected(Limits l) {
+    if (!whole) return "a number " + l.expected();
+    return std::isinf(l.most) ? text("a whole number from ", l.least, " to ", std::numeric_limits<T>::max())
+                              : "a whole number " + l.expected();
+  }
   static std::string written(T value) {
-    if constexpr (whole) return std::to_string(value);
+    if constexpr (whole) return text(value);
     return shortest(static_cast<double>(value));
   }
   static bool read(const std::string& word, T& value) { return read_number(word, value); }

@@ -105,7 +105,7 @@ bool before(const json& part, json now, const std::string& earlier) {
 
 // -1 where it is none.
 int step_number(const json& j) {
-  const int64_t n = j.is_number_integer() ? j.get<int64_t>() : -1;
+  const int64_t n = whole_number(j).value_or(-1);
   return n >= 0 && n < INT_MAX ? static_cast<int>(n) : -1;
 }
 
@@ -122,7 +122,9 @@ TrainingCourse course_of(std::istream& log, const json& wanted, const std::strin
         ours = identity(j["manifest"]) == identity(wanted) || before(j["manifest"], wanted, earlier);
       } else if (ours && j.contains("evaluation")) {
         const json& e = j["evaluation"];
-        const Evaluation found{step_number(e.at("step")), e.at("loss"), e.at("right"), e.at("predictions")};
+        const auto right = whole_number(e.at("right")), predictions = whole_number(e.at("predictions"));
+        if (!right || !predictions) continue;
+        const Evaluation found{step_number(e.at("step")), e.at("loss"), *right, *predictions};
         if (found.step >= 0 && found.step <= until && found.predictions > 0) evaluations[found.step] = found;
       } else if (ours && j.contains("step")) {
         TrainingStep s{
@@ -170,7 +172,7 @@ int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
       over = over && !others;
     } else if (j.is_object()) {
       const json& object = j.contains("evaluation") ? j["evaluation"] : j;
-      if (object.is_object() && object.contains("step") && object["step"].is_number_integer()) step = object["step"];
+      if (object.is_object() && object.contains("step")) step = std::max(0, step_number(object["step"]));
     }
     // Of a line that was cut off nothing is left; another's last line may lack its end of line alone.
     over = over || (!whole && !(others && j.is_object())) || (!others && step > until);

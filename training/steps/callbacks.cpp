@@ -2,7 +2,6 @@
 
 #include <climits>
 #include <cmath>
-#include <sstream>
 
 #include "core/error.h"
 #include "core/printed.h"
@@ -40,9 +39,8 @@ bool BestLoss::take(int step, double loss) {
 std::string BestLoss::written() const { return text(shortest(loss_), ' ', step_, ' ', since_, ' ', last_); }
 
 bool BestLoss::read(const std::string& words) {
-  std::istringstream in(words);
   BestLoss b(patience_);
-  const bool whole = in >> b.loss_ >> b.step_ >> b.since_ >> b.last_ && in.peek() == EOF;
+  const bool whole = read_numbers(words, b.loss_, b.step_, b.since_, b.last_);
   if (!whole || !std::isfinite(b.loss_) || b.step_ < 1 || b.since_ < 0 || b.last_ < b.step_) return false;
   *this = b;
   return true;

@@ -1,23 +1,18 @@
 #include "training/steps/loop.h"
 
-#include <charconv>
 #include <climits>
+
+#include "core/printed.h"
 
 namespace isonorm::training {
 
 std::optional<Interval> Interval::read(const std::string& word) {
   constexpr std::pair<char, double> kUnits[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
-  const char* end = word.data() + word.size();
-  if (int steps = 0; !word.empty()) {
-    const auto [last, error] = std::from_chars(word.data(), end, steps);
-    if (error == std::errc() && last == end && steps >= 0) return Interval(steps);
-  }
+  if (int steps = 0; read_number(word, steps) && steps >= 0) return Interval(steps);
   for (const auto& [unit, seconds] : kUnits)
-    if (double n = 0; word.ends_with(unit)) {
-      const auto [last, error] = std::from_chars(word.data(), end - 1, n, std::chars_format::fixed);
-      if (error == std::errc() && last == end - 1 && n > 0 && n < INT_MAX)
-        return Interval(std::chrono::duration<double>(n * seconds));
-    }
+    if (double n = 0; word.ends_with(unit) &&
+                      read_number(word.substr(0, word.size() - 1), n, std::chars_format::fixed) && n > 0 && n < INT_MAX)
+      return Interval(std::chrono::duration<double>(n * seconds));
   return {};
 }
 

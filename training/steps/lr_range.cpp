@@ -14,8 +14,8 @@ constexpr double kExploded = 4.0;  // times the least
 }  // namespace
 
 LrRange::LrRange(double from, double to, int steps) : from_(from), to_(to), steps_(steps) {
-  check(from > 0 && from < to && std::isfinite(to), "lr_range: rates from ", from, " to ", to,
-        ", expected two finite ones above 0, the larger last");
+  check(from > 0 && from < to && std::isfinite(to / from), "lr_range: rates from ", from, " to ", to,
+        ", expected two above 0, the larger last, at most 1e308 times the first");
   check(steps >= 2, "lr_range: ", steps, " steps, expected at least 2");
 }
 

@@ -14,7 +14,7 @@ namespace isonorm::training {
 //   loop.run(range.steps());
 class LrRange {
  public:
-  // Throws where the rates are not 0 < from < to, finite, or there are fewer than 2 steps.
+  // Throws if the rates are not 0 < from < to, if to / from is not finite, or if there are fewer than 2 steps.
   LrRange(double from, double to, int steps);
 
   double lr(int64_t step) const;  // from (to / from)^(step / (steps - 1)), step = 0, 1, ...

@@ -11,6 +11,7 @@
 #include "core/kernels/copy.h"
 #include "core/kernels/kernel.h"
 #include "core/memory/bytes.h"
+#include "core/printed.h"
 #include "core/system/blas_info.h"
 #include "core/view.h"
 #include "nn/print.h"
@@ -82,12 +83,19 @@ TensorMap state_of_ranks(Group& group, const TensorMap& own) {
     group.broadcast(word, root);
     const std::vector<int64_t> said = word.to_vector<int64_t>();
     std::istringstream lines(std::string(said.begin(), said.end()));
-    std::string name;
-    for (int dtype, rank; lines >> name >> dtype >> rank;) {
+    const auto number = [&lines] {
+      std::string digits;
+      int64_t n = 0;
+      lines >> digits;
+      read_number(digits, n);
+      return n;
+    };
+    for (std::string name; lines >> name;) {
+      const auto dtype = static_cast<DType>(number());
       Dims shape;
-      for (int64_t n; rank > 0 && lines >> n; --rank) shape.push_back(n);
+      for (int64_t rank = number(); rank > 0; --rank) shape.push_back(number());
       const Tensor* here = root == group.rank() ? own.find(name) : nullptr;
-      const Tensor x = here ? detached::contiguous(*here) : empty(shape, {static_cast<DType>(dtype)});
+      const Tensor x = here ? detached::contiguous(*here) : empty(shape, {dtype});
       group.broadcast(x, root);
       if (!all.find(name)) all.add(name, x);
     }
@@ -99,8 +107,8 @@ TensorMap own_state(const Group& group, const std::vector<Tensor>& parameters, c
   const std::vector<int> owners = owners_of(parameters, group.size());
   TensorMap own;
   for (const auto& [name, x] : all) {
-    const size_t dot = name.find('.'),
-                 number = name.starts_with("group.") ? name.npos : std::stoul(name.substr(0, dot));
+    size_t number = name.npos;  // of what belongs to a group
+    read_number(std::string_view(name).substr(0, name.find('.')), number);
     if (number >= owners.size() || owners[number] == group.rank()) own.add(name, x);
   }
   return own;

@@ -1,4 +1,4 @@
-#include "core/reduce.h"
+#include "core/kernels/reductions.h"
 
 #include <bit>
 

@@ -1,0 +1,24 @@
+// Numbers of the C library as the C locale has them, whatever locale the program has set.
+#pragma once
+
+#include <locale.h>
+
+namespace isonorm {
+
+// While it lives, strtod and localeconv of this thread have a decimal point: for libraries that read numbers by them.
+class CNumbers {
+ public:
+  CNumbers() : before_(uselocale(c_locale())) {}
+  ~CNumbers() { uselocale(before_); }
+  CNumbers(const CNumbers&) = delete;
+  CNumbers& operator=(const CNumbers&) = delete;
+
+ private:
+  static locale_t c_locale() {
+    static const locale_t c = newlocale(LC_ALL_MASK, "C", nullptr);
+    return c;
+  }
+  locale_t before_;
+};
+
+}  // namespace isonorm
