@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "nn/evaluation_mode.h"
 #include "nn/generate.h"
 #include "nn/residual/all.h"
 #include "streams/transformer.h"
