@@ -242,7 +242,7 @@ TEST_CASE("evaluation mode: a copy that is made in it trains as its original doe
       const EvaluationMode evaluation;
       return clone(gpt);
     }();
-    CHECK(copy->training() == trains);
+    CHECK(copy.training() == trains);
   }
 }
 
