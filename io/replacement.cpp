@@ -108,8 +108,10 @@ bool begins_with(const std::string& path, std::string_view begin, int64_t offset
   if (fd < 0) return true;
   std::string there(begin.size(), '\0');
   const ssize_t read = pread(fd, there.data(), there.size(), offset);
+  struct stat file {};
+  const bool ends_before = fstat(fd, &file) == 0 && file.st_size > 0 && file.st_size <= offset;
   close(fd);
-  return read < 0 || begin.starts_with(there.substr(0, static_cast<size_t>(read)));
+  return read < 0 || (!ends_before && begin.starts_with(there.substr(0, static_cast<size_t>(read))));
 }
 
 bool is_temporary_of(const std::string& path, const std::string& other) {

@@ -54,8 +54,8 @@ std::string followed(const std::string& path);
 // If it throws, the old file stays. Programs set it; empty: nothing is called.
 std::function<void(const std::string& path, const struct stat& made)>& replacement_check();
 
-// Whether the file at `path` begins with `begin` at this offset. A shorter file has to be a prefix of it; a file that is not
-// there or cannot be read counts as one that does.
+// Whether the file at `path` begins with `begin` at this offset. A shorter file has to be a prefix of it, or empty if it ends
+// before the offset; a file that is not there or cannot be read counts as one that does.
 bool begins_with(const std::string& path, std::string_view begin, int64_t offset = 0);
 
 // Whether a replacement of `path` removes the file `other`, or may make one of its name: `<path>.tmp.<16 digits>`.

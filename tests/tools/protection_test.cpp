@@ -261,6 +261,11 @@ TEST_CASE("what is written beside an output never replaces a file of somebody el
     CHECK_FALSE(fs::exists(f / "c"));
     fs::remove(f / beside);
   }
+  // A file that ends before the bytes by which a checkpoint is known is somebody's, too.
+  write_text(f / "c.previous", "1234567");
+  f.refuses(train, 4, text(f / "c.previous", ": is in the way"));
+  CHECK(read(f / "c.previous") == "1234567");
+  fs::remove(f / "c.previous");
   // One's own options stay, and so does what a training wrote itself.
   write_text(f / "c.toml", "lr = 0.125  # mine\n");
   f.succeeds(train + " --config @c.toml");
