@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <optional>
 
@@ -146,8 +147,14 @@ void write(const reports::Document& document, const std::string& report, const s
 void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json) {
   const bool color = wants_color(stdout);
   const size_t width = line_width(stdout);
-  print(quiet ? closing(document, color, width) + "\n" : to_text(document, color, width));
+  std::exception_ptr unprinted;  // if nobody reads any more, the files are what is left of the work
+  try {
+    print(quiet ? closing(document, color, width) + "\n" : to_text(document, color, width));
+  } catch (const Error&) {
+    unprinted = std::current_exception();
+  }
   write(document, report, json);
+  if (unprinted) std::rethrow_exception(unprinted);
 }
 
 }  // namespace isonorm::tools

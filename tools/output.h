@@ -42,7 +42,7 @@ void write_file(const std::string& path, const std::string& content);
 
 // Writes a result where a file is named. Throws Error (io).
 void write(const reports::Document& document, const std::string& report, const std::string& json);
-// Prints it, its closing sentence alone where `quiet`, and then writes it.
+// Prints it, its closing sentence alone where `quiet`, and writes it, also if it cannot be printed. Throws Error (io).
 void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json);
 
 }  // namespace isonorm::tools
