@@ -7,7 +7,6 @@
 #include "tools/verb.h"
 
 namespace isonorm::tools {
-namespace {}  // namespace
 
 void add_result_options(CLI::App& command, ConvertOptions& o) {
   command.add_option("--dtype", o.dtype, "dtype of the tensors of OUT (default: as in IN)")
