@@ -7,7 +7,7 @@ namespace {
 thread_local bool evaluating = false;
 }  // namespace
 
-EvaluationMode::EvaluationMode() : before_(std::exchange(evaluating, true)) {}
+EvaluationMode::EvaluationMode(bool on) : before_(std::exchange(evaluating, on)) {}
 EvaluationMode::~EvaluationMode() { evaluating = before_; }
 bool EvaluationMode::is_on() { return evaluating; }
 

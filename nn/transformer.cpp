@@ -10,6 +10,7 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
 #include "core/view.h"
+#include "nn/evaluation_mode.h"
 #include "nn/init.h"
 #include "nn/module_scope.h"
 
@@ -156,7 +157,8 @@ void recomputed(TransformerBlock& block, Residual& r, const Attended& attended) 
   const auto has = std::make_shared<std::vector<bool>>();  // parts of the residual that are defined, both times
   const auto parts = [](Residual& x) { return std::array<Tensor*, 3>{&x.stream, &x.pending, &x.dual}; };
   const std::vector<Tensor> out = checkpoint(
-      [&block, attended, has, parts](const std::vector<Tensor>& in) {
+      [&block, attended, has, parts, evaluates = EvaluationMode::is_on()](const std::vector<Tensor>& in) {
+        const EvaluationMode mode(evaluates);
         Residual x{in[0], in[1]};
         x.dual = in[2];
         Attended same = attended;

@@ -246,6 +246,29 @@ TEST_CASE("evaluation mode: a copy that is made in it trains as its original doe
   }
 }
 
+TEST_CASE("evaluation mode: blocks that are computed again for a backward are in the mode of their forward") {
+  TransformerOptions t = transformer(kPreLn);
+  t.branch.dropout = 0.5;
+  Gpt gpt({.vocab = 7, .context = 6, .transformer = t});
+  draw(gpt, 1, 0.8);
+  const Tensor ids = randint(0, 7, {2, 6});
+  const auto gradients = [&](bool again, bool evaluates) {
+    recompute(gpt, again);
+    for (const Tensor& p : gpt.parameters()) set_grad(p, {});
+    manual_seed(3);
+    const Tensor loss = [&] {
+      const EvaluationMode mode(evaluates);
+      return mean(square(gpt(ids)));
+    }();
+    const EvaluationMode mode(!evaluates);  // of the backward
+    backward(loss);
+    std::vector<std::vector<double>> all;
+    for (const Tensor& p : gpt.parameters()) all.push_back(p.grad().to_vector<double>());
+    return all;
+  };
+  for (const bool evaluates : {true, false}) CHECK(gradients(true, evaluates) == gradients(false, evaluates));
+}
+
 TEST_CASE("decoding: generate goes on as the whole window's logits say, over the context's end") {
   for (const Positions positions : {Positions::learned, Positions::rotary}) {
     TransformerOptions t = transformer(kPreLn);
