@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/printed.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "gpu/device.h"
 #include "tools/ending.h"
@@ -92,8 +93,12 @@ void set_given(const std::vector<Option>& options, Given& given) {
 }
 
 void set_training_options(TrainingOptions& o, Given given) {
-  if (const auto data = given.find("data"); data != given.end() && !given.contains("model"))
-    if (const ModelRow* row = training::model_for(data->second)) given["model"] = row->name;
+  if (const auto data = given.find("data"); data != given.end() && !given.contains("model")) {
+    const std::string& path = data->second;
+    if (const ModelRow* row = training::model_for(path)) given["model"] = row->name;
+    // Else the options that follow would be held against a model which the data are not for.
+    check_io(given.contains("model") || path.empty() || file_exists(path), path, ": there is no such file or folder");
+  }
   const Given all = given;
   if (const auto model = given.find("model"); model != given.end()) {
     if (const ModelRow& row = model_named(model->second); &row != &o.model.row()) {

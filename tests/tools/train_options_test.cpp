@@ -117,7 +117,8 @@ TEST_CASE("train: without --model the data say which model reads them; another m
   std::filesystem::create_directories(f / "empty");
   f.refuses("train --data @empty", 4,
             f / "empty" + ": no images are found there; expected the four idx files of MNIST");
-  f.refuses("train --data @none", 4, f / "none" + ": there is no such folder");
+  for (const std::string options : {"", " --context 8", " --token-vocab 8"})
+    f.refuses("train --data @none" + options, 4, f / "none" + ": there is no such file or folder");
   // Verbs that have no --model do not speak of it.
   f.succeeds("train +small --steps 1 -q --checkpoint @gpt");
   f.refuses("evaluate @gpt", 2, "isonorm evaluate: a language model needs a text file: --data FILE; see");
