@@ -60,6 +60,8 @@ void check_depth(const std::string& lines) {
       while (close < lines.size() && lines.compare(close, end.size(), end) != 0)
         line += lines[close] == '\n', close += c == '"' && lines[close] == '\\' ? 2 : 1;
       at = close + end.size() - 1;
+      // A string that three quotes end may itself end with one or two.
+      for (int more = 0; end.size() == 3 && more < 2 && at + 1 < lines.size() && lines[at + 1] == c; ++more) ++at;
     }
     if (c == '.' && ++parts > kMostNameParts)
       throw UsageError(text("line ", line, ": a key has more than ", kMostNameParts, " parts"));

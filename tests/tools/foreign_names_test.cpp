@@ -65,6 +65,11 @@ TEST_CASE("foreign names: a key of a TOML file has at most 64 parts wherever it 
     write_text(f / "deep.toml", "width = 8  # a comment. with. dots\n" + lines);
     f.refuses("train --config @deep.toml", 2, "deep.toml: line 2: a key has more than 64 parts");
   }
+  // A string that three quotes end has four or five at its end, if it ends with a quote.
+  for (const std::string end : {"\"\"\"\"", "\"\"\"\"\"", "", "'"}) {
+    write_text(f / "deep.toml", "form = " + end.substr(0, 3) + "rms_norm" + end + "\n" + deep + " = 1\n");
+    f.refuses("train --config @deep.toml", 2, "deep.toml: line 2: a key has more than 64 parts");
+  }
   for (const std::string& text :
        {"\"" + deep + "\"", "'" + deep + "'", "\"\"\"\n" + deep + "\"\"\"", "'''" + deep + "'''"}) {
     write_text(f / "text.toml", "# it's " + deep + "\nnothing = " + text + "\n");
