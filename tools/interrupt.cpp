@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 
 #include "io/unfinished.h"
 
@@ -10,14 +12,26 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU};
 
-std::atomic<bool> catching = false, flag = false, asked_to_end = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // a handler sets it
+std::atomic<bool> catching = false, flag = false;
+std::atomic<int64_t> asked_to_end = 0;  // when, in ns; 0: not yet
+static_assert(std::atomic<bool>::is_always_lock_free &&
+              std::atomic<int64_t>::is_always_lock_free);  // a handler sets them
+
+// timeout(1) sends its signal to the process and to its group. Signals within this time are one request.
+constexpr int64_t kOneRequest = 200'000'000;  // ns
+
+int64_t now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
 
 void take_signal(int signal) {
   if (catching) {
     const bool may_wait = signal == SIGPIPE || signal == SIGXCPU;  // these come again on the way to the end
     flag = true;
-    if (may_wait || !asked_to_end.exchange(true)) return;
+    int64_t first = 0;
+    if (may_wait || asked_to_end.compare_exchange_strong(first, now()) || now() - first < kOneRequest) return;
   }
   io::Unfinished::remove_all();
   std::signal(signal, SIG_DFL);

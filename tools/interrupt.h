@@ -8,8 +8,8 @@ namespace isonorm::tools {
 // stay so.
 void end_clean_on_signals();
 
-// From now on they only set a flag, which the work asks for between two steps. A second SIGINT, SIGTERM or SIGHUP ends the
-// process at once, as above.
+// From now on they only set a flag, which the work asks for between two steps. A second SIGINT, SIGTERM or SIGHUP, at least
+// 0.2 s after the first, ends the process at once, as above.
 void catch_interrupt();
 // May be asked from any thread.
 bool interrupted();

@@ -1,4 +1,4 @@
-// Numbers of the C library as the C locale has them, whatever locale the program has set.
+// Internal: numbers of the C library as the C locale has them, whatever locale the program has set.
 #pragma once
 
 #include <locale.h>

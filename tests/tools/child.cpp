@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <chrono>
 #include <thread>
 
 #include "core/error.h"
@@ -84,6 +85,8 @@ ChildResult run_child(const std::vector<std::string>& arguments, const ChildOpti
       }
       if (!interrupted && texts[i]->find(options.interrupt_after) != std::string::npos) {
         interrupted = true;
+        kill(pid, options.signal);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
         kill(pid, options.signal);
       }
     }

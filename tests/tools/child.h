@@ -16,7 +16,8 @@ struct ChildOptions {
   std::string input = {};                     // a file that is standard input
   bool terminal = false;                      // stderr and stdout are a pseudo-terminal, collected in `out`
   unsigned short columns = 200;               // its width
-  std::string interrupt_after = {};           // `signal` is sent when this has appeared in out or err
+  std::string interrupt_after =
+      {};  // when this has appeared in out or err, `signal` is sent, twice, as timeout(1) does
   std::function<bool()> interrupt_when = {};  // it is sent when this is true; asked every millisecond
   std::function<void()> meanwhile = {};       // called once, in a thread of its own, while the program runs
   int signal = SIGINT;
