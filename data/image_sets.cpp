@@ -58,8 +58,6 @@ bool holds_images(const std::string& data) {
   return Cifar10::is_in(dir) || ImageFolder::is_in(dir) || FashionMnist::is_in(dir);
 }
 
-bool are_pictures(const std::string& data) { return ImageFolder::is_in(image_folder(data)); }
-
 ImageSets load_images(const std::string& data, int64_t side) {
   const std::string dir = found_folder(data);
   if (Cifar10::is_in(dir)) return sets_of(Cifar10::load(dir), Cifar10::kClasses);

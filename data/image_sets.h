@@ -22,8 +22,6 @@ ImageSets load_images(const std::string& data, int64_t side);
 std::vector<std::string> image_files(const std::string& data);
 // Whether the folder holds one of these sets. Throws as image_folder().
 bool holds_images(const std::string& data);
-// Whether these are pictures of any size.
-bool are_pictures(const std::string& data);
 
 // The folder that a name of a published set means, or `data` itself. Throws if there is no folder for the name.
 std::string image_folder(const std::string& data);

@@ -52,11 +52,12 @@ void Config::rename(std::string_view alias, std::string_view name) {
   const json* said = find(alias);
   if (!said) return;
   const json* there = find(name);
-  check(!there || *there == *said, "config.json: \"", alias, "\" is ", Shown{dump(*said)}, " and \"", name, "\" is ",
-        there ? text(Shown{dump(*there)}) : "", ", which are two names of one value");
+  check(!there || there->is_null() || said->is_null() || *there == *said, "config.json: \"", alias, "\" is ",
+        Shown{dump(*said)}, " and \"", name, "\" is ", there ? text(Shown{dump(*there)}) : "",
+        ", which are two names of one value");
   json value = *said;  // `said` is gone when there is a new key
   values_.erase(std::string(alias));
-  values_[std::string(name)] = std::move(value);
+  if (!value.is_null()) values_[std::string(name)] = std::move(value);
 }
 
 const json* Config::find(std::string_view key) const {

@@ -6,7 +6,6 @@
 
 #include "core/system/mapped_file.h"
 #include "core/system/parallel.h"
-#include "core/system/terminal.h"
 #include "io/json_text.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/model_data.h"
@@ -95,12 +94,13 @@ int run(EvaluateOptions& o) {
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text(o.model, ": its loss is not a finite number: its weights are too large for ", t.dtype));
   const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
-  print_line(evaluation_text(e, t.model.row().input));
-  if (!o.json.empty())
-    write_file(
-        o.json,
-        dump({{"loss", e.loss}, {"accuracy", e.accuracy()}, {"right", e.right}, {"predictions", e.predictions}}) +
-            "\n");
+  print_and_write(evaluation_text(e, t.model.row().input) + "\n", [&] {
+    if (!o.json.empty())
+      write_file(
+          o.json,
+          dump({{"loss", e.loss}, {"accuracy", e.accuracy()}, {"right", e.right}, {"predictions", e.predictions}}) +
+              "\n");
+  });
   return kOk;
 }
 

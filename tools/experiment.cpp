@@ -58,8 +58,9 @@ int run(Options o) {
   if (!o.svg.empty())
     for (const reports::Figure& figure : r.figures) write_file(svg_path(o, figure), figure_svg(figure));
   const size_t width = line_width(stdout);
-  print_text(text(reports::wrapped(e.claim, width), '\n', reports::wrapped(text("(", e.source, ")"), width), "\n\n"));
-  show(document_of(e, o.experiment, r, seconds), false, o.report, o.json);
+  print_and_write(
+      text(reports::wrapped(e.claim, width), '\n', reports::wrapped(text("(", e.source, ")"), width), "\n\n"),
+      [&] { show(document_of(e, o.experiment, r, seconds), false, o.report, o.json); });
   return r.undecided ? kUndecided : r.confirmed ? kOk : kNotEquivalent;
 }
 

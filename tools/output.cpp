@@ -144,17 +144,22 @@ void write(const reports::Document& document, const std::string& report, const s
   if (!report.empty()) write_file(report, to_html(document));
 }
 
-void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json) {
-  const bool color = wants_color(stdout);
-  const size_t width = line_width(stdout);
-  std::exception_ptr unprinted;  // if nobody reads any more, the files are what is left of the work
+void print_and_write(std::string_view shown, const std::function<void()>& write_files) {
+  std::exception_ptr unprinted;
   try {
-    print(quiet ? closing(document, color, width) + "\n" : to_text(document, color, width));
+    print(shown);
   } catch (const Error&) {
     unprinted = std::current_exception();
   }
-  write(document, report, json);
+  write_files();
   if (unprinted) std::rethrow_exception(unprinted);
+}
+
+void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json) {
+  const bool color = wants_color(stdout);
+  const size_t width = line_width(stdout);
+  print_and_write(quiet ? closing(document, color, width) + "\n" : to_text(document, color, width),
+                  [&] { write(document, report, json); });
 }
 
 }  // namespace isonorm::tools

@@ -1,6 +1,7 @@
 // Files that a verb writes. Trouble with them shows before minutes of work, not after.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,8 @@ void write_file(const std::string& path, const std::string& content);
 
 // Writes a result where a file is named. Throws Error (io).
 void write(const reports::Document& document, const std::string& report, const std::string& json);
+// Prints a result, and calls write_files(), also if it cannot be printed: then its files are what is left of the work. Throws Error (io).
+void print_and_write(std::string_view shown, const std::function<void()>& write_files);
 // Prints it, its closing sentence alone where `quiet`, and writes it, also if it cannot be printed. Throws Error (io).
 void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json);
 

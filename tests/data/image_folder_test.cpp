@@ -28,13 +28,13 @@ void write_picture(const std::string& path, const char* name) {
 TEST_CASE("folders of pictures are classes in the order of their names") {
   const TempFolder f;
   const std::string dir = f.path.string();
-  CHECK_FALSE(data::are_pictures(dir));
+  CHECK_FALSE(data::holds_images(dir));
   write_picture(dir + "/train/dog/b.JPG", "420.jpg");
   write_picture(dir + "/train/cat/z.png", "rgba8.png");
   write_picture(dir + "/train/cat/more/a.png", "grey8.png");
   write_bytes(dir + "/train/cat/notes.txt", {});
   write_picture(dir + "/val/dog/1.jpeg", "420.jpg");
-  CHECK(data::are_pictures(dir));
+  CHECK(data::holds_images(dir));
   const data::ImageSets set = data::load_images(dir, 4);
   CHECK(set.classes == 2);
   CHECK(set.train.labels.to_vector<int64_t>() == std::vector<int64_t>{0, 0, 1});

@@ -65,6 +65,10 @@ TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
   CHECK(contains(f.gives(4, "prove +small --steps 2 --json /dev/full").out, "Equivalent"));
   f.refuses("prove +small --steps 2 -q --json @result", 4, "standard output cannot be written", {.close_stdout = true});
   CHECK(contains(read(f / "result"), "Equivalent"));
+  f.succeeds("train +small --steps 2 -q --checkpoint @c");
+  f.refuses("evaluate @c --data @text.txt --json @loss", 4, "standard output cannot be written",
+            {.close_stdout = true});
+  CHECK(contains(read(f / "loss"), "\"accuracy\""));
 }
 
 TEST_CASE("train: a file that fills up, a loss that is not finite") {
