@@ -2,7 +2,6 @@
 // mixture.
 #pragma once
 
-#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -12,6 +11,8 @@
 #include <string_view>
 
 #include "io/unfinished.h"
+
+struct stat;
 
 namespace isonorm::io {
 

@@ -138,7 +138,10 @@ class GrowingText {
 
  private:
   void put(size_t end) {
-    if (prints_ && end > out_) print_text(std::string_view(text_).substr(out_, end - out_));
+    if (prints_ && end > out_) {
+      print_text(std::string_view(text_).substr(out_, end - out_));
+      flush_output();
+    }
     out_ = std::max(out_, end);
   }
 

@@ -47,11 +47,13 @@ size_t line_width(std::FILE* file) {
   return given && read_number(given, width) ? width : 0;
 }
 
-void print(std::string_view s) {
-  std::fwrite(s.data(), 1, s.size(), stdout);
-  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  check_io(written, "standard output cannot be written: ", std::strerror(errno));
-}
+namespace {
+void check_printed(bool good) { check_io(good, "standard output cannot be written: ", std::strerror(errno)); }
+}  // namespace
+
+void print(std::string_view s) { check_printed(std::fwrite(s.data(), 1, s.size(), stdout) == s.size()); }
+
+void flush_output() { check_printed(std::fflush(stdout) == 0); }
 
 void print_line(const std::string& line) { print(printable(line) + "\n"); }
 

@@ -19,8 +19,9 @@ bool wants_color(std::FILE* file);
 // on; else 0, no limit. So a table in a file or pipe is as wide as it is.
 size_t line_width(std::FILE* file);
 
-// Writes to standard output, at once. Throws Error (io) if that fails.
+// Writes to standard output, whose buffer is flushed when it is full or flush_output() is called. Throws Error (io) if that fails.
 void print(std::string_view s);
+void flush_output();
 // The same for a line as printable() shows it, and a newline.
 void print_line(const std::string& line);
 

@@ -1,6 +1,8 @@
 // What a process that ends leaves of the files and folders that it was writing: nothing.
 #include "io/unfinished.h"
 
+#include <sys/stat.h>
+
 #include "io/replacement.h"
 #include "tests/support/catch.h"
 #include "tests/support/child.h"
