@@ -25,11 +25,10 @@ namespace {
 
 constexpr size_t kHelpWidth = 80;  // where there is no terminal
 
-// `code`, where what was printed could be.
-int finish(const std::string& who, int code) {
+// `code`, once everything that was printed is written. Throws as flush_output().
+int finish(int code) {
   std::cout.flush();  // CLI11 prints there
-  if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout))
-    return fail(who, "standard output cannot be written", kIo);
+  flush_output();
   return code;
 }
 
@@ -65,7 +64,7 @@ int run(const std::string& who, const std::function<int()>& work) {
     set_warning_handler([&who](const std::string& line) {
       if (!distributed::one_of_several() || distributed::world().rank() == 0) fail(who, line, kOk);
     });
-    return finish(who, work());
+    return finish(work());
   } catch (const std::exception& e) {
     distributed::wait_to_tell(e);
     const int code = fail(who);

@@ -53,7 +53,7 @@ void check_printed(bool good) { check_io(good, "standard output cannot be writte
 
 void print(std::string_view s) { check_printed(std::fwrite(s.data(), 1, s.size(), stdout) == s.size()); }
 
-void flush_output() { check_printed(std::fflush(stdout) == 0); }
+void flush_output() { check_printed(std::fflush(stdout) == 0 && std::ferror(stdout) == 0); }
 
 void print_line(const std::string& line) { print(printable(line) + "\n"); }
 
