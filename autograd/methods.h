@@ -1,24 +1,23 @@
-// What the methods of Tensor are given and give: indices, and tensors that can be assigned to. As NumPy and PyTorch
-// have it:
+// Indices of Tensor, and the results of indexing, which can be assigned to. They follow NumPy and PyTorch:
 //
-//   x[1], x[-1]                            view: entry 1, or the last, of dimension 0, which is dropped; a tensor of i64
-//                                          without dimensions, tensor(1), is such a number, too
-//   x(0, Slice(1, 3), Ellipsis, None)      view: an index for each dimension; Ellipsis stands for those not named, None
-//                                          makes a dimension of size 1
+//   x[1], x[-1]                            view: entry 1, or the last entry, of dimension 0, which is dropped; an i64
+//                                          tensor without dimensions, tensor(1), is such a number, too
+//   x(0, Slice(1, 3), Ellipsis, None)      view: an index for each dimension; Ellipsis stands for dimensions without
+//                                          an index, None makes a dimension of size 1
 //   x[ids], x(Slice(), ids)                copy: ids (i64, 1 dimension or more) take the place of a dimension; negative
-//                                          ones count from the end
-//   x[mask]                                copy: mask (u8) takes the place of its rank's dimensions, and chooses where it
-//                                          is not 0: as many entries as that are
-//   x[mask] = 0, x(0, Slice(1, 3)) = y     assignment, broadcast and converted; of equal ids the last counts
+//                                          ids count from the end
+//   x[mask]                                copy: mask (u8) takes the place of its rank's dimensions and chooses the
+//                                          entries at which it is not 0; they form one dimension
+//   x[mask] = 0, x(0, Slice(1, 3)) = y     assignment, broadcast and converted; of equal ids the last one counts
 //
-// Several tensors choose together, broadcast: x(rows, columns) has x[rows_i, columns_i] at place i. Where other
-// dimensions lie between theirs, the result's come first. Tensors as indices are read on the host, and assignment
-// through them writes all of the view that they choose from.
+// Several tensors choose together, broadcast: x(rows, columns) has x[rows_i, columns_i] at place i. If other dimensions
+// lie between the dimensions that the tensors index, the chosen entries become the first dimensions of the result.
+// Tensors as indices are read on the host. Assignment through them writes the whole view that they choose from.
 //
-// Reading is differentiable. Throws, naming the index and the shape, where there are more indices than dimensions, one
-// is out of range, a tensor is neither i64 nor u8, a mask's shape is another than that of its dimensions, or a step is
-// not positive. Assignment throws where it would have to be recorded (the tensor or the value takes a gradient and no
-// NoGrad lives), and where the value does not broadcast to the indexed shape.
+// Reading is differentiable. Throws, naming the index and the shape, if there are more indices than dimensions, an
+// index is out of range, a tensor is neither i64 nor u8, a mask's shape differs from its dimensions, or a step is not
+// positive. Assignment throws if it would have to be recorded (the tensor or the value takes a gradient and no NoGrad
+// lives), and if the value does not broadcast to the indexed shape.
 #pragma once
 
 #include <concepts>

@@ -19,7 +19,7 @@ std::vector<std::string> data_files(const std::string& data) {
   try {
     if (ImageFolder::is_in(folder))
       for (std::string& picture : ImageFolder::files(folder)) files.push_back(std::move(picture));
-  } catch (const Error&) {  // ImageFolder::load() says what is wrong with the folder, if it is read
+  } catch (const Error&) {  // ImageFolder::load() reports the error, if the folder is read
   }
   return files;
 }

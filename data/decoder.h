@@ -10,8 +10,8 @@
 
 namespace isonorm::data {
 
-// The errors and warnings of one decoder. Calls of the library run inside run(); the library's functions for errors call fail(), those for
-// warnings call warn().
+// The errors and warnings of one decoder. Calls of the library run inside run(). The library's error callback calls
+// fail(), its warning callback calls warn().
 class DecoderReport {
  public:
   // Calls f(). Throws Error (invalid) "what: why" if f calls fail(why). Nothing in f may need a destructor: fail() jumps over it.

@@ -23,8 +23,8 @@ struct FashionMnist {
   // says what to install), damaged, where images and labels differ in number, or a label is not below 10. Source: Xiao,
   // Rasul, Vollgraf, "Fashion-MNIST", arXiv:1708.07747.
   static FashionMnist load(const std::string& dir = "");
-  static bool is_in(const std::string& dir);  // whether there is one of the files with training images
-  // What the four files are called without ".gz".
+  static bool is_in(const std::string& dir);  // true if a file of training images is there
+  // The names of the four files, without ".gz".
   static std::vector<std::string> names();
   // The four files that load(dir) reads, in that order.
   static std::vector<std::string> files(const std::string& dir = "");

@@ -26,7 +26,7 @@ using Part = std::vector<Picture>;
 
 constexpr std::string_view kRead[] = {".png", ".jpg", ".jpeg"};
 constexpr std::string_view kNotRead[] = {".bmp", ".gif",  ".pgm", ".ppm",
-                                         ".tif", ".tiff", ".webp"};  // torchvision reads most of them
+                                         ".tif", ".tiff", ".webp"};  // torchvision reads most formats in this list
 
 bool ends_with_one_of(const std::string& path, std::span<const std::string_view> ends) {
   std::string end = fs::path(path).extension().string();

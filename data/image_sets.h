@@ -20,7 +20,7 @@ ImageSets load_images(const std::string& data, int64_t side);
 
 // The files that it reads.
 std::vector<std::string> image_files(const std::string& data);
-// Whether the folder holds one of these sets. Throws as image_folder().
+// True if the folder of `data` holds a set of images. Throws as image_folder().
 bool holds_images(const std::string& data);
 
 // The folder that a name of a published set means, or `data` itself. Throws if there is no folder for the name.

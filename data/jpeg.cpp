@@ -14,8 +14,8 @@
 namespace isonorm::data {
 namespace {
 
-// A file may have thousands of scans, and each may visit every pixel: at most this many pixels are visited, in at most as many scans as
-// libjpeg-turbo allows under TJFLAG_LIMITSCANS. Programs write about 10.
+// A file may have thousands of scans, and each may visit every pixel. kMostScanned limits the visited pixels.
+// kMostScans limits the scans, like libjpeg-turbo under TJFLAG_LIMITSCANS. Programs write about 10 scans.
 constexpr int64_t kMostScanned = int64_t{1} << 30, kMostScans = 500;
 
 // libjpeg's structures. Its callbacks find this one by client_data.
@@ -59,7 +59,8 @@ struct JpegFile {
   DecoderReport report;
 };
 
-// A row of CMYK as Adobe's programs store it: how much light each ink leaves. Its RGB is that of Pillow's convert("RGB").
+// Converts a row of CMYK to RGB like Pillow's convert("RGB"). The CMYK is as Adobe's programs store it: how much light
+// each ink leaves.
 void rgb_of_cmyk(const uint8_t* cmyk, int64_t width, uint8_t* rgb) {
   for (const uint8_t* const end = cmyk + 4 * width; cmyk < end; cmyk += 4)
     for (int c = 0; c < 3; ++c) *rgb++ = static_cast<uint8_t>((cmyk[c] * cmyk[3] + 127) / 255);

@@ -9,16 +9,19 @@ namespace isonorm::data {
 
 inline constexpr int64_t kMostPixels = int64_t{1} << 26;  // pixels of a picture
 
-// Reads a PNG or JPEG file, told apart by their first bytes: u8 [height, width, 3], in the order red, green, blue.
+// Reads a PNG or JPEG file. The first bytes tell which it is. Returns u8 [height, width, 3], in the order red, green,
+// blue.
 //
-// PNG: samples are taken as they are stored, of 16 bits the high byte. Gamma and colour profiles (gAMA, iCCP, sRGB) are ignored. Alpha
-// and tRNS are dropped, not composited. Of an animation (APNG) the default image is read.
-// JPEG: CMYK and YCCK are converted to RGB as Pillow does. EXIF orientation is not applied, as in torchvision's ImageFolder.
+// PNG: samples are taken as stored; 16-bit samples are reduced to their high byte. Gamma and colour profiles (gAMA,
+// iCCP, sRGB) are ignored. Alpha and tRNS are dropped, not composited. An animation (APNG) gives its default image.
+// JPEG: CMYK and YCCK are converted to RGB as Pillow does. EXIF orientation is not applied, as in torchvision's
+// ImageFolder.
 // Grey levels are in all three colours. Bytes after the end of the picture are ignored.
 //
-// warning: gets the decoder's first warning, of damage that it has passed over; empty if there was none.
-// Throws Error if the file cannot be read (io), or (invalid) if it has over 256 MiB, is neither PNG nor JPEG, is cut off or damaged, has
-// more than kMostPixels or more pixels than its bytes can hold, or is a JPEG of too many scans: 500, or 2^30 / pixels if that is less.
+// warning: gets the decoder's first warning about damage that it skipped; empty if there was none.
+// Throws Error if the file cannot be read (io), or (invalid) if it has over 256 MiB, is neither PNG nor JPEG, is cut
+// off or damaged, has more than kMostPixels or more pixels than its bytes can hold, or is a JPEG with too many scans:
+// more than 500, or than 2^30 / pixels if that is less.
 // Decoded by libpng and libjpeg-turbo.
 Tensor read_picture(const std::string& path, std::string* warning = nullptr);
 

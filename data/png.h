@@ -1,4 +1,5 @@
-// Internal: PNG files, by libpng. Samples are taken as they are stored: gamma, colour profiles and transparency are ignored.
+// Internal: reads PNG files with libpng. Gamma, colour profiles and transparency are ignored: samples keep their stored
+// values.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ template <class T> class Prefetch {
   // The next item. Rethrows what make() threw for it; the call after that tries the same item again. Throws (invalid) in a child of fork()
   // if the thread has started in the parent.
   T next() { return state_->next(); }
-  // next() goes on with item `position`; items that wait are thrown away. Throws as next() in a child.
+  // The next call of next() gives item `position`; waiting items are thrown away. Throws as next() in a child.
   void seek(int64_t position) { state_->seek(position); }
   int64_t position() const { return state_->position; }  // of the item that next() gives
 

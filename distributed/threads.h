@@ -22,9 +22,9 @@ class Ranks {
   int size() const;
   // Of that rank, for its thread.
   Group& group(int rank);
-  // Calls f(group) on every rank, and returns when all have ended. What one throws ends the others, whose calls throw, too: then the
-  // first of them is thrown, with the number of its rank, and the ranks are of no more use. Throws in a child of fork(), which does not have
-  // the threads.
+  // Calls f(group) on every rank and returns when all calls have ended. If one call throws, the calls on the other
+  // ranks throw, too. run() then throws the first error, with the number of its rank, and the ranks cannot be used
+  // again. Throws in a child of fork(), which does not have the threads.
   void run(const std::function<void(Group&)>& f);
 
  private:

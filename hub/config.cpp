@@ -13,7 +13,7 @@ namespace {
 // configuration_<type>.py, and "n_embed" there.
 struct Aliases {
   std::string_view type;
-  std::vector<std::pair<std::string_view, std::string_view>> names;  // of an alias, and of the key that it stands for
+  std::vector<std::pair<std::string_view, std::string_view>> names;  // (alias, key)
 };
 
 const std::vector<Aliases>& aliases() {

@@ -10,9 +10,9 @@ namespace isonorm::hub {
 
 class Config {
  public:
-  // Second names of keys that the program of "model_type" accepts (attribute_map) are replaced by the keys, so that each value
-  // has one name. One of the two that is null counts as absent. Throws if the text is no JSON object, and if a key and its second name
-  // have different values.
+  // If a key has a second name that the program of "model_type" accepts (attribute_map), the key replaces it, so each
+  // value has one name. A key or second name with the value null counts as absent. Throws if the text is no JSON
+  // object, and if a key and its second name have different values.
   explicit Config(std::string_view text);
 
   // Each throws, naming the key, where what is there is of another kind; integer() where nothing is.

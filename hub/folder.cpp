@@ -104,7 +104,7 @@ std::vector<std::string> files_in(const std::string& folder) {
     try {
       if (file_exists(index))
         for (const auto& [shard, _] : listed_weights(format, index).files) files.push_back(folder + '/' + shard);
-    } catch (const Error&) {  // open_folder() says what is wrong with the index
+    } catch (const Error&) {  // open_folder() reports the error in the index
     }
   }
   return files;

@@ -41,8 +41,9 @@ struct FolderContent : io::FileContent {
   std::map<std::string, std::string> texts = {};  // files, by name
 };
 
-// Makes the folder `path`, which is not there yet, and its parents: weights in files of at most `shard` bytes where a tensor has no
-// more, index, config.json, and the files beside. It appears whole: it is written beside under another name. Throws (io).
+// Makes the new folder `path` and its missing parents. It gets the weights, config.json, content.texts, and copies of
+// files in content.beside. Weights are split into files of at most `shard` bytes, with an index; a larger tensor has a
+// file to itself. The folder is written under a temporary name and then renamed, so it appears whole. Throws (io).
 void write_folder(const std::string& path, const FolderContent& content, int64_t shard);
 // Throws if something is at `path`; (io) if the folder cannot be made or a file of `beside` cannot be read.
 void check_new_folder(const std::string& path, const std::string& beside = {});

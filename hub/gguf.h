@@ -16,10 +16,15 @@ std::span<const Port> gguf_ports();
 json gguf_tokenizer(const std::string& folder, int64_t vocab);
 json gguf_tokenizer(const tokenizers::TokenizerFile& file, int64_t vocab);  // without those ids
 
-// Replaces the file. config: of exported_config(); theirs: of exported(); matrices in `format`, or as they are where there is
-// none and in f32 where they are of f64, and vectors in f32, as llama.cpp computes with them. tokenizer: of gguf_tokenizer();
-// null: the file has none. Throws as io::Replacement, and
-// if a number of config or options does not fit the type of its key, u32 or f32.
+// Writes a GGUF file and replaces the file at `path`.
+//
+// config:    from exported_config()
+// theirs:    the tensors, from exported()
+// format:    of matrices; unset: each keeps its own, but f64 becomes f32. Vectors are f32, since llama.cpp computes
+//            with f32 vectors.
+// tokenizer: from gguf_tokenizer(); null: the file has no tokenizer
+//
+// Throws as io::Replacement, and if a number of config or options does not fit the type of its key, u32 or f32.
 // Source: github.com/ggml-org/ggml, docs/gguf.md (version 3).
 void write_gguf(const std::string& path, const Port& port, const json& config, const Metadata& options,
                 const LazyState& theirs, std::optional<NumberFormat> format, const json& tokenizer);

@@ -96,7 +96,7 @@ std::vector<fs::path> companions(const std::string& folder) {
   return files;
 }
 
-// A name beside `target` that nobody has.
+// A random name in the folder of `target`, so that no other file has it.
 std::string temporary_name(const fs::path& target) {
   std::random_device random;
   return target.string() + printed(".tmp.%08x%08x", random(), random());

@@ -16,7 +16,7 @@ constexpr const char* kVersionKey = "isonorm.checkpoint";
 constexpr const char* kChecksumKey = "isonorm.crc32";
 constexpr const char* kVersion = "1";
 constexpr const char* kPrevious = ".previous";
-constexpr int64_t kHeaderAt = 8;  // of a safetensors file, behind its length
+constexpr int64_t kHeaderAt = 8;  // of a safetensors file, after its length
 constexpr std::string_view kWeights = kCheckpointWeights, kOptimizer = "optimizer.", kValue = kCheckpointValue;
 
 // CRC-32 over values and tensors in order. Each part is preceded by its length, so that no two checkpoints give the

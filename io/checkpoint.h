@@ -35,7 +35,7 @@ void check_checkpoint(const SafetensorsFile& file);
 
 // Where the one before the last is kept: `<path>.previous`, beside the file itself where `path` is a symbolic link.
 std::string previous_checkpoint(const std::string& path);
-// Throws (io) if the file of that name is no checkpoint: it is not replaced.
+// Throws (io) if the file of that name is no checkpoint, because such a file is not replaced.
 void check_previous_checkpoint(const std::string& path);
 // The file stays under that name too when save_checkpoint replaces it: call this before, if the file is known to be whole. A
 // hard link: on a file system without them only one checkpoint is kept. Throws as check_previous_checkpoint().

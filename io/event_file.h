@@ -17,7 +17,7 @@ uint32_t masked_crc32c(std::string_view bytes);
 // files of a folder as one run.
 class EventFile {
  public:
-  // Makes the folder and its parents. Of what earlier files in it say, TensorBoard shows nothing from step `first` on.
+  // Makes the folder and its parents. TensorBoard hides the values in earlier files of the folder from step `first` on.
   // Throws Error (io).
   EventFile(const std::string& folder, int64_t first);
   ~EventFile();

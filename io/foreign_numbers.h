@@ -9,10 +9,11 @@
 
 namespace isonorm::io {
 
-// Elements that are held as bytes (TensorEntry::foreign) of dtype `type`, u8 [..] or u8 [.., bytes of an element] -> [..]:
-//   BOOL, I8, I16, U16, I32, U32   i64; BOOL as it is stored, 0 or 1
+// Converts elements that are held as bytes (TensorEntry::foreign) to numbers. `type` is the dtype of the elements.
+// bytes u8 [..], or u8 [.., bytes of an element] -> [..]:
+//   BOOL, I8, I16, U16, I32, U32   i64; BOOL keeps the stored value, 0 or 1
 //   F8_E4M3, F8_E5M2, F8_E8M0      f32
-//   others (U64, C64)              as they are, u8
+//   others (U64, C64)              the bytes unchanged, u8
 // All values are kept exactly.
 Tensor numbers_of(const Tensor& bytes, const std::string& type);
 

@@ -8,9 +8,10 @@
 
 namespace isonorm::io {
 
-// Holds `<path>.lock`, beside the file where `path` is a link, until it is destroyed or a signal ends the process
-// (Unfinished::remove_all()); it says there who does. What a killed process left is free, and taken. Without a path, for a device or pipe, and where the file system has no locks
-// nothing is held.
+// Holds the lock file `<path>.lock` until the object is destroyed or a signal ends the process
+// (Unfinished::remove_all()). If `path` is a symbolic link, the lock file lies next to the file that it leads to. The
+// lock file names the process that holds it. The lock of a killed process is free, and is taken. Nothing is locked if
+// there is no path, if it is a device or pipe, or if the file system has no locks.
 class NameLock {
  public:
   // Throws (io) where another has it, naming process and host ("c: process 17 on moon is writing it"), where the file

@@ -18,10 +18,14 @@ namespace isonorm::io {
 
 // A file that appears under its name all at once. Bytes go to `<path>.tmp.<16 random hexadecimal digits>` in the same
 // folder; commit() does fsync(file), rename, fsync(folder). Without commit() the temporary file is removed and the old
-// file stays; Unfinished::remove_all() removes it, too. Who writes a temporary file holds a lock (flock) on it, also seen from other containers and, where the
-// file system has locks, other machines; those without a lock were left by dead processes, and the next replacement of
-// the same path removes them. A symbolic link is followed: what it points to is replaced. A device or pipe is never
-// replaced: the bytes go into it. The new file has the mode of the old one.
+// file stays; Unfinished::remove_all() removes the temporary file, too.
+//
+// The writer of a temporary file holds a lock (flock) on it. Other containers see the lock, and so do other machines if
+// the file system has locks. A temporary file without a lock was left by a dead process; the next replacement of the
+// same path removes it.
+//
+// A symbolic link is followed: the file that it points to is replaced. A device or pipe is never replaced: the bytes go
+// into it. The new file has the mode of the old one.
 class Replacement {
  public:
   // Creates the temporary file. Throws (io) where that fails, where the path is a folder, and where what is there may not
@@ -55,8 +59,8 @@ std::string followed(const std::string& path);
 // If it throws, the old file stays. Programs set it; empty: nothing is called.
 std::function<void(const std::string& path, const struct stat& made)>& replacement_check();
 
-// Whether the file at `path` begins with `begin` at this offset. A shorter file has to be a prefix of it, or empty if it ends
-// before the offset; a file that is not there or cannot be read counts as one that does.
+// True if the file at `path` has the bytes `begin` at `offset`. A shorter file must have a prefix of `begin` there; a
+// file that ends before the offset must be empty. Also true if the file is missing or cannot be read.
 bool begins_with(const std::string& path, std::string_view begin, int64_t offset = 0);
 
 // Whether a replacement of `path` removes the file `other`, or may make one of its name: `<path>.tmp.<16 digits>`.

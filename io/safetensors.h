@@ -66,9 +66,10 @@ class SafetensorsFile {
 TensorMap load_safetensors(const std::string& path, Metadata* metadata = nullptr);
 TensorMap load_safetensors(const Bytes& file, Metadata* metadata = nullptr);
 
-// Replaces the file with these tensors (any layout and device), all at once (see io::Replacement). Data lie in the
-// order of falling element size, so that every element is aligned; the header keeps the order of the map. Throws where
-// there is no tensor, a tensor is undefined, a name is too long (core/system/foreign_name.h), not UTF-8 or "__metadata__", or (io) the system refuses; then the old file stays.
+// Replaces the file with these tensors (any layout and device), all at once (see io::Replacement). The data are stored
+// in the order of falling element size, so that every element is aligned; the header keeps the order of the map. Throws
+// if there is no tensor, a tensor is undefined, a name is too long (core/system/foreign_name.h), not UTF-8 or
+// "__metadata__", or (io) the system refuses; then the old file stays.
 void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata = {});
 // The same with tensors that are made one at a time: `tensor` is called once for every entry, whose place need not be
 // set. Throws, too, where what it gives is not of the entry's dtype and shape.

@@ -21,8 +21,8 @@ class Unfinished {
   // It has its final name now: nothing is removed any more.
   void finish();
 
-  // Removes the files and folders of all living objects (up to 16). For the handler of a signal that ends the process: it is
-  // async-signal-safe.
+  // Removes the files and folders of every living object (up to 16). It is async-signal-safe: the handler of a signal
+  // that ends the process calls it.
   static void remove_all() noexcept;
 
  private:

@@ -64,8 +64,8 @@ class EncoderDecoder : public Module {
 // What a decoder may begin and end with, and how far it goes.
 struct DecodeOptions {
   int64_t begin = 1, end = 2;   // ids
-  int64_t length = 0;           // ids at most, `begin` not counted; 0: as many as the context
-  int64_t beams = 1;            // prefixes that a step keeps, the likeliest; 1: greedy, the most likely id each time
+  int64_t length = 0;           // ids at most, `begin` not counted; 0: the context
+  int64_t beams = 1;            // likeliest prefixes that each step keeps; 1: greedy, the most likely id each time
   double length_penalty = 0.6;  // alpha: hypotheses are ranked by log probability / ((5 + length) / 6)^alpha
 };
 

@@ -1,4 +1,4 @@
-// Evaluation mode of one thread, as NoGrad (autograd/grad_mode.h) is its switch for recording.
+// Evaluation mode of one thread, like NoGrad (autograd/grad_mode.h) for recording.
 #pragma once
 
 namespace isonorm::nn {

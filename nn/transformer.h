@@ -15,12 +15,17 @@ inline constexpr const char* kPositionsNames[] = {"learned", "rotary", "none", "
 constexpr const char* name_of(Positions p) { return kPositionsNames[static_cast<size_t>(p)]; }
 constexpr bool rotates(Positions p) { return p == Positions::rotary || p == Positions::rotary_halves; }
 
-// The distributions that matrices and tables begin with; vectors begin as their layers say. by_layer: uniform in
-// +-1/sqrt(in), tables standard normal. normal: normal of mean 0 and standard deviation 0.02, tables sqrt(2/5) (as in LLaMA
-// models of 2506.22049; a table that is not small beside the branches: Takase et al., 2312.16903). scaled: that, and
-// 0.02 / sqrt(2 depth) for what writes to the stream (GPT-2; scale_pre in 2506.22049). Matrices that connections
-// initialise are theirs. The tables of a model with a tied head have standard deviation 0.02 in all three, as GPT-2's
-// (Radford et al. 2019; initializer_range of transformers' GPT2Config): with larger ones the first loss exceeds ln(vocab).
+// The initial distributions of matrices and tables. Vectors begin as their layers say. Matrices that the connections
+// initialise keep what the connections drew.
+//
+//   by_layer  matrices uniform in +-1/sqrt(in), tables standard normal
+//   normal    normal with mean 0; standard deviation 0.02 for matrices, sqrt(2/5) for tables (as in LLaMA models of
+//             2506.22049; a table that is not small compared with the branches: Takase et al., 2312.16903)
+//   scaled    like normal, but 0.02 / sqrt(2 depth) for matrices that write to the stream (GPT-2; scale_pre in
+//             2506.22049)
+//
+// If the head is tied, tables have standard deviation 0.02 in all three, as in GPT-2 (Radford et al. 2019;
+// initializer_range of transformers' GPT2Config): with larger ones the first loss exceeds ln(vocab).
 enum class Initialisation { by_layer, normal, scaled };
 inline constexpr const char* kInitialisationNames[] = {"by_layer", "normal", "scaled"};
 constexpr const char* name_of(Initialisation i) { return kInitialisationNames[static_cast<size_t>(i)]; }
@@ -74,8 +79,8 @@ struct TransformerOptions {
   }
   int64_t rotary_width() const { return static_cast<int64_t>(static_cast<double>(head_width) * rotary_share); }
   MultiheadAttentionOptions attention() const;
-  // Draws the initial matrices and tables of a model if they differ from those of its layers. tied: the head reads with an
-  // embedding table.
+  // Draws the initial matrices and tables of a model, unless they keep the distributions of their layers. tied: the
+  // head reads with an embedding table.
   void initialise(const Module& model, bool tied = false) const;
 };
 

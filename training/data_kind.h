@@ -1,4 +1,4 @@
-// Which kind of model reads the data that a path names.
+// The kind of model that reads the data at a path.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace isonorm::training {
 // and target.txt. characters: anything else that is not a folder. Nothing if `data` is empty, if nothing is there, or if the folder
 // holds none of these. Throws as data::image_folder().
 std::optional<Input> kind_of_data(const std::string& data);
-// The first of kModels that reads data of this kind; null if kind_of_data() is nothing. Throws as that does.
+// The first of kModels that reads data of this kind; null if kind_of_data() is nothing. Throws as kind_of_data().
 const ModelRow* model_for(const std::string& data);
 
 // "a folder of images", "a text file": the data that such a model reads.

@@ -28,10 +28,10 @@ struct ModelRow {
   const char* tied_table =
       "";  // that a head can read with in place of a weight of its own; empty: there is no such head
 
-  // The rest is what row_of() makes of a class; the options are held without their type.
-  std::any (*options)() = nullptr;                      // the defaults
-  std::any (*preset)(std::string_view) = nullptr;       // those of a published size; null: none is known by name
-  std::any (*options_of)(const nn::Module&) = nullptr;  // empty where the module is of another model
+  // row_of() sets the members below. They take and return the options without their type.
+  std::any (*options)() = nullptr;                              // the defaults
+  std::any (*preset)(std::string_view) = nullptr;               // options of a published size; null: no size has a name
+  std::any (*options_of)(const nn::Module&) = nullptr;          // empty if the module is of another model
   nn::TransformerOptions& (*transformer)(std::any&) = nullptr;  // null: the model has no such options
   void (*complete)(std::any&) = nullptr;                        // sets the sizes that follow from others
   void (*fields)(std::any&, Fields&) = nullptr;
@@ -50,17 +50,18 @@ inline constexpr const ModelRow* kModels[] = {&kVit, &kGpt, &kTranslator};
 // Where a name or a module is looked up: kModels, or a list with rows of a program's own.
 using ModelList = std::span<const ModelRow* const>;
 
-// `row` with what the class M knows of a model:
-//   using Module      a module as streams::make() takes it: with public `options`, which may have a TransformerOptions
-//                     `transformer`, and a complete() if sizes of their own follow from others; and with a layout_of()
-//   fields(m, f)      f(name, member, help, limits) for every option of the model but those of its Transformer. What the
-//                     data decide are "image", "channels" and "classes" or "vocab"; the ids in an example are "context"
-//   stream_rows(m)    about how many rows of the stream's width its parameters have outside of the blocks. Throws where
-//                     there is no such model
-//   more_blocks(m)    blocks beyond those of its Transformer, of complete options; 0 if it is not there
-//   preset(name)      where sizes were published: the options of that one. Throws listing the names on another
-//   enters(name, m)   whether one number added to this parameter is added to the stream as it enters; of several that
-//                     do so to the same rows, one alone
+// Completes `row` from the class M of a model:
+//   using Module      a module that streams::make() can make. It has public `options` and a layout_of(). The options
+//                     may have a TransformerOptions `transformer`, and a complete() if some sizes follow from others
+//   fields(m, f)      calls f(name, member, help, limits) for every option of the model outside of `transformer`. The
+//                     data decide "image", "channels" and "classes", or "vocab"; "context" is the ids in an example
+//   stream_rows(m)    about how many rows of the stream's width the parameters outside of the blocks have. Throws if
+//                     there is no model of these options
+//   more_blocks(m)    blocks outside of `transformer`, for complete options; 0 if M does not have it
+//   preset(name)      only if sizes were published: the options of the size `name`. Throws, listing the names, if there
+//                     is no such size
+//   enters(name, m)   true if a number added to this parameter is added to the stream at its entry. If several
+//                     parameters do so for the same rows, only one is true
 template <class M> constexpr ModelRow row_of(ModelRow row) {
   using Module = typename M::Module;
   using Options = std::remove_const_t<decltype(Module::options)>;

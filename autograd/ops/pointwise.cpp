@@ -315,7 +315,7 @@ Tensor remainder(const Tensor& a, double b) { return remainder(a, operand(b, a, 
 
 namespace {
 
-// Whether x is a leaf that requires a gradient, or shows elements of one.
+// True if x is a leaf that requires a gradient, or a view of such a leaf.
 bool shows_leaf(const Tensor& x) {
   const autograd::Node* node = x.impl().node.get();
   while (node && node->is_view) node = node->inputs[0].node.get();

@@ -85,10 +85,10 @@ inline Tensor operator/(double a, const Tensor& b) { return div(a, b); }
 inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
 inline Tensor operator%(const Tensor& a, double b) { return remainder(a, b); }
 
-// x = x + y and so on. Where that would be recorded, the handle becomes the result. Elsewhere it is written in place:
-// every handle and view of the storage sees it, and a backward that needs the old values refuses to run. Throw if x is a
-// leaf that requires a gradient, or a view of one, unless NoGrad lives, and in place if the result has another shape or
-// dtype than x.
+// x = x + y and so on. If the operation would be recorded, the handle becomes the result. Otherwise x is written in
+// place: every handle and view of the storage sees the change, and a backward that needs the old values refuses to run.
+// Throws if x is a leaf that requires a gradient, or a view of one, unless NoGrad lives. In place also throws if the
+// result's shape or dtype differs from x's.
 Tensor& operator+=(Tensor& x, const Tensor& y);
 Tensor& operator-=(Tensor& x, const Tensor& y);
 Tensor& operator*=(Tensor& x, const Tensor& y);

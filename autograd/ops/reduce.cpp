@@ -65,7 +65,7 @@ Tensor extremum(const char* name, kernels::ReduceOp kind, const Tensor& x, const
       const Tensor input = x;
       const Tensor chosen = eq(input, reshape(y, p.keepdim));
       const Tensor ties = reduce(to(chosen, input.dtype()), p, kernels::ReduceOp::sum, true);
-      // Of a slice with NaN none is equal to it: then all entries take NaN.
+      // In a slice with NaN no entry equals the result: then all entries take NaN.
       const Tensor other = masked_fill(zeros_like(ties), eq(ties, 0), NAN);
       g.give(0, where(chosen, div(reshape(g.out(), p.keepdim), ties), other));
     });

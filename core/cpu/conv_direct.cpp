@@ -60,8 +60,9 @@ template <class T> struct Lines {
   }
 };
 
-// Whether the padding beside the image may be multiplied as zeros, which is faster: they add nothing if `factors` are
-// finite. Otherwise it is left out. (Padding above and below is always left out.)
+// True if the padding to the left and right of the image may be multiplied as zeros, which is faster: the zeros add
+// nothing if all `factors` are finite. If false, that padding is left out. (Padding above and below is always left
+// out.)
 template <class T> bool multiplies_padding(const WindowShape& s, const Tensor& factors) {
   if (s.pad_w == 0) return true;
   const T* p = factors.data<T>();

@@ -67,8 +67,9 @@ template <class A, class T> void block_moments(const T* x, int64_t rows, int64_t
   }
 }
 
-// The stats of a group from the moments [count, kMoments, channels] of blocks (Chan, Golub & LeVeque, "Updating formulae
-// and a pairwise algorithm for computing sample variances", 1979). Means are added as distances from the first of them.
+// Computes the stats of a group from the moments [count, kMoments, channels] of its blocks (Chan, Golub & LeVeque,
+// "Updating formulae and a pairwise algorithm for computing sample variances", 1979). Means are added as distances from
+// the first mean.
 template <class A>
 void group_stats(const GroupNormShape& s, const Blocks& b, const A* moments, int64_t group, A* stats) {
   const auto rows = [&](int64_t block) {

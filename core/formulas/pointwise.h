@@ -371,7 +371,7 @@ template <class Op, class T> ISO_HD T derivative(T saved, const T* p) {
   else
     return Op::df(saved);
 }
-// Whether a slope of 0 passes nothing: of a gate, and of x^0, which is constant.
+// True if a slope of 0 stops every gradient, infinite and NaN ones too: in gates, and in x^0, which is constant.
 template <class Op, class T> ISO_HD bool closes([[maybe_unused]] const T* p) {
   if constexpr (std::is_same_v<Op, PowNumber>) return p[0] == 0;
   return requires { Op::gate; };

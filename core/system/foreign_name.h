@@ -1,5 +1,5 @@
-// The longest names that a file may have: of tensors, patterns of them and keys. Whatever walks a name part by part, or
-// matches it, is bounded by these.
+// Limits on names that come from files: names of tensors, patterns for them and keys. All code that walks a name part
+// by part, or matches it, relies on these limits.
 #pragma once
 
 #include <algorithm>

@@ -34,7 +34,7 @@ struct Shown {
 };
 void append_text(std::string& s, Shown part);
 
-// A list in a message, however long what it lists: "a, b, and 19980 more".
+// A list in a message, cut short after `most` entries: "a, b, and 19980 more".
 class ShortList {
  public:
   explicit ShortList(std::string separator = ", ", size_t most = 20) : separator_(std::move(separator)), most_(most) {}

@@ -5,14 +5,15 @@
 
 namespace isonorm {
 
-// An object with threads keeps a HomeProcess, made when its first thread starts. In a child of that process the threads never answer, and
-// locks that they held are never released. So the child must not wait for them, nor destroy their mutexes and condition variables: these leak.
+// An object with threads keeps a HomeProcess, made when its first thread starts. In a child of that process the threads
+// never answer, and their locks are never released. The child must therefore not wait for the threads, and must not
+// destroy their mutexes and condition variables: these leak.
 class HomeProcess {
  public:
   HomeProcess();
-  // Whether this process is a child (or a child's child) of the one that made this.
+  // True in a child, or a child's child, of the process that made this object.
   bool is_elsewhere() const;
-  // Throws (invalid), with `what` before the message, if it is.
+  // Throws (invalid), with `what` before the message, if is_elsewhere().
   void check_here(const char* what) const;
 
  private:

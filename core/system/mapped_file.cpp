@@ -61,7 +61,7 @@ void Mapping::on_bus_error(int, siginfo_t* info, void*) {
   bool ours = false;
   for (Mapping* m = innermost_; m && !ours; m = m->outer_)
     ours = m->replace_by_zeros(static_cast<char*>(info->si_addr));
-  if (!ours) ::sigaction(SIGBUS, &before_, nullptr);  // it comes again, and goes where it would have gone
+  if (!ours) ::sigaction(SIGBUS, &before_, nullptr);  // the signal comes again, to the handler before ours
   errno = error;
 }
 
@@ -75,7 +75,7 @@ void Mapping::catch_bus_errors() {
 }
 
 Mapping::Mapping(const std::string& path) : outer_(innermost_) {
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // NONBLOCK: a pipe must not hang the open
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // NONBLOCK: a pipe must not block open()
   check_io(fd_ >= 0, path, ": cannot open: ", std::strerror(errno));
   struct stat info {};
   const bool regular = ::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);

@@ -7,7 +7,8 @@
 
 namespace isonorm {
 
-// Maps a regular file for reading and calls use(bytes) with all of it. `use` reads the bytes in the calling thread only.
+// Maps a regular file for reading and calls use(bytes) with its whole content. `use` reads the bytes in the calling
+// thread only.
 //
 // If the file becomes shorter meanwhile, read_mapped() throws (io), whatever `use` threw. The missing bytes read as zero until `use` ends (the
 // system's answer would be SIGBUS), so its results count only when read_mapped() has returned.

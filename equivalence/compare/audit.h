@@ -43,7 +43,7 @@ struct AuditResult {
   double seconds = 0;
   bool as_expected = false;  // no invisible direction has a gradient
   int64_t shown_context =
-      0;  // ids in an example: the context, or fewer if `batch` rows of it have over kMostTokens tokens
+      0;  // ids in an example: the context, or fewer if `batch` rows that long have over kMostTokens tokens
 
   int64_t numbers() const;     // of all parameters
   int64_t directions() const;  // invisible ones

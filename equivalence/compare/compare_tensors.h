@@ -27,9 +27,9 @@ struct CompareTensorsOptions {
   // Of weights M w_A is compared with w_B; of gradients g_A with M* g_B. Gradients are what is called so; with this flag all
   // parameters.
   bool gradients = false;
-  // Largest |difference| relative to the largest entry of the tensor in A. Where not set: 1e-10, 1e-4 where one of the
-  // two tensors is f32, 4e-3 where one is F16, 3e-2 where one is bf16. Nothing is seen of entries below that share of the largest one. Two
-  // tensors of integers must be equal whatever it is.
+  // Largest |difference| relative to the largest entry of the tensor in A. If not set: 3e-2 if A's or B's tensor is
+  // bf16, else 4e-3 if one is F16, else 1e-4 if one is f32, else 1e-10. Differences in entries below that share of the
+  // largest entry are not seen. Two integer tensors must be equal at any tolerance.
   std::optional<double> tolerance = {};
   // What A's program gives when rounding alone is another: each with A's names. Where there are some, the tolerance of a
   // tensor of floats is what the criterion (criterion.h) allows beside them: 30 times the farthest of them, and 64 eps of
@@ -80,14 +80,21 @@ struct TensorsComparison {
   std::string message() const;
 };
 
-// A is the reference. Values are computed in f64, but integers are compared as such. Equal infinities at one place are
-// equal, and the largest entry of a tensor is the largest of the others. A NaN is a difference, also if both have it: it
-// is no value, and two computations that failed have not agreed. Nothing at all, tensors without a single entry, a tensor
-// without partner, a partner of two and shapes that do not fit are differences. What the
-// map leaves out of A is left out of B too, where it has the same name. Names of parameters go through the map without the words
-// around them ("NAME.grad" as NAME), where no rule fits them whole. Reads one tensor at a time. A gradient that differs and lies, in
-// A and in B, below 1000 eps (at most 1 %) of A's largest of all is undecided: it can be rounding noise, and there is
-// no control to tell; equal zeros are the same. Throws for an empty pattern in `noise`, never for what the two hold.
+// Compares B with the reference A, one tensor at a time. Values are computed in f64, but integers are compared as
+// integers.
+//
+// These count as differences: nothing to compare, tensors without a single entry, a tensor without a partner, two
+// tensors with the same partner, shapes that do not fit, and every NaN, even if both have it, because a NaN is no value
+// and two failed computations do not agree. Equal infinities at one place are equal; the scale of their tensor is its
+// largest other entry.
+//
+// If the map leaves out a tensor of A, the tensor of the same name in B is left out too. If no rule of the map fits the
+// whole name of a parameter's tensor ("NAME.grad"), the rule for the parameter (NAME) is used.
+//
+// A gradient that differs is undecided if all its entries, in A and in B, are below 1000 eps (at most 1 %) of A's
+// largest gradient: it can be rounding noise, and no control can tell. Zeros in both are the same.
+//
+// Throws if a pattern in `noise` is empty, never because of the contents of A and B.
 TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const ParameterMap& map = {},
                                   const CompareTensorsOptions& options = {});
 

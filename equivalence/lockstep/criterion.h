@@ -16,7 +16,7 @@ inline constexpr int kNegativeSteps = 20;
 // Throws, as `verb`, where the stream is too narrow for a verdict: of two centred entries there are but two norms.
 void check_width(int64_t width, const char* verb);
 
-// 30 D_c + 64 eps(format): the largest deviation that rounding explains where the controls reach D_c.
+// 30 D_c + 64 eps(format): the largest deviation that rounding explains if the controls reach D_c.
 double bound(double control, NumberFormat format);
 
 // The largest bound that has power, whatever a wrong training reaches: 1e-5 in f64, 1e-2 in coarser formats.

@@ -33,12 +33,12 @@ inline constexpr Limits kProbability = {.most = 1, .below = true}, kShare = {.mo
 
 struct Option {
   std::string name;                                  // in files and manifests: "mlp_width"
-  std::string help;                                  // empty: the command line does not have it
-  std::string values;                                // as help shows them, "INT" or "gelu|relu"; empty: it is a flag
+  std::string help;                                  // empty: not an option of the command line
+  std::string values;                                // as shown in help, "INT" or "gelu|relu"; empty: a flag
   std::string expected;                              // "a whole number from 2 to 100", "one of gelu|relu"
-  std::string group = {};                            // the heading of help that it stands under
+  std::string group = {};                            // its heading in help
   std::function<std::string()> text = {};            // its value
-  std::function<bool(const std::string&)> set = {};  // false where the word is not what is expected: nothing is set
+  std::function<bool(const std::string&)> set = {};  // false, and sets nothing, if the word is not as expected
 
   bool flag() const { return values.empty(); }
 };

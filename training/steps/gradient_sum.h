@@ -29,14 +29,15 @@ class GradientSum {
   GradientSum(distributed::Group& group, std::vector<Tensor> parameters)
       : GradientSum(group, std::move(parameters), bucket_for(group.size())) {}
   GradientSum(distributed::Group& group, std::vector<Tensor> parameters, int64_t bucket);
-  // Waits for what was handed over; a child of fork() does not wait, it does not have the thread.
+  // Waits for the buckets that were handed over. A child of fork() does not wait: it does not have the thread.
   ~GradientSum();
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
 
-  // Nothing more comes to the gradient of parameter i. A bucket of which that is true, and of all before it, is handed to the thread that
-  // sends them; that of a GPU waits for finish(). Until then nothing else of this rank calls the group. Throws what that thread has thrown, and in a
-  // child of fork().
+  // Says that the gradient of parameter i is complete. A bucket is handed to the sending thread when its gradients and
+  // the gradients in all earlier buckets are complete; a GPU's buckets wait for finish(). From the first call until
+  // finish() nothing else on this rank may call the group. Throws the error of the sending thread, and in a child of
+  // fork().
   void complete(size_t i);
   // The rest is sent. The parameters get the gradients of all ranks, added (Group::all_reduce); one that is undefined adds nothing, and
   // stays so where it is on all ranks. parts: of all parts of this rank, as many on each, in place of those that the parameters have.

@@ -41,7 +41,7 @@ class Objective {
   Tensor operator()(nn::Module& model, const Examples& batch) const;
 
   bool is_sum() const { return sum_ != nullptr; }
-  // Throws unless is_sum(), and if one of the two has more than one element.
+  // Throws unless is_sum(), and if the sum or the weight has more than one element.
   WeightedSum sum(nn::Module& model, const Examples& batch) const;
 
  private:
@@ -59,8 +59,8 @@ WeightedSum cross_entropy_sum(const Tensor& logits, const Tensor& target, CrossE
 // cross_entropy(model(inputs), targets).
 Tensor cross_entropy_of(nn::Module& model, const Examples& batch);
 
-// The same with this share of each target's weight spread evenly over all classes (Szegedy et al., 1512.00567). The
-// objective throws where it is outside of [0, 1].
+// cross_entropy_of() with this share of each target's weight spread evenly over all classes (Szegedy et al.,
+// 1512.00567). The objective throws if the share is outside of [0, 1].
 Objective smoothed_cross_entropy(double label_smoothing);
 
 }  // namespace isonorm::training

@@ -19,13 +19,13 @@ namespace isonorm::training {
 // Computes the loss and the gradients of one batch: clears the gradients, then runs forward and backward on `parts`
 // micro-batches of equal size. Returns the loss.
 //
-// Loss and gradients equal those of the whole batch up to rounding; Objective says how micro-batches are weighted. Throws if
-// `parts` does not divide the number of examples.
+// Up to rounding, loss and gradients equal the results for the whole batch at once; Objective says how micro-batches
+// are weighted. Throws if `parts` does not divide the number of examples.
 //
-// group: data-parallel training. All ranks pass the same model and the whole batch; each rank computes a contiguous share of
-// every micro-batch. Loss and gradients are summed over the ranks and have the same bits on all of them. Dropout masks are
-// those of a single process if the shares are equal and every mask has a multiple of 256 entries; otherwise they differ.
-// Throws Disagreement if the ranks passed different batches or have different random states.
+// group: data-parallel training. All ranks pass the same model and the whole batch; each rank computes a contiguous
+// share of every micro-batch. Loss and gradients are summed over the ranks, and all ranks get the same bits. Dropout
+// masks equal the masks of a single process if the shares are equal and every mask has a multiple of 256 entries;
+// otherwise they differ. Throws Disagreement if the ranks passed different batches or have different random states.
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts = 1,
                      distributed::Group* group = nullptr);
 
