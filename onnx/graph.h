@@ -55,9 +55,10 @@ class Graph {
   Value constant(const std::string& name, const Tensor& x);
   Value index(int64_t x) { return constant(text("index ", x), from_vector(std::vector{x}, {})); }
 
-  // Replaces the file: the graph, `metadata`, and the weights it asked for, one in memory at a time, in dtype(). Where the file
-  // would have more than `most` bytes (protobuf's limit: 2^31 - 1) weights lie in data_file(path) instead. Throws as
-  // io::Replacement; (io) if such a file is there already and no ONNX file of ours at `path`.
+  // Replaces the file. Writes the graph, `metadata`, and the weights that the graph uses, in dtype(). Holds one weight in
+  // memory at a time. If the file would have more than `most` bytes (protobuf's limit: 2^31 - 1), the weights go to
+  // data_file(path) instead. Throws as io::Replacement. Throws (io) if data_file(path) is needed and exists, but `path` is no
+  // ONNX file of isonorm.
   void save(const std::string& path, const LazyState& state, const Metadata& metadata,
             int64_t most = (int64_t{1} << 31) - 1) const;
 

@@ -8,15 +8,15 @@ namespace isonorm::onnx {
 
 inline constexpr int64_t kOpsets[] = {17, 23};
 
-// Replaces the file. dtype: f32 or f64, of all that is computed. A GPT takes "ids", i64 [batch, time] with at most `context`
-// ids a row, a ViT "images" [batch, image, image, channels]; both give "logits". Of opset 17 an RMSNorm is the operators of its
-// formula, which onnxruntime fuses to one; of opset 23, in f32, it is RMSNormalization. A norm in f64 is always the operators of its
-// formula: the attribute epsilon is of f32. Throws where there is no graph for the model: connections that are not pre_ln, other
-// models than these two.
+// Replaces the file. dtype: f32 or f64, for the whole computation. A GPT takes "ids", i64 [batch, time] with at most `context`
+// ids a row; a ViT takes "images" [batch, image, image, channels]. Both give "logits".
+// In opset 17 an RMSNorm becomes the operators of its formula, which onnxruntime fuses into one. In opset 23, in f32, it becomes
+// RMSNormalization. A norm in f64 always becomes the operators of its formula, because the attribute epsilon is f32.
+// Throws if the model is neither a GPT nor a ViT, or if its connections are not pre_ln.
 void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options, DType dtype,
                 int64_t opset);
 
-// The file beside it that save_model() writes if a model has more than 2 GB: `path`.data.
+// The name of the second file, for the weights, that save_model() writes if a model has more than 2 GB: `path`.data.
 std::string data_file(const std::string& path);
 
 }  // namespace isonorm::onnx

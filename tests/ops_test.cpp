@@ -122,11 +122,11 @@ constexpr std::string_view kNoBranch[] = {
     // The slope is 0 at a point or as a limit: of x^2 at 0, of 1 / x at infinity. tests/autograd/kink_test.cpp has x^0.
     "exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "square", "reciprocal", "cos", "erf", "tanh",
     "sigmoid", "softplus", "gelu", "gelu_tanh", "pow", "div",
-    // The gradient is a difference: in a row of one entry, or of equal ones, cotangents cancel. Ignored rows of
-    // cross_entropy are in tests/autograd/loss_test.cpp.
+    // The gradient is a difference: in a row with a single entry or with equal entries, cotangents cancel. Ignored rows in
+    // cross_entropy are tested in tests/autograd/loss_test.cpp.
     "var", "recentre", "softmax", "log_softmax", "layer_norm", "normalize", "add_norm", "batch_norm", "cross_entropy",
     "scaled_dot_product_attention", "packed_attention",
-    // Of inputs of width 0 hidden entries are gelu(0) = 0, which the gradient of w2 multiplies.
+    // If the inputs have width 0, the hidden entries are gelu(0) = 0, and the gradient of w2 multiplies them.
     "mlp",
     // The forward computes the gradient for a cotangent of 1, and the backward multiplies it.
     "linear_cross_entropy",

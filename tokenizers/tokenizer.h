@@ -14,11 +14,12 @@ namespace isonorm::tokenizers {
 
 class Tokenizer {
  public:
-  // `path`: tokenizer.json; vocab.json with merges.txt beside it; or a folder with one of these, the first where it has both.
-  // Throws, naming the file and the entry, if a file is missing, an entry is not supported, ids collide or are 2^32 or more, the
-  // id of an added token is not the package's (tokenizers/tokenizer_file.h), or a merge names no token.
+  // `path`: tokenizer.json; or vocab.json with merges.txt in the same folder; or a folder with one of these. If the folder has
+  // both, tokenizer.json is read.
+  // Throws, naming the file and the entry, if a file is missing or an entry is not supported; if ids collide or are 2^32 or
+  // more; if the id of an added token is not the package's (tokenizers/tokenizer_file.h); or if a merge names no token.
   explicit Tokenizer(const std::string& path);
-  // That of json_of(). Throws naming the entry.
+  // Makes a tokenizer from the text of a tokenizer.json, such as json_of() gives. Throws, naming the entry.
   static Tokenizer of_json(std::string_view json);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
@@ -48,11 +49,11 @@ class Tokenizer {
   std::unique_ptr<Parts> parts_;
 };
 
-// The files that Tokenizer(path) may read: `path`, merges.txt beside it if it is vocab.json, or the files in the folder `path`.
+// The files that Tokenizer(path) may read: `path`, also merges.txt if it is vocab.json, or the files in the folder `path`.
 std::vector<std::string> files_of(const std::string& path);
 
-// What is in the tokenizer.json that `path` means, as the constructor takes it, so that another file can hold it. Throws where the
-// constructor does, where it has more than `limit` bytes, and where it is vocab.json with merges.txt, which are two files.
+// The text of the tokenizer.json that `path` means to the constructor, so that another file can hold it. Throws if the
+// constructor would, if the text has more than `limit` bytes, or if `path` means vocab.json with merges.txt: they are two files.
 std::string json_of(const std::string& path, int64_t limit);
 
 }  // namespace isonorm::tokenizers

@@ -20,11 +20,11 @@ using io::JsonValue;
 
 constexpr int64_t kLimit = int64_t{1} << 28;    // bytes of a file; the largest published ones have 2^25
 constexpr int64_t kMostIds = int64_t{1} << 32;  // a file of tokens has u32
-constexpr int kDeepest = 8;                     // of what is read and not used
-// Bytes of an added token: a text is searched from each of its bytes on.
+constexpr int kDeepest = 8;                     // levels of ignored values, and of Sequences
+// Bytes of an added token. The limit bounds the search, which begins at every byte of a text.
 constexpr size_t kLongestAdded = 256;
 
-// Any value, of which nothing is taken.
+// Reads any value and ignores it.
 JsonValue ignored(int depth = 0) {
   JsonValue any{.string = [](const std::string&) {}, .number = [](double) {}, .flag = [](bool) {}, .null = [] {}};
   if (depth < kDeepest) {

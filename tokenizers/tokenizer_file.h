@@ -18,18 +18,22 @@ inline constexpr const char* kGpt2Pattern =
 struct TokenizerFile {
   Vocabulary vocabulary;
   std::vector<Merge> merges;
-  bool ignore_merges = false;         // a word that is a token is that token
-  bool nfc = false;                   // the text is brought into normalization form C
-  std::vector<std::string> patterns;  // each cuts what the one before left
+  bool ignore_merges = false;         // a word that is in the vocabulary becomes one token
+  bool nfc = false;                   // normalizes the text to form C
+  std::vector<std::string> patterns;  // each splits the pieces that the pattern before left
   // Each is in the vocabulary with the same id, or has the next id, counted from the vocabulary's size: the package
   // `tokenizers` gives these ids whatever the file says.
   std::vector<AddedToken> added;
 };
 
-// Reads tokenizer.json, or vocab.json and merges.txt beside it, or a folder that has one of these, the first where it has both.
-// Of tokenizer.json of the package `tokenizers`: model BPE without dropout; normalizer NFC; pre-tokenizer ByteLevel, Split by
-// an isolated Regex, Digits, or a Sequence of them with one ByteLevel; decoder ByteLevel. Of GPT-2's pair of files: its pattern, and
-// <|endoftext|> as an added token where the vocabulary has it. Throws, naming file and entry, where it has something else, or ids collide.
+// Reads tokenizer.json; or vocab.json with merges.txt in the same folder; or a folder with one of these. If the folder has both,
+// tokenizer.json is read.
+//
+// Supported entries in a tokenizer.json of the package `tokenizers`: model BPE without dropout; normalizer NFC; pre-tokenizer
+// ByteLevel, Split by an isolated Regex, Digits, or a Sequence with exactly one ByteLevel; decoder ByteLevel.
+// GPT-2's pair of files gets GPT-2's pattern, and <|endoftext|> as an added token if the vocabulary has it.
+//
+// Throws, naming file and entry, if it has any other entry or if ids collide.
 TokenizerFile read_tokenizer(const std::string& path);
 
 // The tokenizer.json that such a path means; empty where it means GPT-2's pair of files.

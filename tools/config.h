@@ -9,16 +9,17 @@
 
 namespace isonorm::tools {
 
-// Gives the command the options of this file that it was not given: `width = 64`, `no-bias = true`, an array for values by commas;
-// names as the command line has them. Throws Error (io) if the file cannot be read, is no regular file or has over 1 MiB, UsageError naming what is no option or
-// has no such value. No name, no file.
+// Gives the command the options in this file that it was not given: `width = 64`, `no-bias = true`. An array gives values that
+// the command line separates by commas. Names are the command line's. Does nothing if `file` is empty.
+// Throws Error (io) if the file cannot be read, is no regular file or has over 1 MiB. Throws UsageError, naming the entry, if the
+// command has no option of this name or the option cannot have this value.
 void take_config(CLI::App& command, const std::string& file);
 
-// How such a file of ours begins.
+// The beginning of every file that config_of() writes.
 inline constexpr std::string_view kConfigBegin = "# The options of a training: isonorm ";
 
-// The same for a file of another verb's options. Passes over those that `command` does not have, and over steps, which are the
-// other verb's.
+// The same for a file with the options of another verb, `owner`. Skips options that `command` does not have, and steps, which
+// are the other verb's.
 void take_config(CLI::App& command, const std::string& file, CLI::App& owner);
 
 // Such a file of options ("--width" "16") of this verb.

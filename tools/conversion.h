@@ -23,12 +23,13 @@ struct ConvertOptions {
   std::function<bool()> stop = [] { return false; };           // asked between two pieces of the work
 };
 
-// Converts or rotates, checks and writes, and prints what it found; gives the exit code. Throws as what it calls, and UsageError.
+// Converts or rotates a model, checks and writes it, and prints its findings. Returns the exit code. Throws UsageError, and the
+// errors of the functions that it calls.
 int run_conversion(const ConvertOptions& options);
-// The same, where the options fit each other and the files; else throws UsageError.
+// The same, but first throws UsageError if the options do not fit each other or the files.
 int run_convert(const ConvertOptions& options);
 
-// What both verbs ask of the result, and their exit codes.
+// Adds the options for the result that both verbs have, and their exit codes.
 void add_result_options(CLI::App& command, ConvertOptions& options);
 
 }  // namespace isonorm::tools

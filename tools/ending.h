@@ -1,5 +1,5 @@
-// How the program ends: every failure is one line on stderr and an exit code of its own, also where memory is
-// out, a library gives up or an exception has nowhere to go.
+// How the program ends: every failure is one line on stderr and an exit code of its own, also if memory is out, a library
+// gives up or an exception is not caught.
 #pragma once
 
 #include <stdexcept>
@@ -21,7 +21,7 @@ enum ExitCode {
   kInterrupted = 130
 };
 
-// What is wrong with a command line beyond what the parser sees.
+// An error in a command line that the parser does not see.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -31,23 +31,23 @@ struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Call it first in main(). Descriptors 0 to 2 that are closed are taken, so that no file which is opened later gets
-// what is meant for a terminal. Signals end the process as end_clean_on_signals() says. A file that grows beyond a limit of the system (ulimit -f) is an error of its write. From
-// then on std::terminate, and a library that calls exit(), end the program with a line and an exit code: OpenBLAS does
-// that where it gets no memory.
+// Call it first in main(). It takes the descriptors 0 to 2 that are closed, so that no file which is opened later receives
+// output for a terminal. Signals end the process as end_clean_on_signals() says. If a file grows beyond a limit of the system
+// (ulimit -f), its write fails. From then on std::terminate and a library that calls exit() end the program with a line and an
+// exit code. (OpenBLAS calls exit() if it gets no memory.)
 void guard_the_end();
 
 // Prints "who: what" on standard error as a line of at most 2000 bytes, as printable() shows it.
 void tell(const std::string& who, const std::string& what);
 // The same, and returns the code.
 int fail(const std::string& who, const std::string& what, int code);
-// The same for the exception that is being handled. Takes no memory where that is what ran out.
+// The same for the exception that is being handled. Allocates no memory if the exception says that memory ran out.
 int fail(const std::string& who) noexcept;
 
 // Ends work that asked whether to stop.
 struct Interrupted {};
 
-// What main() returns: without it an end counts as a library's.
+// main() returns regular_end(code). Any other end counts as an exit() in a library.
 int regular_end(int code);
 
 }  // namespace isonorm::tools

@@ -9,15 +9,15 @@ namespace isonorm::tools {
 namespace {
 
 constexpr const char* kCommon = "Common options";
-// The order of groups. What no verb named is between them.
+// The groups that come first and last. All other groups are between them.
 constexpr const char* kFirst[] = {"Arguments", kCommon, "Options"};
 constexpr const char* kLast[] = {"Output", "Help"};
 
-constexpr size_t kColumn = 26;      // where texts begin
+constexpr size_t kColumn = 26;      // where texts begin in a line
 constexpr size_t kLeastWidth = 20;  // of texts, whatever the terminal's
-constexpr size_t kLongChoice = 22;  // a longer list of values stands in the text
+constexpr size_t kLongChoice = 22;  // a longer list of values goes into the text
 
-// What an option's value is called if its type does not say. An option means the same in every verb.
+// Names of options' values if their types do not give a name. An option means the same in every verb.
 constexpr std::pair<const char*, const char*> kValues[] = {
     {"--data", "PATH"},      {"--json", "FILE"},          {"--report", "FILE"},         {"--log", "FILE"},
     {"--spec", "FILE"},      {"--map", "FILE"},           {"--reference", "FILE"},      {"--checkpoint", "FILE"},
@@ -50,7 +50,7 @@ std::string names_of(const CLI::Option& option) {
   return names + "--" + option.get_lnames().front();
 }
 
-// "0: no clipping" becomes "0 (default): no clipping"; elsewhere the default stands at the end.
+// "0: no clipping" becomes "0 (default): no clipping"; otherwise the default is added at the end.
 std::string with_default(std::string what, const std::string& value) {
   if (value.empty() || what.find("default") != what.npos) return what;
   for (const std::string& named : {"; " + value + ": ", ": " + value + ": "})

@@ -1,4 +1,4 @@
-// What `--help`, the manual pages and the completions say of a verb.
+// The help of a verb, for `--help`, the manual pages and the completions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@ struct Example {
   const char *verb, *command, *what;
 };
 
-// Those of a verb, or of "isonorm".
+// The examples for a verb, or for "isonorm".
 std::vector<Example> examples_of(const std::string& verb);
 
 // An option or an argument.
@@ -35,16 +35,16 @@ struct Help {
   std::string notes = {};
 };
 
-// Of a verb or, without a parent, of the program.
+// The help of a verb, or of the program if `app` has no parent.
 Help help_of(const CLI::App& app);
 
-// For a terminal of `width` columns: no line is longer, but for a single word that is.
+// The text for a terminal of `width` columns. No line is longer, except for a single word that does not fit.
 std::string help_text(const Help& help, size_t width);
 
 // Puts these options of the verb first, under "Common options". Throws CLI::OptionNotFound.
 void lead_with(CLI::App& verb, std::initializer_list<const char*> options);
 
-// The values of an option that takes one of several, "f32 f64"; empty for another option.
+// The values of an option that takes one value from a list, "f32 f64"; empty for another option.
 std::string choices(const CLI::Option& option);
 bool is_flag(const CLI::Option& option);
 std::vector<CLI::App*> verbs_of(CLI::App& app);

@@ -41,7 +41,7 @@ void take_signal(int signal) {
 void install(int signal, bool ignored_too) {
   struct sigaction action = {}, before = {};
   action.sa_handler = take_signal;
-  action.sa_flags = SA_RESTART;  // a read of data goes on
+  action.sa_flags = SA_RESTART;  // a read of data continues
   sigaction(signal, nullptr, &before);
   if (ignored_too || before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
 }

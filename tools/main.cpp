@@ -23,9 +23,9 @@ using namespace isonorm::tools;
 
 namespace {
 
-constexpr size_t kHelpWidth = 80;  // where there is no terminal
+constexpr size_t kHelpWidth = 80;  // if there is no terminal
 
-// `code`, once everything that was printed is written. Throws as flush_output().
+// Writes everything that was printed, and returns `code`. Throws as flush_output().
 int finish(int code) {
   std::cout.flush();  // CLI11 prints there
   flush_output();
@@ -75,7 +75,7 @@ int run(const std::string& who, const std::function<int()>& work) {
   }
 }
 
-// Whether this process is the first of its ranks. Throws if they were asked for different things: one of them would wait for ever.
+// Returns true in rank 0 and in a single process. Throws if the ranks were started with different commands: one rank would wait for ever.
 bool first_of_ranks(const std::string& asked) {
   if (!distributed::one_of_several()) return true;
   distributed::world().check_same(asked, "command");
@@ -83,7 +83,7 @@ bool first_of_ranks(const std::string& asked) {
 }
 
 int run_verb(const Verb& verb) {
-  isa();  // where ISONORM_ISA is wrong this says so before any work
+  isa();  // if ISONORM_ISA is wrong, this says so before any work
   const std::string name = verb.command->get_name();
   first_of_ranks(name);
   if (distributed::one_of_several() && name != "train")

@@ -1,4 +1,4 @@
-// The options of a training on the command line: those that training/fields.h and the models' rows list.
+// The options of a training on the command line. training/fields.h and the models' rows list them.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,7 @@ namespace isonorm::tools {
 
 using Wanted = std::function<bool(std::string_view name)>;
 
-// Adds an option for every one of these that has a help and is `wanted`, in its group. Their values are the defaults that help
-// shows.
+// Adds every one in `options` that has a help and is `wanted`, in its group. Help shows their values as the defaults.
 void add_options(CLI::App& command, const std::vector<training::Option>& options, Given& given,
                  const Wanted& wanted = {});
 // Adds --model and all options of trainings and models.
@@ -38,13 +37,13 @@ CLI::Option* add_number(CLI::App& command, const char* name, T& value, std::stri
 // Adds --max-shard-size: bytes, "5GB" or "5.5GiB", from 1 byte on, which `take` gets.
 void add_shard_size(CLI::App& command, const std::string& help, std::function<void(int64_t)> take);
 
-// What a verb writes beside its result, and whether it says where it is. Empty names are no files.
+// The files that a verb writes in addition to its result, and whether it prints less. Empty names are no files.
 struct OutputOptions {
   std::string report, json, log;
   bool quiet = false;
 };
 
-// Adds --report --json --log --quiet; `what` is written ("the proof"), `rest` is what --quiet leaves.
+// Adds --report --json --log --quiet. They write `what` ("the proof"). With --quiet only `rest` is printed.
 void add_output_options(CLI::App& command, OutputOptions& o, const std::string& what, const std::string& rest);
 
 // Adds --threads.
@@ -55,7 +54,7 @@ void add_device(CLI::App& command, Device& device);
 // Adds an option whose value is a device, "cpu", "cuda" or "cuda:1", which `take` gets.
 void add_device_option(CLI::App& command, const char* name, const std::string& help, std::function<void(Device)> take);
 
-// Accepts the name of one of these forms.
+// Accepts the name of a form in `forms`.
 CLI::Validator one_of(std::span<const streams::Form> forms);
 
 // Adds --seed.

@@ -65,8 +65,8 @@ void check_streams(const NamedFile& file) {
       throw UsageError(text(file.option, ": ", file.path, " is the file that ", what, " goes to"));
 }
 
-// Whether what is written to `path` goes where standard output goes: to the same descriptor, pipe or socket. (Two opens of one
-// device, as of a terminal, do no harm to each other.)
+// Returns true if `path` is the file, pipe or socket of standard output. (Two opens of one device, such as a terminal, do no
+// harm to each other.)
 bool is_standard_output(const std::string& path) {
   struct stat file {
   }, out{};

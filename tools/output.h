@@ -14,7 +14,7 @@ namespace isonorm::tools {
 // The files of --data, whichever model reads them.
 NamedFile data_input(const std::string& path);
 
-// Whether two names lead to one regular file, whether it exists yet or not. An empty name leads to none.
+// Returns true if two names lead to the same regular file, which need not exist yet. An empty name leads to no file.
 bool one_file(const std::string& a, const std::string& b);
 
 // Every verb calls it once, before any work, with all files that it writes and reads. The file of ISONORM_PROFILE is one more
@@ -23,15 +23,16 @@ bool one_file(const std::string& a, const std::string& b);
 // output or error goes to (see Registry); Error (io) if an output could not be written now.
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
-// Unless check_outputs() has returned: drops what was recorded for a file of ISONORM_PROFILE, which may be an input. To be called
-// as the program ends.
+// Drops the recording for the file of ISONORM_PROFILE if check_outputs() has not returned: the file may be an input. Call it
+// when the program ends.
 void drop_unchecked_profile();
 
-// From now on check_outputs() also holds every replacement of a file against its inputs and outputs, and redirects standard output.
-// For the program: in a process that does more, the files of one call may be anything to the next.
+// From now on check_outputs() also redirects standard output, and every later replacement of a file is checked against its
+// inputs and outputs. Only the program calls it: in another process an output of one call may be an input of the next.
 void own_this_process();
 
-// Throws Error (io) if a file at `path` does not begin with `begin`: it is not ours, and `output`, which is written with it, would replace it.
+// Throws Error (io) if a file at `path` does not begin with `begin`: the file is not isonorm's, and writing `output`
+// would replace it.
 void check_ours(const std::string& path, std::string_view begin, const std::string& output);
 
 // Makes the folder and its parents. Throws Error (io) if they cannot be made, or nothing could be written into the folder. An
@@ -41,11 +42,11 @@ void make_folder(const std::string& path);
 // Writes `content` as the file's whole content. Throws Error (io).
 void write_file(const std::string& path, const std::string& content);
 
-// Writes a result where a file is named. Throws Error (io).
+// Writes a result to each file that is named. Throws Error (io).
 void write(const reports::Document& document, const std::string& report, const std::string& json);
-// Prints a result, and calls write_files(), also if it cannot be printed: then its files are what is left of the work. Throws Error (io).
+// Prints a result and calls write_files(), also if printing fails, so that the work is not lost. Throws Error (io).
 void print_and_write(std::string_view shown, const std::function<void()>& write_files);
-// Prints it, its closing sentence alone where `quiet`, and writes it, also if it cannot be printed. Throws Error (io).
+// Prints a document, or only its closing sentence if `quiet`, and writes it, also if printing fails. Throws Error (io).
 void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json);
 
 }  // namespace isonorm::tools

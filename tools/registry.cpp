@@ -32,8 +32,8 @@ std::vector<std::string> names_of_output(const NamedFile& output) {
   return names;
 }
 
-// Whether `output` makes or removes the file under a name that only a pattern says: <path>.tmp.<16 digits>, or for several files
-// any word in place of the star.
+// Returns true if `output` may make or remove the file `name` because it matches a pattern: <path>.tmp.<16 digits>, or for
+// several files any word in place of the star.
 bool matches(const NamedFile& output, const std::string& name) {
   if (output.written == Written::in_place) return false;
   const fs::path file = io::followed(name);
@@ -98,7 +98,7 @@ Registry::Registry(const std::vector<NamedFile>& outputs, const std::vector<Name
 }
 
 void Registry::check_replacement(const std::string& path, const struct stat& made) {
-  // The inode of the new file may be that of a file which was removed meanwhile.
+  // The new file may have the inode of a file that was removed meanwhile.
   const FileId made_id{made.st_dev, made.st_ino};
   inputs_.erase(made_id), written_.erase(made_id);
   struct stat there {};

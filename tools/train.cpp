@@ -28,7 +28,7 @@ namespace {
 
 using namespace equivalence;
 
-// What is in --tokenizer, which a checkpoint has to agree with. Of --init's own it takes the place.
+// Reads --tokenizer, which must be the checkpoint's tokenizer. It replaces the tokenizer in --init.
 void take_tokenizer(TrainOptions& o, const NewestCheckpoint* newest) {
   const int64_t ids = o.training.token_vocab;
   if (o.tokenizer.empty() && ids > 0) return;

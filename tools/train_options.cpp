@@ -28,12 +28,12 @@ template <> struct Word<Interval> {
 namespace isonorm::tools {
 namespace {
 
-// Options that do not change what a checkpoint holds, and the data, which a checksum identifies.
+// Options that do not change the content of a checkpoint, and the data, which a checksum identifies.
 constexpr std::string_view kNotRecorded[] = {"data",   "threads",  "ranks",     "whole_parts", "zero",
                                              "device", "captured", "any_order", "save_every"};
 constexpr std::string_view kKept[] = {"evaluate_every", "patience"};
 
-// The training's options, and those of fields().
+// The training's options and the options in fields().
 std::vector<training::Option> all_options(TrainOptions& o) {
   training::Fields f{options_of(o.training)};
   fields(o, f);
@@ -45,8 +45,8 @@ const training::ModelRow& sized_model() {
   return **std::ranges::find_if(training::kModels, [](const training::ModelRow* row) { return row->preset; });
 }
 
-// Options that the command line does not give are those of the checkpoint that it goes on from. The others are held
-// against it later (continued()).
+// Takes the options that the command line does not give from the checkpoint that the training continues. Given options are
+// compared with the checkpoint later (continued()).
 void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newest) {
   Metadata& values = newest.checkpoint.values;
   const Scope scope(newest.path);
@@ -61,8 +61,8 @@ void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newes
   set_as_trained(o, values);
 }
 
-// The model's options that the command line does not give are those of --init, where it says them. Of coordinates of one
-// function the training's own stay.
+// Takes the model's options that the command line does not give from --init, if that file has them. Options that only choose
+// coordinates for the same function stay the training's.
 void take_from_init(TrainOptions& o, Given& given) {
   const training::OpenModelFile opened = training::open_model_file(o.init);
   const SafetensorsFile& file = *opened.file;

@@ -1,5 +1,5 @@
-// The options of a training for `isonorm train` and `isonorm lr-find`: those of the command line, of --config, --preset, --init and
-// of a checkpoint.
+// The options of a training for `isonorm train` and `isonorm lr-find`, from the command line, --config, --preset, --init and a
+// checkpoint.
 #pragma once
 
 #include "io/checkpoint.h"
@@ -11,17 +11,17 @@ namespace isonorm::tools {
 struct TrainOptions {
   TrainOptions();
 
-  training::TrainingOptions training;               // its stream is that of the trained form
-  nn::Precision activations = nn::Precision::full;  // in which they wait for the backward
-  std::string checkpoint, init;                     // files to go on from and to begin with; empty: none
-  bool extend_alphabet = false;                     // of init's weights by the characters of the data
-  std::string tokenizer;                            // of the ids of the data, where it is named; empty: it is not
-  std::string tokenizer_json;                       // what is in it, or what checkpoint or init have of it
+  training::TrainingOptions training;               // its stream has the trained form
+  nn::Precision activations = nn::Precision::full;  // dtype of activations kept for the backward
+  std::string checkpoint, init;                     // files to resume from and to start from; empty: none
+  bool extend_alphabet = false;                     // adds the characters of the data to the model in `init`
+  std::string tokenizer;                            // the tokenizer of the data's ids: file or folder; empty: none
+  std::string tokenizer_json;                       // its tokenizer.json as text, or the text in the checkpoint or init
   std::string average;                              // file for the averaged weights of --ema; empty: none
   bool extend = false;                              // the checkpoint may have been trained with other steps and rates
-  bool captured = false;                            // steps of a GPU are replayed (training/steps/step.h)
-  bool any_order = false;                           // gpu::set_deterministic(false)
-  std::string best;                                 // file for the checkpoint of the least test loss; empty: none
+  bool captured = false;                            // replays steps on a GPU (training/steps/step.h)
+  bool any_order = false;                           // calls gpu::set_deterministic(false)
+  std::string best;                                 // file for the checkpoint with the lowest test loss; empty: none
   std::string tensorboard;                          // folder for event files; empty: none
   training::Interval save_every = 500;
   int evaluate_every = 0;  // steps between two evaluations; 0: only one, at the end
@@ -48,18 +48,19 @@ void add_train_options(GivenTraining& t, const Wanted& wanted);
 // they contradict each other, Error if a file does.
 void set_options(GivenTraining& t, NewestCheckpoint* newest);
 
-// The options from which the same training can be repeated, but for the names of outputs: {"--model", "gpt"}, ...
+// The options that repeat this training, without the names of outputs: {"--model", "gpt"}, ...
 training::OptionList given_of(const TrainOptions& options);
 
-// Whether an option makes a training another one: file names, threads, devices and how often to save do not.
+// Returns true if another value of the option makes another training. File names, threads, devices and how often to save do not.
 bool is_of_identity(std::string_view name);
-// Whether a resumed training keeps an option that is not of its identity unless the command line gives another value.
+// Returns true if a resumed training keeps the option, which is not part of its identity, unless the command line gives it.
 bool is_kept(std::string_view name);
 
-// Of proofs alone: resume_at. MPI says how many ranks a training has.
+// False for resume_at, which only proofs have, and for ranks: MPI says how many ranks a training has.
 inline bool is_of_train(std::string_view name) { return name != "resume_at" && name != "ranks"; }
 
-// Sets the options and the characters that a checkpoint records, but for the model's. Throws naming a value that an option cannot have.
+// Sets the options and the characters that a checkpoint records, except for the model's options. Throws if a recorded value is
+// not one that the option can have, and names the value.
 void set_as_trained(TrainOptions& options, const Metadata& values);
 
 }  // namespace isonorm::tools

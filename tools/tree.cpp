@@ -30,7 +30,7 @@ struct Line {
   bool operator==(const Line&) const = default;
 };
 
-constexpr int kMostLevels = 16;       // of the tree; what a name has beyond is one part
+constexpr int kMostLevels = 16;       // of the tree; the rest of a longer name is one part
 constexpr size_t kMostBytes = 2'000;  // of the tensors in a line; the middle of a longer list is left out
 constexpr int64_t kNoNumber = std::numeric_limits<int64_t>::max();
 

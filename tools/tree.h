@@ -13,9 +13,9 @@ namespace isonorm::tools {
 // "1,234,567".
 std::string with_commas(int64_t n);
 
-// A line for all, with their bytes, and one for each part of a name: how many numbers it has, its own tensors with their shapes.
-// Parts that are numbers come in their order, then the others in the order of the map. Consecutive numbers that are alike share
-// a line, "0 to 11". `foreign`: dtypes of a file that ours stand for.
+// One line for all tensors with their bytes, and one line for each part of a name: its count of numbers, and its own tensors
+// with their shapes. Parts that are numbers come first, in numeric order; the others follow in the map's order. Consecutive
+// numbers with the same tensors share a line, "0 to 11". `foreign`: dtypes in the file, for tensors that have another one here.
 std::vector<std::string> tree_of(const TensorMap& outline, const io::ForeignTypes& foreign = {});
 
 }  // namespace isonorm::tools

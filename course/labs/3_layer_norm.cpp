@@ -67,13 +67,13 @@ bool accepts_layer_norm(const NormUnderTest& norm) {
     double centre, scale, eps;
     bool transposed = false;
   };
-  // Rows of one entry, odd and even ones, longer than a vector of lanes; one row and many; three dimensions; a mean that
-  // hides the rest; small rows; eps that counts; columns side by side in memory.
+  // Rows with one entry, with an odd and an even number of entries, and longer than a SIMD vector; one row and many rows;
+  // three dimensions; a mean that hides the differences; small entries; an eps that matters; a transposed x.
   for (const Case& c :
        {Case{{4, 1}, 0, 1, 1e-5}, Case{{1, 2}, 0, 1, 1e-5}, Case{{5, 7}, 0.5, 1, 1e-5}, Case{{3, 8}, -1, 2, 0.3},
         Case{{2, 3, 33}, 0, 1, 1e-3}, Case{{21, 48}, 0, 1, 1e-5}, Case{{3, 6}, 1e6, 1, 1e-5},
         Case{{3, 5}, 0, 1e-3, 1e-5}, Case{{2, 6}, 0, 1, 1e-12}, Case{{6, 9}, 0, 1, 1e-5, true}})
-    for (int call = 0; call < 2; ++call) {  // the second has nothing of the first
+    for (int call = 0; call < 2; ++call) {  // the second must not depend on the first
       const auto drawn = [&] {
         return c.transposed ? randn({c.shape[1], c.shape[0]}, f64).transpose(0, 1) : randn(c.shape, f64);
       };
@@ -85,7 +85,7 @@ bool accepts_layer_norm(const NormUnderTest& norm) {
       if (row[0] > 2) w.gain[0] = 0;
       const Tensor x0 = x.clone(), dy0 = dy.clone(), gain0 = w.gain.clone(), bias0 = w.bias.clone();
       const Tensor y = norm.forward(x, w);
-      norm.forward(other, w);  // the backward is that of x all the same
+      norm.forward(other, w);  // backward must still use x
       const NormGradients got = norm.backward(x, w, dy), expected = layer_norm_backward(x0, w, dy0);
       for (const auto& [now, before] :
            {std::pair{x, x0}, std::pair{dy, dy0}, std::pair{w.gain, gain0}, std::pair{w.bias, bias0}})
@@ -105,7 +105,7 @@ bool accepts_layer_norm(const NormUnderTest& norm) {
   return same(norm.forward(x, w), layer_norm_forward(x, w)) && same(got.x, expected.x) &&
          same(got.gain, expected.gain) && same(got.bias, expected.bias);
   // naive: the loss is the sum of y, its gradient against finite differences
-  // Both are 0 for most of what a norm may do.
+  // Both gradients are 0 for most norms.
   const Tensor x = randn({4, 8}, {.dtype = DType::f64}), one = ones({8}, {.dtype = DType::f64});
   const NormWeights w{one, one * 0.0, 1e-5};
   const Tensor dx = norm.backward(x, w, ones_like(x)).x;

@@ -61,7 +61,7 @@ bool accepts_crms_norm(const NormUnderTest& norm) {
       };
       const Tensor x = drawn(), dy = drawn(), other = drawn();
       copy_into(x, x + c.centre);
-      if (x.size(0) > 1) x[0] = c.eps == 0.3 ? 0. : 1.;  // a constant row, once one of zeros
+      if (x.size(0) > 1) x[0] = c.eps == 0.3 ? 0. : 1.;  // a constant row, zero in one case
       const Dims row{x.size(-1)};
       const NormWeights w{randn(row, f64), randn(row, f64), c.eps};
       if (row[0] > 2) w.gain[0] = 0;

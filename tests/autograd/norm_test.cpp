@@ -138,8 +138,8 @@ TEST_CASE("rows far from zero, rows of zeros, rows of width 1, no rows") {
 }
 
 // Entry i is 1e4 + sqrt(12) deviation ((2654435761 i mod 2^32) / 2^32 - 1/2), in f32. The errors of torch 2.15 on the CPU
-// are those of batch_norm of [n / 64, channels, 8, 8], which it sums in f64: of values, and of gradients relative to the
-// largest. (Of rows [n, channels], which it sums in f32, they are up to 700 times as large.)
+// were measured with batch_norm on [n / 64, channels, 8, 8], which torch sums in f64. Errors of gradients are relative to the
+// largest gradient. (On rows [n, channels] torch sums in f32, and its errors are up to 700 times as large.)
 TEST_CASE("batch_norm far from zero has at most twice PyTorch's error, and that of f32 near zero") {
   const auto entry = [](int64_t i, double offset, double deviation) {
     const auto bits = static_cast<uint32_t>(static_cast<uint64_t>(i) * 2654435761u);

@@ -41,7 +41,7 @@ std::vector<int64_t> units_of(const Partition& b) {
   return sizes;
 }
 
-// Whether so many threads are in one region at once; gives up after ten minutes.
+// Returns true if `threads` threads are inside one region at the same time. Gives up after ten minutes.
 bool meet(int threads) {
   std::atomic<int> inside = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(10);

@@ -1,4 +1,4 @@
-// Numbers as text and back, against printf and strtod in the C locale, in which the tests run.
+// Numbers as text and back, compared with printf and strtod. The tests run in the C locale.
 #include "core/printed.h"
 
 #include <cstdio>
@@ -21,7 +21,7 @@ template <class... A> std::string by_printf(const char* format, A... a) {
   return buffer;
 }
 
-// Doubles of all sizes: every bit pattern, decimal fractions that lie between two texts, and special values.
+// Doubles of every size: random bit patterns, decimal fractions with three digits, and special values.
 std::vector<double> doubles() {
   std::vector<double> all = {0.0,
                              -0.0,

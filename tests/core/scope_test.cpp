@@ -1,4 +1,4 @@
-// What an error is put behind: modules one in another, a file once.
+// Scope::path(), the prefix of an error message: nested modules are joined, and a file is named once.
 #include "core/error.h"
 #include "tests/support/catch.h"
 

@@ -31,7 +31,7 @@ Tensor read(const Raw& file, std::string* warning = nullptr) {
   return data::read_picture(f / "picture", warning);
 }
 
-// The largest difference of two pictures of one shape.
+// The largest difference between two pictures of the same shape.
 int distance(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   int most = 0;
@@ -52,7 +52,7 @@ std::pair<std::ptrdiff_t, std::ptrdiff_t> last_scan(const Raw& file) {
   return {at - file.begin(), std::ssize(file) - 2};
 }
 
-// `file` with its last scan so many more times.
+// `file` with `more` additional copies of its last scan.
 Raw with_scans(const Raw& file, int more) {
   const auto [begin, end] = last_scan(file);
   Raw forged(file.begin(), file.begin() + end);
@@ -109,7 +109,7 @@ TEST_CASE("files that are no pictures are refused, whatever their names say") {
   Raw damaged = file_of("rgb8.png");
   damaged[60] ^= 1;  // in IDAT
   CHECK_THROWS_WITH(read(damaged), Contains("the PNG cannot be decoded: "));
-  // Of a PNG and a JPEG, which say that they have so many pixels in each direction.
+  // A PNG and a JPEG whose headers say that width and height are `side`.
   const auto png = [](int side) {
     Raw file = file_of("rgb8.png");
     for (const size_t at : {18, 22})

@@ -128,7 +128,7 @@ TEST_CASE("compare tensors: equal infinities are equal, and the finite entries b
   CHECK_THAT(said(mask(-kInf, 5), a), Contains("different: w[3] is inf, in the reference 5"));
   CHECK_THAT(said(mask(NAN, 5), mask(NAN, 5)), Contains("different: w[1] is nan, in the reference nan"));
   CHECK(compare_tensors(only(tensor<double>({kInf, kInf})), only(tensor<double>({kInf, kInf}))).same());
-  // Beside controls, too.
+  // The same with controls.
   CHECK(compare_tensors(a, mask(-kInf, kInf), {}, {.controls = {only(tensor<double>({1 + 1e-15, -kInf, -2, kInf}))}})
             .same());
 }

@@ -1,4 +1,4 @@
-// What a process that ends leaves of the files and folders that it was writing: nothing.
+// A process that ends removes the files and folders that it has not finished.
 #include "io/unfinished.h"
 
 #include <sys/stat.h>

@@ -171,7 +171,7 @@ TEST_CASE("decoding: of enough beams translate finds the best of all hypotheses,
     const Tensor source = randint(1, kIds, {1, 3});
     const Encoded encoded = model.encode(source);
     const DecodeOptions o{.length = kLength, .beams = 256, .length_penalty = seed % 2 == 0 ? 0.6 : 0};
-    // The ids of every hypothesis are the digits of a number; those after an end stand for nothing.
+    // The ids of every hypothesis are the digits of a number. Digits after an end are ignored.
     double best = -INFINITY;
     std::vector<int64_t> expected;
     for (int64_t number = 0; number < 256; ++number) {

@@ -61,8 +61,8 @@ struct How {
   Layout cotangents = Layout::contiguous;  // can hold them, so that runs in several layouts can have equal ones
   int passes = 1;                          // through one graph: the gradients are those of the last one
   bool create_graph = false;
-  unsigned seed = 1;                     // of the cotangents
-  std::optional<double> cotangent = {};  // that all of them are instead
+  unsigned seed = 1;                     // for random cotangents
+  std::optional<double> cotangent = {};  // the value of every cotangent; empty: random values
 };
 
 // Forward and backward with inputs and cotangents in a layout.

@@ -27,8 +27,8 @@ bool has_second_gradient(const OpCase& op);
 // either.
 std::string check_gradient_layout(const Sample& s, Layout layout);
 
-// Entries of gradients that are 0 under random cotangents are 0 under infinite and NaN ones, too, recorded or not: what an
-// op does not choose, it does not multiply.
+// Entries of gradients that are 0 under random cotangents are also 0 under infinite and NaN cotangents, recorded or not: an
+// op does not multiply the branch that it did not choose.
 std::string check_closed(const Sample& s);
 
 // Gradients in f32 or bf16 against those in f64 at the same (rounded) inputs.

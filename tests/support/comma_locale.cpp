@@ -1,5 +1,5 @@
-// Preloaded into a program, the C and the C++ locale are that of ISONORM_TEST_LOCALE before main() begins, as in a program
-// that shows a user interface in the user's language.
+// If a program preloads this library, its C and C++ locales are ISONORM_TEST_LOCALE before main() begins. A program that
+// shows a user interface in the user's language starts in the same way.
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>

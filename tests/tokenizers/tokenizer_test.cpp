@@ -183,7 +183,7 @@ TEST_CASE(
   for (int i = 0; i < n; ++i) ordered += "\u0323";
   for (int i = 0; i < n; ++i) ordered += "\u0301";
   CHECK(nfc.encode(written) == plain.encode(ordered));
-  // Every space is a token, and takes the spaces behind it.
+  // Every space is a token, and strips the spaces after it.
   Tokenizer stripping = with(R"(}],"normalizer")", R"(},{"id":701,"content":" ","rstrip":true}],"normalizer")");
   CHECK(stripping.encode(std::string(n, ' ')) == Ids(n, 701));
   // The search from one byte ends after the longest token.

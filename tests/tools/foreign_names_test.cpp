@@ -43,7 +43,7 @@ TEST_CASE("foreign names: braces and parts and lengths beyond the limit are refu
     CHECK_THROWS_WITH(save_safetensors(f / "own", own), Contains(says));
     CHECK_FALSE(std::filesystem::exists(f / "own"));
   }
-  // Any number of braces that fits is read, and several stand for all combinations.
+  // A pattern may have any number of braces that fits. Several braces expand to all combinations.
   const auto writers = [](const std::string& pattern) {
     std::vector<std::string> names;
     const streams::Layout layout = streams::Layout::from_json(R"({"width": 2, "norms": {"n": 1e-5}, "writers": {")" +

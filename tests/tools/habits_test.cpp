@@ -321,7 +321,7 @@ TEST_CASE("completion and man: scripts and pages name every verb and option") {
   CHECK(page.starts_with(".TH isonorm-train 1\n"));
   CHECK(contains(page, ".B \\-\\-evaluate\\-every N\n"));
   CHECK(contains(f.succeeds("man").out, ".B lr\\-find\n"));
-  // The build wrote them beside the program, from where they are installed.
+  // The build writes completions and manual pages into the program's folder. The installation copies them from there.
   const std::string beside = std::filesystem::path(ISONORM_PROGRAM).parent_path() / "manual";
   CHECK(read(beside + "/isonorm") == bash);
   CHECK(read(beside + "/_isonorm") == zsh);

@@ -28,7 +28,7 @@ Words verbs(const Folder& f) {
   return all;
 }
 
-// The commands under "Examples:", which stand indented by two.
+// The commands under "Examples:". They are indented by two spaces.
 Words examples(const Folder& f, const std::string& verb) {
   Words all;
   const Words lines = lines_of_text(f.succeeds(verb + " --help", {.environment = {"COLUMNS=300"}}).out);
@@ -99,7 +99,7 @@ TEST_CASE("help: every example runs") {
   fs::copy("tests/fixtures/families/gpt2", f / "gpt2");
   fs::create_directory(f / "bin");
   fs::create_symlink(fs::absolute(ISONORM_PROGRAM), f / "bin/isonorm");
-  // The same with fewer steps. What takes minutes is only asked whether there are such options.
+  // Examples run with fewer steps. An example that takes minutes gets --version, so that only its options are checked.
   const std::pair<const char*, const char*> less[] = {{"--steps 200", "--steps 2"},
                                                       {"--steps 400", "--steps 4"},
                                                       {"lr-find", "lr-find --steps 11 --width 16"},

@@ -1,4 +1,4 @@
-// Ctrl-C while a file or a folder is written leaves nothing of it.
+// Ctrl-C while a file or a folder is written removes the unfinished file or folder.
 #include <csignal>
 
 #include "autograd/ops/create.h"
@@ -21,7 +21,7 @@ bool writes_one(const Folder& f) {
 
 TEST_CASE("a signal while a verb writes ends it and leaves no temporary file or folder") {
   const Folder f;
-  // Of 80 MB: writing it takes longer than it takes to see that it has begun.
+  // The file has 80 MB, so that writing it takes longer than seeing that it has begun.
   nn::Gpt model({.vocab = 40'000, .context = 8, .transformer = {.width = 256, .depth = 1, .heads = 2, .affine = true}});
   TensorMap state;  // a GPT-2 has no bias in its head
   for (const auto& [name, tensor] : model.state_dict())

@@ -23,7 +23,7 @@ std::string without_seconds(const std::string& log) {
   return rest;
 }
 
-// Trains, resumes, and gives all files to the verbs that read them. Returns what was printed and written, but for times.
+// Trains, resumes, and passes all files to the verbs that read them. Returns all output and all files, without times.
 std::map<std::string, std::string> everything(const ChildOptions& locale) {
   const Folder f;
   std::map<std::string, std::string> found;

@@ -1,4 +1,4 @@
-// Sizes of models in files: 0 stands for a size that follows from others, and forged sizes are refused before memory is taken.
+// Sizes of models in files: 0 means a size that follows from others. Forged sizes are refused before memory is allocated.
 #include "io/checkpoint.h"
 #include "nn/encoder_decoder.h"
 #include "nn/gpt.h"
@@ -17,7 +17,7 @@ const std::string kTranslator =
 // The sizes of a Transformer and of a translator that may be 0: they then follow from the others.
 constexpr const char* kDerived[] = {"model.head_width", "model.kv_heads", "model.mlp_width", "model.decoder_depth"};
 
-// A model of that description with initial weights.
+// Saves the model with its initial weights. In its description `key` has the given value.
 void save_described(const std::string& path, const nn::Module& model, const std::string& key,
                     const std::string& value) {
   Metadata description = training::describe(model);

@@ -160,13 +160,13 @@ TEST_CASE("onnx: weights that a file of protobuf cannot have lie beside it") {
     CHECK(exported.apart == (most == 10'000));
     CHECK(off(onnx_runtime::run(exported, rows), matmul(rows, transpose(sum, 0, 1))) < 100 * epsilon(DType::f64));
   }
-  graph.save(f / "out.onnx", file.state, {}, 10'000);  // its own weights are replaced, those of others are not
+  graph.save(f / "out.onnx", file.state, {}, 10'000);  // replaces its own data file, but not another program's
   for (const char* model : {"", "of another program"}) {
     if (*model) write_text(f / "other.onnx", model);
     write_text(f / "other.onnx.data", "somebody's");
     CHECK_THROWS_WITH(graph.save(f / "other.onnx", file.state, {}, 10'000), Contains("other.onnx.data: is in the way"));
     CHECK(read(f / "other.onnx.data") == "somebody's");
-    graph.save(f / "other.onnx", file.state, {}, 100'000);  // which writes no such file
+    graph.save(f / "other.onnx", file.state, {}, 100'000);  // this call writes no data file
     std::filesystem::remove(f / "other.onnx");
   }
 }

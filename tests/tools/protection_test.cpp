@@ -17,9 +17,9 @@ namespace {
 
 constexpr const char* kContent = "what somebody worked for\n";
 
-// A verb with its files. inputs: OPTION:file, where the option names the file, or its folder; a positional option by its name.
-// OUT in the line is the positional output, with the end that its name has to have. words: options whose values are no files, or
-// folders to which files are added.
+// A verb with its files. inputs: OPTION:file if the option names the file or its folder; a positional option has its own name.
+// OUT in `line` is the positional output, with the suffix that its name needs. words: options whose values are not files, or
+// are folders to which files are added.
 struct Row {
   const char *line, *inputs, *outputs, *words;
 };
@@ -101,7 +101,7 @@ std::set<std::string> named_values(const Folder& f, const std::string& verb) {
   return options;
 }
 
-// All files that rows name, with `kContent`, but for the index, which says what is in the folder.
+// Writes all files that rows name. Their content is `kContent`, except for x.toml, which is empty, and the index.
 void make_files(const Folder& f) {
   for (const char* folder : {"pairs", "images", "pictures/train/a", "pictures/val/a/deep", "hub", "tok"})
     fs::create_directories(f.path / folder);
@@ -257,12 +257,12 @@ TEST_CASE("what is written beside an output never replaces a file of somebody el
     CHECK_FALSE(fs::exists(f / "c"));
     fs::remove(f / beside);
   }
-  // A file that ends before the bytes by which a checkpoint is known is somebody's, too.
+  // A file too short for the bytes that identify a checkpoint is kept, too.
   write_text(f / "c.previous", "1234567");
   f.refuses(train, 4, text(f / "c.previous", ": is in the way"));
   CHECK(read(f / "c.previous") == "1234567");
   fs::remove(f / "c.previous");
-  // One's own options stay, and so does what a training wrote itself.
+  // A file with the user's own options is kept. A training may replace a file that it wrote itself.
   write_text(f / "c.toml", "lr = 0.125  # mine\n");
   f.succeeds(train + " --config @c.toml");
   CHECK(read(f / "c.toml") == "lr = 0.125  # mine\n");
@@ -276,7 +276,7 @@ TEST_CASE("an output that becomes an input while the verb runs does not replace 
   REQUIRE(mkfifo((f / "pipe").c_str(), 0600) == 0);
   fs::create_symlink("later", f.path / "link");
   const std::string before = read(f / "text.txt");
-  // The training waits for a reader of its log, behind the check of its outputs: its checkpoint is locked then.
+  // The training checks its outputs and then waits for a reader of its log. By then its checkpoint is locked.
   const ChildResult r = f.run("train +small --steps 1 -q --checkpoint @c --log @pipe --json @link", {.meanwhile = [&] {
                                 while (!fs::exists(f / "c.lock")) usleep(1000);
                                 fs::remove(f / "link");

@@ -61,7 +61,7 @@ TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
   f.succeeds("train +small --context 1 --steps 1 -q");  // the least
   // The last 80 of 800 characters are held out.
   f.refuses("prove --model gpt --data @text.txt --context 720", 3, "this has 720 to train on");
-  // The result itself is not lost, if one of its two ways is closed.
+  // The result is not lost if one of its two outputs fails.
   CHECK(contains(f.gives(4, "prove +small --steps 2 --json /dev/full").out, "Equivalent"));
   f.refuses("prove +small --steps 2 -q --json @result", 4, "standard output cannot be written", {.close_stdout = true});
   CHECK(contains(read(f / "result"), "Equivalent"));

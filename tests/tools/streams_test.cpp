@@ -1,4 +1,4 @@
-// What goes to standard output: a result alone where one is written there, and no work for a reader that is gone.
+// Standard output: a result that is written there is alone, and work ends when the reader is gone.
 #include "tests/tools/small_run.h"
 
 using namespace isonorm;

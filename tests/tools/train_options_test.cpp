@@ -113,13 +113,13 @@ TEST_CASE("train: without --model the data say which model reads them; another m
   f.refuses("train --model translator --data @text.txt", 2, is_text + "translator reads a folder of pairs; see");
   f.refuses("train +small --data @pairs", 2, is_pairs + "gpt reads a text file; see");
   f.refuses("train --data @pairs --token-vocab 8", 2, "--token-vocab belongs to --model gpt with --data");
-  // A folder without data, and a path where nothing is: not an advice to install a package.
+  // A folder without data and a missing path: the error does not advise to install a package.
   std::filesystem::create_directories(f / "empty");
   f.refuses("train --data @empty", 4,
             f / "empty" + ": no images are found there; expected the four idx files of MNIST");
   for (const std::string options : {"", " --context 8", " --token-vocab 8"})
     f.refuses("train --data @none" + options, 4, f / "none" + ": there is no such file or folder");
-  // Verbs that have no --model do not speak of it.
+  // Verbs without --model do not mention it.
   f.succeeds("train +small --steps 1 -q --checkpoint @gpt");
   f.refuses("evaluate @gpt", 2, "isonorm evaluate: a language model needs a text file: --data FILE; see");
   f.refuses("evaluate @gpt --data @pairs", 2, is_pairs + "gpt reads a text file; see");

@@ -31,7 +31,7 @@ TEST_CASE("outputs that cannot be written are refused before the work, by every 
   for (const auto& [line, outputs] : kCommands)
     for (const std::string& output : f.words(outputs)) {
       Words names = {f / std::string(256, 'x'), f / "text.txt/x"};
-      // A log has no name beside its own, a folder of pictures is made with its parents.
+      // A log has no temporary name. A folder of pictures is made with its parents.
       if (output != "--log" && output != "--svg") names.push_back(f / std::string(235, 'x'));
       if (output != "--svg") names.insert(names.end(), {deep, f / "none/x", f / "folder"});
       for (const std::string& name : names) {

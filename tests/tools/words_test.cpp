@@ -1,4 +1,4 @@
-// What users bring: numbers out of range, very long words and lists, and names that speak to a terminal.
+// Input from users: numbers out of range, very long words and lists, and names with control sequences for a terminal.
 #include "core/error.h"
 #include "io/checkpoint.h"
 #include "io/safetensors.h"

@@ -1,4 +1,4 @@
-// Which kind of model reads the data that a path names.
+// Tests which kind of model reads the data at a path.
 #include "training/data_kind.h"
 
 #include <filesystem>

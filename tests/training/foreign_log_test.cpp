@@ -82,7 +82,7 @@ TEST_CASE("foreign models: any option of any size is refused before there is wor
         }
       }
     }
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(600));  // a hang, not a speed
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(600));  // checks that it ends, not its speed
   }
   Metadata deep = describe(translator);
   deep["model.decoder_depth"] = "9223372036854775807";

@@ -75,7 +75,7 @@ TEST_CASE("the tables of a model with a tied head have standard deviation 0.02")
         const Tensor x = model->state_dict().at(table).to(DType::f64);
         const double deviation = std::sqrt(mean(x * x).item());
         INFO(name << (tied ? ", tied, " : ", ") << table << ": " << deviation);
-        // The standard error of the deviation of n normal numbers is 1 / sqrt(2n) of it.
+        // For n normal numbers the standard error of the deviation is the deviation divided by sqrt(2n).
         CHECK(std::abs(deviation / expected - 1) < 5 / std::sqrt(2 * static_cast<double>(x.numel())));
       }
     }

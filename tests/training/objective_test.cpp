@@ -86,7 +86,7 @@ TEST_CASE(
     check_near(c.run(cross_entropy_of, parts), c.expected(ones, -100));
     check_near({by({.ignore_index = 0})(c.model, c.batch).item()}, {c.expected(ones, 0)[0]});
   }
-  // An update reads the gradient of the mean, of a parameter beside the model, too.
+  // An update reads the gradient of the mean, also for a parameter outside the model.
   for (const int64_t parts : {1, 3}) {
     Classification c({0, 1, 2, 0, 0, 1});
     const Tensor shift = require_grad(zeros({1}, {DType::f64}));
@@ -127,7 +127,7 @@ TEST_CASE(
       optim::Sgd sgd(c.model.parameters(), {.lr = 1});
       CHECK(Step(c.model, sgd, mean, {.accumulate = parts})(c.batch).loss == 0);
       CHECK(c.model.weight.to_vector<double>() == before);
-      // All of one part, none of another.
+      // All targets of the first part are ignored if there are several parts.
       Classification some({-100, -100, -100, 1, -100, 2});
       check_near(some.run(sums, parts), some.expected(weighted ? Doubles{0.25, 1, 4} : Doubles(3, 1), -100));
       if (!weighted) check_near(some.run(mean, parts), some.expected(Doubles(3, 1), -100));

@@ -22,12 +22,12 @@ int64_t count_rows(const Tensor& t) { return t.numel() / t.size(-1); }
 Tensor over_rows(const Tensor& t) { return flat(t).sum(0); }
 Tensor first_rows(const Tensor& t, int64_t n) { return slice(flat(t), 0, 0, std::min(n, count_rows(t))); }
 
-// The first 16 rows of `first`, then those of `rest`.
+// The first 16 rows of `first`, then the rows of `rest` from the 17th on.
 Tensor joined_rows(const Tensor& first, const Tensor& rest) {
   if (count_rows(first) <= 16) return first;
   return cat({first_rows(first, 16), slice(flat(rest), 0, 16, count_rows(rest))}, 0).reshape(first.shape());
 }
-// The first n entries of the rows of `first`, then those of `rest`.
+// Rows with the first n entries of `first`, then the other entries of `rest`.
 Tensor joined_entries(const Tensor& first, const Tensor& rest, int64_t n) {
   return cat({narrow(first, -1, 0, n), narrow(rest, -1, n, rest.size(-1) - n)}, -1);
 }
