@@ -8,8 +8,9 @@ namespace isonorm {
 // Those that it may run on (sched_getaffinity), or fewer where a control group allows it less time.
 int usable_cores();
 
-// What the `cpu.max` of the group `path` ("/a/b") and of those above it allow, in cores; the folders of all groups are
-// in `root`. 0 where nothing is said. Source: Control Group v2 in the Linux kernel's documentation.
-double cores_of_group(const std::string& root, std::string path);
+// The CPU time that the control groups of this process allow, in cores: the least of its groups and of all groups above them; 0: no limit.
+// root: a folder before /proc and /sys; tests have their own. Sources: "Control Group v2" (cpu.max) and "CFS Bandwidth Control"
+// (v1: cpu.cfs_quota_us, cpu.cfs_period_us) in the Linux kernel's documentation.
+double cores_of_groups(const std::string& root);
 
 }  // namespace isonorm

@@ -133,18 +133,45 @@ TEST_CASE("what a thread throws arrives in the calling thread, after all blocks"
   }
 }
 
-TEST_CASE("a control group and those above it say how many cores there are") {
-  const TempFolder folder;
-  const std::string root = folder.path.string();
-  std::filesystem::create_directories(folder.path / "a" / "b");
-  CHECK(cores_of_group(root, "/a/b") == 0);
-  std::ofstream(folder.path / "a" / "b" / "cpu.max") << "max 100000\n";
-  CHECK(cores_of_group(root, "/a/b") == 0);
-  std::ofstream(folder.path / "a" / "cpu.max") << "150000 100000\n";
-  CHECK(cores_of_group(root, "/a/b") == 1.5);
-  std::ofstream(folder.path / "cpu.max") << "50000 100000\n";
-  CHECK(cores_of_group(root, "/a/b") == 0.5);
-  CHECK(cores_of_group(root, "/") == 0.5);
+TEST_CASE("control groups of both versions, and the groups above them, limit the cores") {
+  const TempFolder root;
+  const auto write = [&](const std::filesystem::path& name, const char* words) {
+    create_directories((root.path / name).parent_path());
+    std::ofstream(root.path / name) << words;
+  };
+  const auto cores = [&] { return cores_of_groups(root.path.string()); };
+  CHECK(cores() == 0);
+  SECTION("v2") {
+    write("proc/self/cgroup", "0::/a/b\n");
+    CHECK(cores() == 0);
+    write("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    CHECK(cores() == 0);
+    write("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+    CHECK(cores() == 1.5);
+    write("sys/fs/cgroup/cpu.max", "50000 100000\n");
+    CHECK(cores() == 0.5);
+    write("proc/self/cgroup", "0::/\n");
+    CHECK(cores() == 0.5);
+  }
+  SECTION("v1, beside an empty v2") {
+    write("proc/self/cgroup", "5:cpuset:/a/b\n4:cpu,cpuacct:/a/b\n1:name=systemd:/c\n0::/a/b\n");
+    CHECK(cores() == 0);
+    write("sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "-1\n");
+    CHECK(cores() == 0);
+    write("sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us", "100000\n");
+    CHECK(cores() == 0);
+    write("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "125000\n");
+    write("sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "50000\n");
+    CHECK(cores() == 2.5);
+    write("sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "70000\n");
+    CHECK(cores() == 0.7);
+  }
+  SECTION("v1 in a container, whose folder is the group's own") {
+    write("proc/self/cgroup", "4:cpuacct,cpu:/docker/0123\n");
+    write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
+    write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    CHECK(cores() == 2);
+  }
   CHECK(usable_cores() >= 1);
 }
 
