@@ -83,7 +83,7 @@ void add_all(TensorMap& to, const TensorMap& from, std::string_view prefix) {
 }
 
 // The number that all of the text under `name` says; format: std::chars_format for doubles, the base for integers.
-template <class T> T number(const Metadata& values, const std::string& name, auto format, const char* kind) {
+template <class T> T number(const Metadata& values, std::string_view name, auto format, const char* kind) {
   const std::string& s = text_at(values, name);
   T value{};
   check(read_number(s, value, format), "checkpoint: value '", name, "' is ", Shown{s}, ", expected ", kind);
@@ -179,17 +179,17 @@ bool is_checkpoint(const Metadata& metadata) { return metadata.contains(kVersion
 
 std::string exact(double value) { return number_text(value, std::chars_format::hex); }
 
-const std::string& text_at(const Metadata& values, const std::string& name) {
-  const auto at = values.find(name);
+const std::string& text_at(const Metadata& values, std::string_view name) {
+  const auto at = values.find(std::string(name));
   check(at != values.end(), "checkpoint: there is no value '", name, "'");
   return at->second;
 }
 
-int64_t integer_at(const Metadata& values, const std::string& name) {
+int64_t integer_at(const Metadata& values, std::string_view name) {
   return number<int64_t>(values, name, 10, "a whole number");
 }
 
-double number_at(const Metadata& values, const std::string& name) {
+double number_at(const Metadata& values, std::string_view name) {
   return number<double>(values, name, std::chars_format::hex, "a hexadecimal number");
 }
 

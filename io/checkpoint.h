@@ -59,8 +59,8 @@ bool is_checkpoint(const Metadata& metadata);
 // Numbers as texts that give back the same bits: decimal for integers, hexadecimal for doubles ("1.8p+1").
 std::string exact(double number);
 // The number under `name`. Throw where it is missing or is not a number of that kind.
-int64_t integer_at(const Metadata& values, const std::string& name);
-double number_at(const Metadata& values, const std::string& name);
-const std::string& text_at(const Metadata& values, const std::string& name);
+int64_t integer_at(const Metadata& values, std::string_view name);
+double number_at(const Metadata& values, std::string_view name);
+const std::string& text_at(const Metadata& values, std::string_view name);
 
 }  // namespace isonorm
