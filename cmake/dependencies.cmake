@@ -18,6 +18,14 @@ list(APPEND missing ${ISONORM_READERS_MISSING})
 include(cmake/openblas.cmake)
 if(ISONORM_BLAS_MISSING)
   list(APPEND missing libopenblas-openmp-dev)
+else()
+  try_compile(links SOURCE_FROM_CONTENT blas.cpp "#include <cblas.h>
+void* volatile used[] = {(void*)cblas_sgemm, (void*)openblas_get_config, (void*)openblas_get_corename, (void*)openblas_get_parallel};
+int main() {}" LINK_LIBRARIES isonorm_blas NO_CACHE)
+  if(NOT links)
+    message(FATAL_ERROR "${ISONORM_OPENBLAS_LIBRARY} with ${ISONORM_OPENBLAS_INCLUDE}/cblas.h is not an OpenBLAS with cblas; name one by "
+                        "-DISONORM_OPENBLAS_LIBRARY=... and -DISONORM_OPENBLAS_INCLUDE=..., or install the Debian package libopenblas-openmp-dev")
+  endif()
 endif()
 if(ISONORM_BUILD_TOOLS OR ISONORM_BUILD_BENCHMARKS)
   find_package(CLI11 QUIET)

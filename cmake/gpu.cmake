@@ -2,13 +2,13 @@
 #   off       none.cpp alone: there are no devices
 #   cuda      compiled by nvcc, runtime linked statically; runs on machines without a driver, where there are no devices
 #   emulated  the same sources compiled for the host, with tests/emulated_gpu instead of CUDA: a kernel's threads run on the CPU
-#   auto      cuda where a CUDA compiler is found, else off
+#   auto      cuda if nvcc is found and compiles for the devices, else off
 # Programs that test the GPU link the emulated objects in front of a library of any other form.
 
-set(ISONORM_GPU auto CACHE STRING "off, cuda, emulated or auto (cuda where a CUDA compiler is found)")
+set(ISONORM_GPU auto CACHE STRING "off, cuda, emulated or auto (cuda if nvcc works)")
 set_property(CACHE ISONORM_GPU PROPERTY STRINGS auto off cuda emulated)
-set(ISONORM_CUDA_ARCHITECTURES "80;90a" CACHE STRING
-    "What nvcc compiles for; of the first also the form that later devices translate for themselves")
+set(ISONORM_CUDA_ARCHITECTURES "" CACHE STRING
+    "What nvcc compiles for; of the first also the form that later devices translate for themselves (empty: CMAKE_CUDA_ARCHITECTURES, else 80;90a)")
 option(ISONORM_CHECK_CUDA "Compile the CUDA sources, where a CUDA compiler is found, whatever ISONORM_GPU says" OFF)
 if(NOT ISONORM_GPU MATCHES "^(auto|off|cuda|emulated)$")
   message(FATAL_ERROR "ISONORM_GPU is '${ISONORM_GPU}', expected off, cuda, emulated or auto")
@@ -16,20 +16,11 @@ endif()
 
 set(ISONORM_CUDA_FOUND OFF)
 if(ISONORM_GPU MATCHES "auto|cuda" OR ISONORM_CHECK_CUDA)
-  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
-    find_program(ISONORM_NVCC nvcc HINTS /usr/local/cuda/bin)
-    mark_as_advanced(ISONORM_NVCC)
-    if(ISONORM_NVCC)
-      set(CMAKE_CUDA_COMPILER ${ISONORM_NVCC})
-    endif()
-  endif()
-  set(CMAKE_CUDA_ARCHITECTURES OFF)  # below, by flags: this CMake does not know all of them
-  include(CheckLanguage)
-  check_language(CUDA)
-  if(CMAKE_CUDA_COMPILER)
-    set(ISONORM_CUDA_FOUND ON)
-  elseif(ISONORM_GPU STREQUAL "cuda")
-    message(FATAL_ERROR "ISONORM_GPU=cuda: no CUDA compiler was found; put nvcc into PATH or say -DCMAKE_CUDA_COMPILER=...")
+  include(cmake/nvcc.cmake)
+  if(NOT ISONORM_CUDA_FOUND AND ISONORM_GPU STREQUAL "cuda")
+    message(FATAL_ERROR "ISONORM_GPU=cuda: ${ISONORM_CUDA_MISSING}")
+  elseif(NOT ISONORM_CUDA_FOUND)
+    message(STATUS "GPU: ${ISONORM_CUDA_MISSING}")
   endif()
 endif()
 set(ISONORM_GPU_FORM ${ISONORM_GPU})
@@ -66,20 +57,7 @@ function(isonorm_link_emulated_gpu target)
 endfunction()
 
 if(ISONORM_CUDA_FOUND)
-  set(architectures)
-  foreach(architecture IN LISTS ISONORM_CUDA_ARCHITECTURES)
-    if(NOT architecture MATCHES "^([0-9]+)[a-z]?$" OR CMAKE_MATCH_1 LESS 80)
-      message(FATAL_ERROR "ISONORM_CUDA_ARCHITECTURES: '${architecture}' is not possible, 80 (A100) is the oldest")
-    endif()
-    if(NOT architectures)
-      set(architectures -gencode=arch=compute_${architecture},code=compute_${architecture})
-    endif()
-    list(APPEND architectures -gencode=arch=compute_${architecture},code=sm_${architecture})
-  endforeach()
   enable_language(CUDA)
-  if(CCACHE_PROGRAM AND PROJECT_IS_TOP_LEVEL)
-    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
-  endif()
   find_package(CUDAToolkit REQUIRED)
 
   # Headers of the libraries that gpu/dynamic.cpp opens at run time: the toolkit's, or those beside the folders that
@@ -124,7 +102,7 @@ if(ISONORM_CUDA_FOUND)
   endif()
   target_link_libraries(isonorm_gpu_cuda PRIVATE CUDA::cudart_static isonorm_gpu_libraries)
   # 445: a template parameter of a lambda that only its body uses. Relaxed: constexpr functions of the standard library.
-  target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 ${architectures}
+  target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 ${ISONORM_CUDA_FLAGS}
                                                   -diag-suppress=445 --expt-relaxed-constexpr>)
   if(NOT ISONORM_GPU_FORM STREQUAL "cuda")  # nothing runs what is compiled for the check alone
     target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-O0 -Xcicc=-O0 -Xptxas=-O0>)

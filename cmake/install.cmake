@@ -16,8 +16,8 @@ file(RELATIVE_PATH PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
 # A static library needs its own dependencies wherever a program is linked, with --static or not. OpenBLAS by its path, and found there when
 # the program runs: its plain name is whatever flavour the machine prefers.
-cmake_path(GET OPENBLAS_LIBRARY PARENT_PATH blas_dir)
-set(private " ${OPENBLAS_LIBRARY} -lz -lpcre2-8 -lutf8proc -lpng -ljpeg -pthread -ldl")
+cmake_path(GET ISONORM_OPENBLAS_LIBRARY PARENT_PATH blas_dir)
+set(private " ${ISONORM_OPENBLAS_LIBRARY} -lz -lpcre2-8 -lutf8proc -lpng -ljpeg -pthread -ldl")
 if(NOT blas_dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
   string(APPEND private " -Wl,-rpath,${blas_dir}")
 endif()

@@ -1,13 +1,44 @@
-# Flags of the project's own targets. Nothing here reaches a user's targets.
+# Compilers, the compiler cache, and the flags of the project's own targets. Nothing here reaches a user's targets.
 
-find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM AND PROJECT_IS_TOP_LEVEL)
-  # The sloppiness is what ccache asks for where headers are precompiled. Without the depend mode it takes a precompiled
-  # header from before a comment was changed: then `#pragma once` does not know that header again, and it is included twice.
-  # The namespace leaves out what was cached without that mode.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_NAMESPACE=isonorm
-                                  CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+set(least_GNU 12)  # __builtin_shufflevector
+set(least_Clang 14)
+if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS "${least_${CMAKE_CXX_COMPILER_ID}}")
+  message(FATAL_ERROR "isonorm needs g++ ${least_GNU}, clang++ ${least_Clang} or newer; ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_ID} "
+                      "${CMAKE_CXX_COMPILER_VERSION} (-DCMAKE_CXX_COMPILER=... names another one)")
 endif()
+
+# ccache, unless the user names a launcher or ccache cannot write its cache.
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(ISONORM_CCACHE ccache)
+  mark_as_advanced(ISONORM_CCACHE)
+endif()
+if(ISONORM_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(probe ${PROJECT_BINARY_DIR}/CMakeFiles/ccache)
+  file(WRITE ${probe}.cpp "")
+  execute_process(COMMAND ${ISONORM_CCACHE} ${CMAKE_CXX_COMPILER} -c ${probe}.cpp -o ${probe}.o RESULT_VARIABLE result OUTPUT_QUIET
+                  ERROR_VARIABLE error ERROR_STRIP_TRAILING_WHITESPACE)
+  if(result EQUAL 0)
+    # The sloppiness is what ccache asks for where headers are precompiled. Without the depend mode it takes a precompiled
+    # header from before a comment was changed: then `#pragma once` does not know that header again, and it is included twice.
+    # The namespace leaves out what was cached without that mode.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_NAMESPACE=isonorm
+                                    CCACHE_SLOPPINESS=pch_defines,time_macros ${ISONORM_CCACHE})
+    if(NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER AND NOT DEFINED ENV{CMAKE_CUDA_COMPILER_LAUNCHER})
+      set(CMAKE_CUDA_COMPILER_LAUNCHER ${ISONORM_CCACHE})
+    endif()
+  else()
+    message(STATUS "ccache is not used: ${error}")
+  endif()
+endif()
+
+# CMake's own unity builds put any eight files together. Names in unnamed namespaces are unique within the groups of ISONORM_UNITY only.
+if(CMAKE_UNITY_BUILD)
+  set(ISONORM_UNITY ON)
+  set(CMAKE_UNITY_BUILD OFF)
+endif()
+
+# The configurations with our own optimisation levels: Release, and a project around this one that names none.
+set(ISONORM_OPTIMISED $<CONFIG:Release,>)
 
 add_library(isonorm_flags INTERFACE)
 target_compile_features(isonorm_flags INTERFACE cxx_std_20)
@@ -15,9 +46,22 @@ target_compile_features(isonorm_flags INTERFACE cxx_std_20)
 target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-pass-failed>)
 # Without errno and trapping the compiler may vectorise square roots and selections; results stay IEEE.
 # No other library replaces a function of this one, so one may be inlined where it is called in its own file.
+# A project around this one may be strict about its own code: it does not hear warnings about ours.
+set(warnings -Wall -Wextra)
+if(NOT PROJECT_IS_TOP_LEVEL AND NOT ISONORM_WERROR)
+  set(warnings -w)
+endif()
 target_compile_options(
-  isonorm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-fno-math-errno;-fno-trapping-math;-fopenmp-simd;\
+  isonorm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-fno-math-errno;-fno-trapping-math;-fopenmp-simd;\
 -fno-semantic-interposition;$<$<BOOL:${ISONORM_WERROR}>:-Werror>>")
+# An installed archive of an LTO build holds machine code, too, so that any program can link it. clang before 17 has either the one or the other.
+if(ISONORM_INSTALL AND NOT BUILD_SHARED_LIBS)
+  set(archived -ffat-lto-objects)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 17)
+    set(archived -fno-lto)
+  endif()
+  target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${archived}>)
+endif()
 # Off x86-64 the base instruction set has fused multiply-adds. It contracts nothing there either: core/formulas/distributions.h relies on it.
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
