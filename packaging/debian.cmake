@@ -47,7 +47,6 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_RELEASE ${revision})
 set(CPACK_DEBIAN_PACKAGE_SOURCE isonorm)
-set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 # Before version 1 every version may change the library's ABI: each needs its own.
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
@@ -60,7 +59,9 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${package_library})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/triggers)
+# With its own permissions: CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION makes it executable in CMake 4.4.
+configure_file(packaging/triggers packaging/triggers COPYONLY FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packaging/triggers)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION
 [[deep learning where three kinds of normalization are one model
 Tensors, automatic differentiation, modules and optimizers in C++20, on
