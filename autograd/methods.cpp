@@ -1,5 +1,6 @@
 #include "autograd/methods.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -2,6 +2,8 @@
 // same words from the last to the first, and looks back at the sentence by attention before each (Bahdanau et al.,
 // 1409.0473; scores by a product, Luong et al., 1508.04025). With the four norms.
 //   usage: 16_translate [steps [none|layer|rms|prms ...]]
+#include <algorithm>
+
 #include "by_norm.h"
 
 using namespace isonorm;

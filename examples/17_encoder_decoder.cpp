@@ -1,6 +1,7 @@
 // An encoder-decoder learns to write words backwards in another alphabet, with label smoothing and the schedule of the
 // paper that proposed it (1706.03762), then translates words that it never saw, greedily and with beams.
 //   usage: 17_encoder_decoder [steps [connection]]
+#include <algorithm>
 #include <cstdio>
 
 #include <isonorm/isonorm.h>

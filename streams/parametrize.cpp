@@ -1,5 +1,6 @@
 #include "streams/parametrize.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 

@@ -188,6 +188,30 @@ TEST_CASE("includes go one way") {
   }
 }
 
+// Newer standard libraries include less in their own headers. Precompiled headers and older libraries hide that an include is missing.
+TEST_CASE("a source that calls an algorithm includes <algorithm>, or its own header does") {
+  const Set algorithms = {"all_of",      "any_of",       "clamp",       "copy_if",     "count",          "count_if",
+                          "find",        "find_if",      "max_element", "min_element", "minmax_element", "none_of",
+                          "nth_element", "partial_sort", "replace",     "reverse",     "rotate",         "shuffle",
+                          "sort",        "stable_sort",  "transform",   "unique",      "upper_bound"};
+  const std::vector<Source> all = sources();
+  Set including;
+  for (const Source& s : all)
+    if (s.content.find("#include <algorithm>") != s.content.npos) including.insert(s.path);
+  const std::string_view letters = "abcdefghijklmnopqrstuvwxyz_";
+  for (const Source& s : all) {
+    if (s.path.starts_with("tests/") || including.count(s.path) || including.count(s.first)) continue;
+    for (size_t at = 0; (at = s.content.find("std::", at)) != s.content.npos;) {
+      at += 5;
+      if (s.content.compare(at, 8, "ranges::") == 0) at += 8;
+      const size_t end = s.content.find_first_not_of(letters, at);
+      const std::string name = s.content.substr(at, end - at);
+      INFO(s.path << " calls " << name);
+      CHECK_FALSE((algorithms.count(name) && end < s.content.size() && s.content[end] == '('));
+    }
+  }
+}
+
 TEST_CASE("no header includes itself by a detour") {
   std::map<std::string, Set> includes;
   for (const Source& s : sources()) includes[s.path] = s.includes;

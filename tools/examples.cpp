@@ -1,4 +1,5 @@
 // The examples of --help and of the manual pages. A test runs them in this order, in one folder.
+#include <algorithm>
 #include <iterator>
 
 #include "tools/help.h"

@@ -1,5 +1,6 @@
 // isonorm import FOLDER OUT and isonorm export IN OUT: a published model as a checkpoint of ours, and back; or as an ONNX or
 // a GGUF file.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <set>

@@ -1,5 +1,6 @@
 // isonorm sample MODEL PROMPT: a text that a language model continues.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 

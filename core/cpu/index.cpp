@@ -1,5 +1,7 @@
 #include "core/kernels/index.h"
 
+#include <algorithm>
+
 #include "core/cpu/workspace.h"
 #include "core/system/parallel.h"
 

@@ -1,6 +1,7 @@
 // Cross-entropy of rows and its gradient.
 #include "core/kernels/loss.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/cpu/softmax_row.h"

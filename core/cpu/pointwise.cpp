@@ -2,6 +2,8 @@
 // stored as bf16 are brought into a small buffer first, so that every layout runs the same loop.
 #include "core/kernels/pointwise.h"
 
+#include <algorithm>
+
 #include "core/cpu/nontemporal.h"
 #include "core/cpu/strided.h"
 #include "core/cpu/target.h"

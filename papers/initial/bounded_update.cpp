@@ -1,4 +1,5 @@
 // E5 and E6: how far one step of SGD on all blocks moves what a network gives, by depth.
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/engine.h"

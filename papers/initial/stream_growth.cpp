@@ -1,4 +1,5 @@
 // E2, E8 and E9: how the stream grows from block to block at the initial weights, and how little of it is new.
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/grad_mode.h"
