@@ -73,5 +73,8 @@ int main() {
   equivalence::ReferenceFindings findings;
   findings.share = nan;
   expect(!findings.agrees(), "a NaN agrees with a reference");
+  equivalence::ShiftBlindness::Row sums;
+  sums.sum = nan, sums.bound = 1;
+  expect(!sums.blind(), "a NaN sums to 0");
   return faults ? 1 : 0;
 }
