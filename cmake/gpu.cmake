@@ -58,6 +58,7 @@ endfunction()
 
 if(ISONORM_CUDA_FOUND)
   enable_language(CUDA)
+  string(REGEX REPLACE "--?use_fast_math" "" CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS}")  # no flag undoes all of it
   find_package(CUDAToolkit REQUIRED)
 
   # Headers of the libraries that gpu/dynamic.cpp opens at run time: the toolkit's, or those beside the folders that
@@ -102,7 +103,7 @@ if(ISONORM_CUDA_FOUND)
   endif()
   target_link_libraries(isonorm_gpu_cuda PRIVATE CUDA::cudart_static isonorm_gpu_libraries)
   # 445: a template parameter of a lambda that only its body uses. Relaxed: constexpr functions of the standard library.
-  target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 ${ISONORM_CUDA_FLAGS}
+  target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 ${ISONORM_CUDA_FLAGS} -ftz=false -prec-div=true -prec-sqrt=true
                                                   -diag-suppress=445 --expt-relaxed-constexpr>)
   if(NOT ISONORM_GPU_FORM STREQUAL "cuda")  # nothing runs what is compiled for the check alone
     target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-O0 -Xcicc=-O0 -Xptxas=-O0>)

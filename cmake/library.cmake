@@ -141,7 +141,8 @@ endif()
 
 # What a manifest says about the build.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
-string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} -fno-math-errno -fno-trapping-math" flags)
+string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} -fno-fast-math -fno-math-errno -fno-trapping-math" flags)
+string(REGEX REPLACE "-f[a-z]+-prefix-map=[^ ]+ " "" flags "${flags}")  # folders of the build
 set_property(SOURCE training/records/manifest.cpp APPEND PROPERTY COMPILE_DEFINITIONS
              ISONORM_VERSION="${PROJECT_VERSION}" "ISONORM_FLAGS=\"${flags}\"")
 target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)

@@ -40,6 +40,28 @@ endif()
 # The configurations with our own optimisation levels: Release, and a project around this one that names none.
 set(ISONORM_OPTIMISED $<CONFIG:Release,>)
 
+# Flags from the environment or from a project around this one do not change results. Options of a directory follow these flags and precede the
+# options of its targets. The first line undoes -ffast-math, -Ofast and their parts. Only kernels (below) contract products to fused multiply-adds:
+# core/formulas/distributions.h relies on it, and some instruction sets have them from the start (64-bit ARM, -march=x86-64-v3).
+set(ISONORM_ARITHMETIC
+    -fno-fast-math -fno-unsafe-math-optimizations -fno-associative-math -fno-reciprocal-math -fno-finite-math-only -fsigned-zeros
+    -fno-rounding-math -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND ISONORM_ARITHMETIC -fno-single-precision-constant -fno-cx-limited-range -fno-allow-store-data-races)
+else()
+  list(APPEND ISONORM_ARITHMETIC -Wno-overriding-t-option)  # it warns when one flag overrides another
+endif()
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND ISONORM_ARITHMETIC -mfpmath=sse)
+endif()
+# Libraries and programs do not tell the folder that they were built in. Of two maps that match, the last one counts.
+set(ISONORM_PATHS -ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -ffile-prefix-map=${PROJECT_BINARY_DIR}=build)
+foreach(flag IN LISTS ISONORM_ARITHMETIC ISONORM_PATHS)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${flag}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${flag}>)
+endforeach()
+# A program or a shared library that is linked with -ffast-math or -Ofast turns subnormal numbers off in its process.
+add_link_options(-fno-fast-math -fno-unsafe-math-optimizations -O2)
+
 add_library(isonorm_flags INTERFACE)
 target_compile_features(isonorm_flags INTERFACE cxx_std_20)
 # clang reports every `omp simd` loop that it does not vectorise, also where that is as it should be.
@@ -61,10 +83,6 @@ if(ISONORM_INSTALL AND NOT BUILD_SHARED_LIBS)
     set(archived -fno-lto)
   endif()
   target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${archived}>)
-endif()
-# Off x86-64 the base instruction set has fused multiply-adds. It contracts nothing there either: core/formulas/distributions.h relies on it.
-if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 endif()
 # nvcc's host compiler sees code that nvcc has written.
 target_compile_options(isonorm_flags INTERFACE
@@ -88,8 +106,11 @@ set(ISONORM_TARGETS base)
 set(ISONORM_FLAGS_base "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND ISONORM_TARGETS avx2 avx512)
-  set(ISONORM_FLAGS_avx2 -mavx2 -mfma -mf16c)
-  set(ISONORM_FLAGS_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512)
+  set(ISONORM_CONTRACT -ffp-contract=$<IF:$<CXX_COMPILER_ID:Clang>,on,fast>)  # each compiler's default
+  set(ISONORM_FLAGS_base -march=x86-64)  # whatever -march the environment asks for
+  set(ISONORM_FLAGS_avx2 ${ISONORM_FLAGS_base} -mavx2 -mfma -mf16c ${ISONORM_CONTRACT})
+  set(ISONORM_FLAGS_avx512 ${ISONORM_FLAGS_base} -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512
+                           ${ISONORM_CONTRACT})
   set(ISONORM_FLAGS_avx512_bf16 ${ISONORM_FLAGS_avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
 endif()
 set(cpu "")

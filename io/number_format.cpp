@@ -1,5 +1,6 @@
 #include "io/number_format.h"
 
+#include "core/system/parallel.h"
 #include "core/view.h"
 
 namespace isonorm {
@@ -34,7 +35,9 @@ Tensor in_half(const Tensor& x) {
   float* to = y.mutable_data<float>();
   visit_floating(x.dtype(), "round", [&]<class T>() {
     const T* from = x.data<T>();
-    for (int64_t i = 0; i < x.numel(); ++i) to[i] = nearest_half(static_cast<double>(from[i]));
+    parallel_for(x.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = nearest_half(static_cast<double>(from[i]));
+    });
   });
   return y;
 }

@@ -7,6 +7,7 @@
 
 #include "core/device.h"
 #include "core/kernels/arguments.h"
+#include "core/system/float_environment.h"
 #include "core/system/profile.h"
 
 namespace isonorm {
@@ -51,12 +52,13 @@ template <class... A> class Kernel<void(A...)> {
              pick.template operator()<kCompiled[2]>()},
         flops_(flops) {}
 
-  // Runs the kernel where `device` is. Throws "softmax: no kernel for cuda:0" on an empty slot, and where a tensor lies
-  // elsewhere.
+  // Runs the kernel on `device`, in the default floating-point environment. Throws "softmax: no kernel for cuda:0" if the
+  // slot is empty, and if a tensor lies elsewhere.
   void on(Device device, A... args) const {
     const Function f = device.kind == DeviceKind::cpu ? cpu() : cuda_;
     check(f != nullptr, name_, ": no kernel for ", device);
     (each_tensor([&](const Tensor& t) { check_place(t, device); }, args), ...);
+    const DefaultFloatEnvironment environment;
     if (profile::recording()) [[unlikely]] {
       const profile::Timer timer(name_, bytes_of_all(args...), flops_ ? flops_(args...) : 0, device);
       return f(args...);

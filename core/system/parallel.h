@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "core/formulas/round_up.h"
+#include "core/system/float_environment.h"
 
 namespace isonorm {
 
@@ -51,11 +52,13 @@ namespace detail {
 void parallel_blocks(int64_t count, void (*body)(const void*, int64_t), const void* closure);
 }
 
-// Calls f(begin, end) or f(begin, end, block) for each block. Runs in the calling thread where there is one block, one
-// thread, or a parallel region already. Others help where they are free and the system has them: the calling thread
-// waits for no thread that has not begun. Throws what a call of f threw, after those of other threads.
+// Calls f(begin, end) or f(begin, end, block) for each block, in the default floating-point environment. Runs in the
+// calling thread where there is one block, one thread, or a parallel region already. Others help where they are free and
+// the system has them: the calling thread waits for no thread that has not begun. Throws what a call of f threw, after
+// those of other threads.
 template <class F> void parallel_for(const Partition& blocks, const F& f) {
   if (blocks.n <= 0) return;
+  const DefaultFloatEnvironment environment;  // as in the workers
   const auto call = [&](int64_t begin, int64_t end, int64_t block) {
     if constexpr (std::is_invocable_v<F, int64_t, int64_t, int64_t>)
       f(begin, end, block);

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 
+#include "core/system/float_environment.h"
+
 namespace isonorm {
 namespace {
 
@@ -61,6 +63,7 @@ void tell(Slot& slot, uint32_t state) {
 }
 
 void* work(void* own) {
+  const DefaultFloatEnvironment environment;  // else that of the thread which started this one
   Slot& slot = *static_cast<Slot*>(own);
   uint32_t state = slot.state.load(std::memory_order_acquire);
   while (true) {

@@ -347,6 +347,11 @@ TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const 
   return Comparer(a, b, map, options).run();
 }
 
+Verdict Row::verdict() const {
+  if (undecided) return Verdict::undecided;
+  return problem.empty() && (taken_noise || deviation <= tolerance) ? Verdict::same : Verdict::different;
+}
+
 std::string TensorsComparison::message() const { return text(name_of(verdict), ": ", sentence(*this)); }
 
 reports::Document document_of(const TensorsComparison& r) {

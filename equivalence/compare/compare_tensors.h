@@ -68,10 +68,7 @@ struct TensorsComparison {
     bool undecided = false;    // a gradient that may be rounding noise, and may not
     bool taken_noise = false;  // and the same: CompareTensorsOptions::noise names it
 
-    Verdict verdict() const {
-      if (undecided) return Verdict::undecided;
-      return problem.empty() && (taken_noise || deviation <= tolerance) ? Verdict::same : Verdict::different;
-    }
+    Verdict verdict() const;  // different for NaN
   };
   std::vector<Row> rows;                    // in the order of execution
   std::vector<std::string> only_a, only_b;  // without partner

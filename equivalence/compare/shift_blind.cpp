@@ -106,6 +106,8 @@ std::string cause(const Found& found, const Found& eval, const std::vector<strea
 
 }  // namespace
 
+bool Sums::blind() const { return sum <= bound; }
+
 std::string ShiftBlindness::message() const {
   return text(convertible ? "convertible: " : "not convertible: ", reason, likely.empty() ? "" : "; likely ", likely);
 }

@@ -28,7 +28,7 @@ struct ShiftBlindness {
     streams::Role role;  // neutral: the stream
     double sum = 0;
     double bound = 0;  // 64 d eps: rounding in a sum of d terms
-    bool blind() const { return sum <= bound; }
+    bool blind() const;
   };
   std::vector<Row> parameters, streams;
 

@@ -174,6 +174,9 @@ class ReferenceCheck {
 
 }  // namespace
 
+bool ReferenceFindings::agrees() const { return share <= 1; }
+bool ReferenceFindings::same() const { return agrees() && power > 1; }
+
 TensorMap load_reference(const std::string& path) {
   const Bytes file = open_bytes(path);
   return is_zip(file) ? load_npz(file) : load_safetensors(file);

@@ -21,8 +21,8 @@ struct ReferenceFindings {
   // have been the description.
   std::string unseen = {}, reading = {};  // "h.0.attn.c_proj.weight", "with dim 0"
   double power = std::numeric_limits<double>::infinity();
-  bool agrees() const { return share <= 1; }
-  bool same() const { return agrees() && power > 1; }
+  bool agrees() const;  // false for NaN, as same()
+  bool same() const;
 };
 
 // The pairs <name>.input, <name>.output of the file: safetensors or .npz (npz.h). Throws as their readers.

@@ -19,9 +19,9 @@ namespace isonorm::equivalence {
 struct Agreement {
   double deviation = 0;
   double control = 0;
-  NumberFormat format = DType::f64;                   // the coarsest that the control moved a weight by an ulp of
-  double bound() const;                               // of a deviation that rounding explains (criterion.h)
-  bool same() const { return deviation <= bound(); }  // false for NaN
+  NumberFormat format = DType::f64;  // the coarsest that the control moved a weight by an ulp of
+  double bound() const;              // of a deviation that rounding explains (criterion.h)
+  bool same() const;                 // false for NaN
 };
 
 // The conversion of a described model: the new options, a state with every parameter that they ask for, and its
