@@ -1,27 +1,24 @@
-# nvcc: ISONORM_CUDA_FOUND if it compiles C++20 for the wanted devices, by its flags ISONORM_CUDA_FLAGS; else ISONORM_CUDA_MISSING says why not.
+# Sets ISONORM_CUDA_FOUND if nvcc compiles C++20 for the wanted devices, whose flags are ISONORM_CUDA_FLAGS. Else ISONORM_CUDA_MISSING says why not.
 
-# What enable_language(CUDA) does with this variable of the environment. Below the flags are our own: this CMake does not know all architectures.
+# Which devices: our option, else CMake's variable. CUDAARCHS in the environment sets it, as in enable_language(CUDA). The flags are our own, since
+# CMake 3.25 does not know all architectures.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND DEFINED ENV{CUDAARCHS})
   set(CMAKE_CUDA_ARCHITECTURES "$ENV{CUDAARCHS}" CACHE STRING "CUDA architectures")
 endif()
-set(known "^([89][0-9]|[1-9][0-9][0-9])[a-z]?(-real|-virtual)?$")  # 80 (A100) is the oldest
 set(architectures ${ISONORM_CUDA_ARCHITECTURES})
-set(unknown ${architectures})
-list(FILTER unknown EXCLUDE REGEX ${known})
-if(unknown)
-  message(FATAL_ERROR "ISONORM_CUDA_ARCHITECTURES: '${unknown}' is not possible, expected numbers from 80 (A100) on, as 80;90a")
-endif()
 if(NOT architectures)
   set(architectures ${CMAKE_CUDA_ARCHITECTURES})
-  set(unknown ${architectures})
-  list(FILTER unknown EXCLUDE REGEX ${known})
-  if(unknown OR NOT architectures)
-    set(architectures 80 90a)
-  endif()
-  if(unknown)
-    message(STATUS "CMAKE_CUDA_ARCHITECTURES has '${unknown}': isonorm takes numbers from 80 on, and is compiled for ${architectures} "
-                   "(ISONORM_CUDA_ARCHITECTURES says for which)")
-  endif()
+endif()
+set(unknown ${architectures})
+list(FILTER unknown EXCLUDE REGEX "^([89][0-9]|[1-9][0-9][0-9])[a-z]?(-real|-virtual)?$")
+if(unknown AND ISONORM_CUDA_ARCHITECTURES)
+  message(FATAL_ERROR "ISONORM_CUDA_ARCHITECTURES: '${unknown}' is not possible, expected numbers from 80 (A100) on, as 80;90a")
+elseif(unknown)
+  message(STATUS "CMAKE_CUDA_ARCHITECTURES has '${unknown}': isonorm takes numbers from 80 on, and is compiled for 80;90a "
+                 "(ISONORM_CUDA_ARCHITECTURES names others)")
+endif()
+if(unknown OR NOT architectures)
+  set(architectures 80 90a)
 endif()
 set(CMAKE_CUDA_ARCHITECTURES OFF)
 
