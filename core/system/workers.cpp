@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 
+#include "core/system/start_thread.h"
+
 namespace isonorm {
 namespace {
 
@@ -62,6 +64,7 @@ void tell(Slot& slot, uint32_t state) {
 
 void* work(void* own) {
   Slot& slot = *static_cast<Slot*>(own);
+  run_on_all_cores();
   uint32_t state = slot.state.load(std::memory_order_acquire);
   while (true) {
     if (phase(state) != assigned) {
