@@ -17,15 +17,15 @@
 namespace isonorm::distributed {
 namespace {
 
-// Warns if the launcher has bound this rank to fewer cores than it would use.
+// Warns if this rank may run on fewer cores than it would use.
 void check_binding() {
   const CoreUse& use = core_use();
   const int cores = static_cast<int>(use.cores.size());
   const int wanted = std::getenv("OMP_NUM_THREADS") ? std::min(num_threads(), use.machine) : use.share;
   if (cores < wanted)
-    warn(text("rank 0 is bound to ", plural(cores, "core"), " and would use ", wanted, " (", plural(use.ranks, "rank"),
+    warn(text("rank 0 may run on ", plural(cores, "core"), " and would use ", wanted, " (", plural(use.ranks, "rank"),
               " on ", plural(use.machine, "core"),
-              "): mpirun --bind-to none or srun --cpu-bind=none lifts the binding"));
+              "); if the launcher has bound it, mpirun --bind-to none or srun --cpu-bind=none lifts that"));
 }
 
 // Leaves MPI where the process ends. A rank that ends early is told of by the others' next call.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 
@@ -131,7 +132,9 @@ bool within_one_core(const Cores& cores) {
 }  // namespace
 
 Placement placement() {
-  const LocalRanks ranks = local_ranks([](const char* name) -> const char* { return std::getenv(name); });
+  std::error_code unknown;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", unknown).filename();
+  const LocalRanks ranks = local_ranks([](const char* name) -> const char* { return std::getenv(name); }, program);
   Placement p{.mask = mask_of(0), .ranks = ranks.count, .quota = cores_of_groups("")};
   p.openmp = openmp_cores(p.mask);
   p.bound_by_default = ranks.bound_by_default && within_one_core(p.openmp.empty() ? p.mask : p.openmp);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -69,7 +70,7 @@ pid_t parent_of(pid_t process) {
 
 }  // namespace
 
-LocalRanks local_ranks(const Variables& environment) {
+LocalRanks local_ranks(const Variables& environment, const std::string& program) {
   LocalRanks ranks;
   const auto take = [&](const char* variable, int count) {
     if (count >= std::max(1, ranks.count))
@@ -82,7 +83,9 @@ LocalRanks local_ranks(const Variables& environment) {
   }
   take("OMPI_COMM_WORLD_LOCAL_SIZE", positive(environment, "OMPI_COMM_WORLD_LOCAL_SIZE"));
   ranks.allocated = positive(environment, "SLURM_CPUS_ON_NODE");
-  ranks.bound_by_default = environment("OMPI_MCA_orte_bound_at_launch") && !asks_for_binding(environment);
+  const char* started = environment("OMPI_COMMAND");
+  ranks.bound_by_default = environment("OMPI_MCA_orte_bound_at_launch") && !asks_for_binding(environment) && started &&
+                           std::filesystem::path(started).filename() == program;
   return ranks;
 }
 

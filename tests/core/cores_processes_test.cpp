@@ -29,8 +29,8 @@ std::string said(const std::string& words) {
 
 TEST_CASE("processes under libgomp's variables, a mask and a launcher") {
   const Cores mine = mask_of(0);
-  if (mine.size() < 2) {
-    WARN("skipped: this machine has one core");
+  if (const double quota = cores_of_groups(""); mine.size() < 2 || (quota > 0 && quota <= 1)) {
+    WARN("skipped: the process has one core");
     return;
   }
   const int a = mine[0], b = mine[1];
@@ -61,13 +61,14 @@ TEST_CASE("processes under libgomp's variables, a mask and a launcher") {
     CHECK(said("GOMP_CPU_AFFINITY='" + second + ' ' + first + "' " + one) == obeyed);
   }
   SECTION("a launcher with two cores has bound its rank to one") {
-    const std::string rank = "OMPI_COMM_WORLD_LOCAL_SIZE=1 OMPI_MCA_orte_bound_at_launch=1 ";
+    const std::string rank = "OMPI_COMM_WORLD_LOCAL_SIZE=1 OMPI_MCA_orte_bound_at_launch=1 OMPI_COMMAND=./print_cores ";
     const std::string launcher = two + "sh -c '", end = "; exit $?'";
     const auto under = [&](const std::string& variables, const std::string& how) {
       return said(launcher + variables + how + ISONORM_PRINT_CORES + end + " #");
     };
     CHECK(under(rank, "taskset -c " + first + ' ') == spread);
     CHECK(under(rank + "OMP_PROC_BIND=true ", "taskset -c " + first + ' ') == spread);
+    CHECK(under(rank + "OMPI_COMMAND=taskset ", one) == obeyed);
     CHECK(under(rank + "OMPI_MCA_hwloc_base_binding_policy=core ", one) == obeyed);
     CHECK(under("OMPI_COMM_WORLD_LOCAL_SIZE=1 ", one) == obeyed);
     const std::string shared = text("main ", both, ", workers none, started ", both, '\n');

@@ -19,10 +19,12 @@ Cores cores(int first, int count) {
 }
 
 LocalRanks by(const std::map<std::string, std::string>& variables) {
-  return local_ranks([&](const char* name) {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  });
+  return local_ranks(
+      [&](const char* name) {
+        const auto found = variables.find(name);
+        return found == variables.end() ? nullptr : found->second.c_str();
+      },
+      "isonorm");
 }
 
 }  // namespace
@@ -122,9 +124,16 @@ TEST_CASE("srun says it with a list of machines, which counts for ranks that kno
         1);  // srun --pty bash with one process
 }
 
-TEST_CASE("Open MPI binds by default if it has bound the rank and no variable asks for a binding") {
+TEST_CASE("Open MPI binds by default if it has bound the program itself and no variable asks for a binding") {
   const std::pair<const std::string, std::string> bound{"OMPI_MCA_orte_bound_at_launch", "1"};
+  const auto by = [&](std::map<std::string, std::string> variables) {
+    variables.insert({"OMPI_COMMAND", "../tools/isonorm"});
+    return ::by(variables);
+  };
   CHECK(by({bound}).bound_by_default);
+  for (const char* other : {"taskset", "./isonorm.sh", "bash", "isonorm/", ""})
+    CHECK_FALSE(by({bound, {"OMPI_COMMAND", other}}).bound_by_default);
+  CHECK_FALSE(::by({bound}).bound_by_default);
   CHECK_FALSE(by({}).bound_by_default);
   CHECK_FALSE(by({{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}).bound_by_default);
   // The variables that mpirun 4.1 makes of --bind-to, -bind-to-core, --cpu-list, --cpu-set, --cpus-per-proc, --rankfile and --map-by.
