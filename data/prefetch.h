@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/system/home_process.h"
+#include "core/system/start_thread.h"
 
 namespace isonorm::data {
 
@@ -79,7 +80,7 @@ template <class T> class Prefetch {
     void start() {
       if (thread.joinable()) return home.check_here("prefetch");
       home = HomeProcess();
-      thread = std::thread([this, from = position] { run(from); });
+      thread = start_thread([this, from = position] { run(from); });
     }
 
     void run(int64_t item) {

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/system/home_process.h"
 #include "core/system/parallel.h"
+#include "core/system/start_thread.h"
 #include "distributed/transport.h"
 
 namespace isonorm::distributed {
@@ -182,7 +183,8 @@ Ranks::Ranks(int n, double limit) {
   for (int rank = 0; rank < n; ++rank)
     state_->groups[static_cast<size_t>(rank)] = Group(std::make_unique<ThreadTransport>(state_->place, rank));
   try {
-    for (int rank = 0; rank < n; ++rank) state_->threads.emplace_back(&State::work, state_.get(), rank);
+    for (int rank = 0; rank < n; ++rank)
+      state_->threads.push_back(start_thread([state = state_.get(), rank] { state->work(rank); }));
   } catch (...) {  // those that there are must not outlive what they wait on
     state_->finish();
     throw;

@@ -1,8 +1,7 @@
 #include "distributed/world.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -11,28 +10,28 @@
 #include "core/system/cores.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
+#include "core/system/warning.h"
 #include "distributed/mpi.h"
 #include "distributed/transport.h"
 
 namespace isonorm::distributed {
 namespace {
 
-// Of the cores of the machine what comes to one of its processes.
-int threads_of_rank() {
-  int local = 1;
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
-    if (const char* said = std::getenv(name); said && read_number(said, local)) local = std::max(1, local);
-  const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return std::clamp(cores / local, 1, std::min(usable_cores(), kMostThreads));
+// Warns if this rank may run on fewer cores than it would use.
+void check_binding() {
+  const CoreUse& use = core_use();
+  const int cores = static_cast<int>(use.cores.size());
+  const int wanted = std::getenv("OMP_NUM_THREADS") ? std::min(num_threads(), use.machine) : use.share;
+  if (cores < wanted)
+    warn(text("rank 0 may run on ", plural(cores, "core"), " and would use ", wanted, " (", plural(use.ranks, "rank"),
+              " on ", plural(use.machine, "core"),
+              "); if the launcher has bound it, mpirun --bind-to none or srun --cpu-bind=none lifts that"));
 }
 
 // Leaves MPI where the process ends. A rank that ends early is told of by the others' next call.
 struct World {
   Group group = one_of_several() ? Group(mpi_world()) : Group();
 
-  World() {
-    if (group.size() > 1 && !std::getenv("OMP_NUM_THREADS")) set_num_threads(threads_of_rank());
-  }
   ~World() {
     if (group.size() == 1) return;
     try {
@@ -51,6 +50,9 @@ struct World {
 
 Group& world() {
   static World world;
+  static std::atomic<bool> checked = false;
+  if (world.group.size() > 1 && world.group.rank() == 0 && !checked.exchange(true))
+    check_binding();  // the handler may call this
   return world.group;
 }
 

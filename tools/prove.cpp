@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/moving_rate.h"
 #include "core/system/terminal.h"
 #include "equivalence/certificate/certificate_text.h"
 #include "equivalence/lockstep/prove.h"
@@ -55,14 +56,14 @@ CertificateOptions certificate_options(const CLI::App& command, const ProveOptio
 }
 
 // "training 37/200  loss 1.234  deviation 2.1e-15 (controls 1.0e-15)  1:23 left  1.90 steps/s": the largest deviation
-// so far. rate: steps a second of this phase, 0 where not known yet.
-std::string progress_text(const StepInfo& info, double rate) {
+// so far. steps: the speed of this phase; whole: the speed of the work, whose amount is 1.
+std::string progress_text(const StepInfo& info, const MovingRate& steps, const MovingRate& whole) {
   std::string line = text(name_of(info.phase), " ", info.step, "/", info.steps);
   if (info.phase != Phase::testing)
     line += text(printed("  loss %.3f", info.loss), "  deviation ", scientific(info.deviation), " (controls ",
                  scientific(info.control_deviation), ")");
-  if (info.done > 0) line += text("  ", duration_text(info.seconds * (1 - info.done) / info.done), " left");
-  if (rate > 0) line += printed("  %.2f steps/s", rate);
+  if (whole.per_second() > 0) line += text("  ", duration_text(whole.seconds_left(1)), " left");
+  if (steps.per_second() > 0) line += printed("  %.2f steps/s", steps.per_second());
   return line;
 }
 
@@ -79,17 +80,12 @@ class Watcher {
       if (!started_) log_.write(log_manifest(info.so_far.manifest));
       if (info.phase != Phase::testing) log_.write(log_step(info));
     }
-    if (!started_ || info.phase != phase_) {  // the rate is that of this phase, from its first step on
-      phase_ = info.phase;
-      first_step_ = info.step;
-      first_seconds_ = info.seconds;
-    }
+    if (!started_ || info.phase != phase_) phase_ = info.phase, steps_ = MovingRate(info.seconds, info.step);
+    steps_.add(info.seconds, info.step);
+    whole_.add(info.seconds, info.done);
     started_ = true;
     last_ = text(name_of(info.phase), ", step ", info.step, " of ", info.steps);
-    if (status_.due(info.step, info.steps)) {
-      const double span = info.seconds - first_seconds_;
-      status_.update(progress_text(info, span > 0 ? (info.step - first_step_) / span : 0));
-    }
+    if (status_.due(info.step, info.steps)) status_.update(progress_text(info, steps_, whole_));
     return !interrupted();
   }
 
@@ -104,8 +100,7 @@ class Watcher {
   io::LineLog log_;
   bool started_ = false;
   Phase phase_ = Phase::training;
-  int first_step_ = 0;
-  double first_seconds_ = 0;
+  MovingRate steps_, whole_;
   std::string last_;
 };
 
@@ -123,10 +118,12 @@ int run(const CertificateOptions& options, const OutputOptions& output) {
   check_output_options(output, {});
   catch_interrupt();
   StatusLine status(stderr, output.quiet);
+  MovingRate rate;
   const CertificateResult r = certify(options, [&](const CertificateProgress& p) {
+    rate.add(p.seconds, p.step);
     if (status.due(p.step, p.steps))
       status.update(text("certificate ", 100 * static_cast<int64_t>(p.step) / p.steps, " %  ",
-                         duration_text(p.seconds * (p.steps - p.step) / p.step), " left  ", p.what));
+                         duration_text(rate.seconds_left(p.steps)), " left  ", p.what));
     return !interrupted();
   });
   status.clear();

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/system/foreign_text.h"
+#include "core/system/moving_rate.h"
 #include "core/system/terminal.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/text/grid_text.h"
@@ -77,10 +78,12 @@ int run(TableVerb& o, const CLI::App& command) {
   std::vector<TableResult> results;
   Outcome outcome = Outcome::agrees;
   for (const TableOptions& grid : grids) {
+    MovingRate rate;
     results.push_back(table(grid, [&](const TableProgress& p) {
+      rate.add(p.seconds, p.done);
       if (p.step == grid.steps && status.due(++pass, passes))
-        status.update(text(title_of(grid), "  ", p.recipe, ", seed ", p.seed, "  ",
-                           duration_text(p.seconds * (1 - p.done) / p.done), " left"));
+        status.update(text(title_of(grid), "  ", p.recipe, ", seed ", p.seed, "  ", duration_text(rate.seconds_left(1)),
+                           " left"));
       return !interrupted();
     }));
     status.clear();

@@ -7,7 +7,9 @@
 #include "core/memory/bytes.h"
 #include "core/printed.h"
 #include "core/random.h"
+#include "core/system/cores.h"
 #include "core/system/foreign_text.h"
+#include "core/system/parallel.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "io/replacement.h"
 #include "nn/residual/gpas.h"
@@ -211,6 +213,9 @@ bool Training::run() {
   });
   loop.every(o_.save_every, [&](const training::TrainingStep&) { return save(), true; });
   loop.every(1, [&](const training::TrainingStep&) { return !stopped(); });
+  if (const CoreUse& use = core_use(); ranks_.size() > 1)
+    say(text(ranks_.size(), " ranks (", use.ranks, " on this machine) with ", plural(num_threads(), "thread"),
+             " each on ", plural(std::ssize(use.cores), "core")));
   for (const std::string& line : summary_) say(line);
   // A test pass that an interruption took away is made up for.
   const auto& tested = result_.earlier.evaluations;

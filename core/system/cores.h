@@ -1,12 +1,48 @@
-// Internal: how many cores this process may use.
+// Internal: the cores that this process may use, and its number of threads. A core is a logical CPU of Linux.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
+#include <vector>
 
 namespace isonorm {
 
-// Those that it may run on (sched_getaffinity), or fewer where a control group allows it less time.
-int usable_cores();
+using Cores = std::vector<int>;  // numbers of cores, ascending
+
+// The mask of a thread or process: the cores that it may run on (sched_getaffinity). 0: the calling thread. Empty if the kernel does not say.
+Cores mask_of(pid_t thread);
+
+// The facts that decide the cores and the number of threads of a process.
+struct Placement {
+  Cores mask = {};    // of the thread that asks
+  Cores openmp = {};  // if libgomp has pinned the thread to one of its places, the cores of all places; else empty
+  bool bound_by_default = false;  // Open MPI has bound the process to one core, and nobody asked for a binding
+  int ranks = 1;                  // processes of one launcher on this machine, this one included
+  Cores launcher = {};            // the launcher's mask; empty if there is no launcher or its mask is unknown
+  int machine = 1;                // number of cores that the ranks share
+  double quota = 0;               // CPU time of the control groups, in cores; 0: no limit
+};
+
+// The facts about this process, from its calling thread.
+Placement placement();
+
+struct CoreUse {
+  Cores cores = {};     // the cores that its threads run on
+  bool pinned = false;  // the mask of the thread that asked has fewer
+  int ranks = 1;        // as in Placement
+  int machine = 1;      // number of cores that the ranks share
+  int share = 1;    // number of cores of one rank: machine / ranks, or less if a control group allows less; at least 1
+  int threads = 1;  // number of threads: the number of cores, at most `share`
+};
+
+// A mask that was set on purpose is obeyed. Two others are not, since they leave a process with many threads one core: libgomp's
+// (OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY pin the main thread to the first place), which gives way to the cores of all
+// places, and the default of Open MPI 4 for one or two ranks, which gives way to the launcher's mask.
+CoreUse core_use(const Placement& p);
+
+// The same for this process, decided at the first call.
+const CoreUse& core_use();
 
 // The CPU time that the control groups of this process allow, in cores: the least of its groups and of all groups above them; 0: no limit.
 // root: a folder before /proc and /sys; tests have their own. Sources: "Control Group v2" (cpu.max) and "CFS Bandwidth Control"

@@ -14,12 +14,15 @@ namespace isonorm {
 
 namespace {
 
-// What OMP_NUM_THREADS says (of a list the first), or the cores that this process may use.
+// The first number of OMP_NUM_THREADS, a list in which OpenMP allows spaces, or the process's share of the cores.
 int default_threads() {
   const char* wish = std::getenv("OMP_NUM_THREADS");
-  const std::string_view list(wish ? wish : "");
+  std::string_view first(wish ? wish : "");
+  first = first.substr(0, first.find(','));
+  while (first.starts_with(' ')) first.remove_prefix(1);
+  while (first.ends_with(' ')) first.remove_suffix(1);
   int n = 0;
-  return std::min(read_number(list.substr(0, list.find(',')), n) && n >= 1 ? n : usable_cores(), kMostThreads);
+  return std::min(read_number(first, n) && n >= 1 ? n : core_use().threads, kMostThreads);
 }
 
 // Of the calling thread: what set_num_threads said, and the threads of the region that it is in and its index there.

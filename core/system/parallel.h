@@ -15,9 +15,9 @@ namespace isonorm {
 // More threads than any machine's cores would only take memory; OMP_NUM_THREADS beyond it counts as this.
 inline constexpr int kMostThreads = 1024;
 
-// How many threads a parallel_for of the calling thread uses, itself among them: what the thread was told by
-// set_num_threads, else OMP_NUM_THREADS, else the cores that the process may use. The other threads are shared by all
-// callers. A child of fork() starts threads of its own; but where fork() was called inside of parallel_for the child
+// The number of threads of a parallel_for, the calling thread included: what set_num_threads set in it, else OMP_NUM_THREADS, else the cores
+// that the process may use; ranks of a launcher (MPI, srun) divide their machine's cores. All callers share the other threads.
+// A child of fork() starts threads of its own; but if fork() was called inside of parallel_for the child
 // may only end or start another program.
 int num_threads();
 // Sets the number for the calling thread; inside of parallel_for it holds afterwards. Throws where n is not in

@@ -1,5 +1,6 @@
 #include "core/system/terminal.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -76,38 +77,59 @@ bool StatusLine::due(int step, int steps) {
 }
 
 void StatusLine::update(const std::string& line) {
-  if (quiet_) return;
-  if (live_) {
-    const size_t given = columns(file_), width = given > 0 ? given : 80;
-    std::string shown = printable(line);  // without the last fields where the terminal is too narrow
-    while (shown.size() >= width && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
-    shown_ = shown.substr(0, width - 1);
-    std::fputs(text('\r', shown_, "\x1b[K").c_str(), file_);
-  } else {
-    std::fputs((printable(line) + '\n').c_str(), file_);
-  }
-  std::fflush(file_);
+  if (quiet_ || !takes_output()) return;
+  if (!live_) return write(printable(line) + '\n');
+  const size_t given = columns(file_), width = given > 0 ? given : 80;
+  std::string shown = printable(line);  // without the last fields where the terminal is too narrow
+  while (shown.size() >= width && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
+  shown_ = shown.substr(0, width - 1);
+  write(text('\r', shown_, "\x1b[K"));
 }
 
 void StatusLine::print(const std::string& line) {
   if (quiet_) return;
   const std::string below = shown_;
   clear();
-  std::fputs((printable(line) + '\n' + below).c_str(), file_);
-  std::fflush(file_);
+  write(printable(line) + '\n' + below);
   shown_ = below;
 }
 
 void StatusLine::clear() {
-  if (!shown_.empty()) std::fputs("\r\x1b[K", file_);
-  std::fflush(file_);
+  if (!shown_.empty()) write("\r\x1b[K");
   shown_.clear();
 }
 
 void StatusLine::keep() {
-  if (!shown_.empty()) std::fputc('\n', file_);
-  std::fflush(file_);
+  if (!shown_.empty()) write("\n");
   shown_.clear();
+}
+
+void StatusLine::write(std::string_view words) {
+  constexpr size_t most = size_t{64} << 10;
+  waiting_ += words;
+  if (takes_output() || waiting_.size() <= most) return;
+  const size_t line_end = waiting_.find('\n', waiting_.size() - most);
+  waiting_.erase(0, line_end == waiting_.npos ? waiting_.size() : line_end + 1);
+}
+
+// poll() says whether there is room; O_NONBLOCK would hold for the shell, too, which has the same open file. A terminal with room takes at
+// least 256 bytes in one piece. The driver cuts what it gets at control characters ("\n" becomes two), so each is a piece of its own.
+bool StatusLine::takes_output() {
+  constexpr size_t most = 256;
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
+  pollfd room = {fileno(file_), POLLOUT, 0};
+  while (poll(&room, 1, 0) == 1) {
+    if (waiting_.empty()) return true;
+    std::fflush(file_);
+    const auto end = waiting_.begin() + static_cast<ptrdiff_t>(std::min(most, waiting_.size()));
+    const auto piece_end =
+        std::find_if(waiting_.begin() + 1, is_control(waiting_[0]) ? waiting_.begin() + 1 : end, is_control);
+    const ssize_t taken = ::write(room.fd, waiting_.data(), static_cast<size_t>(piece_end - waiting_.begin()));
+    if (taken < 0 && errno == EINTR) continue;
+    // All of it is dropped if nobody is there to read it.
+    waiting_.erase(0, taken > 0 ? static_cast<size_t>(taken) : waiting_.size());
+  }
+  return false;
 }
 
 }  // namespace isonorm

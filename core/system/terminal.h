@@ -33,6 +33,10 @@ std::string duration_text(double seconds);
 
 // Shows where a long work is: on a terminal one line, rewritten at most ten times a second; elsewhere a plain line now
 // and then.
+//
+// It never waits. A terminal that takes no output (Ctrl-S, a connection that hangs) or a full pipe gets nothing until it takes
+// output again: then come the lines that stay, at most the last 64 KiB of them, and the newest live line. Lines that have not
+// been taken at the end are lost. Results are printed by print() and its like, which wait.
 class StatusLine {
  public:
   explicit StatusLine(std::FILE* file, bool quiet = false);
@@ -52,10 +56,14 @@ class StatusLine {
   void keep();
 
  private:
+  void write(std::string_view words);  // as far as they are taken; the rest goes to waiting_
+  bool takes_output();                 // writes waiting_; whether all of it was taken and there is room for more
+
   std::FILE* file_;
   bool quiet_, live_;
-  std::string shown_;  // the live line; empty if there is none
-  double last_ = -1;   // seconds
+  std::string waiting_;  // not yet taken by the terminal or pipe
+  std::string shown_;    // the live line; empty if there is none
+  double last_ = -1;     // seconds
 };
 
 }  // namespace isonorm

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "core/system/float_environment.h"
+#include "core/system/start_thread.h"
 
 namespace isonorm {
 namespace {
@@ -65,6 +66,7 @@ void tell(Slot& slot, uint32_t state) {
 void* work(void* own) {
   const DefaultFloatEnvironment environment;  // else that of the thread which started this one
   Slot& slot = *static_cast<Slot*>(own);
+  run_on_all_cores();
   uint32_t state = slot.state.load(std::memory_order_acquire);
   while (true) {
     if (phase(state) != assigned) {

@@ -1,6 +1,13 @@
 """isonorm: are two models one function, and do they train alike? docs/python.md has examples."""
 
+import os as _os
+
+_mask = _os.sched_getaffinity(0)
 from ._isonorm import Tensor, __version__, tensor
+
+# libgomp comes with OpenBLAS. If OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY is set, it pins the thread that loads it to one core.
+_os.sched_setaffinity(0, _mask)
+
 from ._compare import assert_equivalent, compare
 from ._files import Converted, Proof, Verified, convert, prove, verify
 from ._result import Difference, Power, Probe, Result

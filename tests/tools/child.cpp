@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -46,18 +47,24 @@ ChildResult run_child(const std::vector<std::string>& arguments, const ChildOpti
     const winsize size{40, options.columns, 0, 0};
     check_io(openpty(&out[0], &out[1], nullptr, nullptr, &size) == 0, "openpty failed");
     err[0] = -1, err[1] = out[1];
+    if (options.stopped) tcflow(out[1], TCOOFF);
   } else {
     check_io(pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0, "pipe failed");
   }
   const pid_t pid = fork();
   check_io(pid >= 0, "fork failed");
-  if (pid == 0) become(arguments, options, out[1], err[1]);
+  if (pid == 0) become(arguments, options, out[1], options.stderr_to >= 0 ? options.stderr_to : err[1]);
+  const int terminal = options.stopped ? dup(out[1]) : -1;
   close(out[1]);
   if (!options.terminal) close(err[1]);
 
   ChildResult result;
   std::thread beside;
-  if (options.meanwhile) beside = std::thread(options.meanwhile);
+  if (options.meanwhile)
+    beside = std::thread([&] {
+      options.meanwhile();
+      if (options.stopped) tcflow(terminal, TCOON), close(terminal);
+    });
   bool interrupted = options.interrupt_after.empty();
   bool interrupted_when = false;
   pollfd sources[2] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
@@ -69,7 +76,10 @@ ChildResult run_child(const std::vector<std::string>& arguments, const ChildOpti
       kill(pid, options.signal);
     }
     if (ready == 0 && options.interrupt_when) continue;
-    if (ready <= 0) break;
+    if (ready <= 0) {
+      kill(pid, SIGKILL);
+      break;
+    }
     for (int i = 0; i < 2; ++i) {
       if (sources[i].fd < 0 || sources[i].revents == 0) continue;
       char buffer[4096];

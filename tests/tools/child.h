@@ -20,6 +20,8 @@ struct ChildOptions {
       {};  // when this has appeared in out or err, `signal` is sent, twice, as timeout(1) does
   std::function<bool()> interrupt_when = {};  // it is sent when this is true; asked every millisecond
   std::function<void()> meanwhile = {};       // called once, in a thread of its own, while the program runs
+  bool stopped = false;                       // the terminal takes no output (Ctrl-S) until `meanwhile` has returned
+  int stderr_to = -1;                         // stderr is this descriptor, and is not collected
   int signal = SIGINT;
   std::string hang_up_after = {};                   // nobody reads err any longer when this has appeared in it
   rlim_t file_limit = RLIM_INFINITY;                // RLIMIT_FSIZE, in bytes

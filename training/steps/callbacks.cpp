@@ -12,6 +12,7 @@
 namespace isonorm::training {
 
 bool Progress::operator()(const TrainingStep& s) {
+  rate_.add(watch_.seconds(), s.step);
   if (line_.due(s.step, steps_)) show(s);
   return true;
 }
@@ -23,9 +24,8 @@ void Progress::end(const TrainingStep& last) {
 
 void Progress::show(const TrainingStep& s) {
   shown_ = s.step;
-  const double rate = (s.step - done_) / watch_.seconds();
   line_.update(text("step ", s.step, "/", steps_, printed("  loss %.4f  lr %.2e  ", s.loss, s.lr),
-                    duration_text((steps_ - s.step) / rate), " left", printed("  %.1f steps/s", rate)));
+                    duration_text(rate_.seconds_left(steps_)), " left", printed("  %.1f steps/s", rate_.per_second())));
 }
 
 bool BestLoss::take(int step, double loss) {

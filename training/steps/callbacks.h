@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "core/system/moving_rate.h"
 #include "core/system/terminal.h"
 #include "training/steps/loop.h"
 
@@ -13,7 +14,7 @@ namespace isonorm::training {
 class Progress {
  public:
   // Of a training of `steps` that goes on after `done`. Keeps a reference to `line`.
-  Progress(StatusLine& line, int steps, int done = 0) : line_(line), steps_(steps), done_(done) {}
+  Progress(StatusLine& line, int steps, int done = 0) : line_(line), steps_(steps), rate_(0, done) {}
   bool operator()(const TrainingStep& step);
   // After the last step, which may have come too soon after another one to be shown: leaves it on the screen.
   void end(const TrainingStep& last);
@@ -22,9 +23,10 @@ class Progress {
   void show(const TrainingStep& step);
 
   StatusLine& line_;
-  const int steps_, done_;
+  const int steps_;
   int shown_ = 0;  // the step that was shown last
   const Stopwatch watch_;
+  MovingRate rate_;  // steps
 };
 
 // The least test loss so far, and whether the wait for a lesser one is over. Losses come in order of steps.

@@ -6,6 +6,7 @@
 #include "core/kernels/copy.h"
 #include "core/memory/bytes.h"
 #include "core/system/parallel.h"
+#include "core/system/start_thread.h"
 
 namespace isonorm::training {
 
@@ -66,8 +67,7 @@ void GradientSum::complete(size_t i) {
     if (sender_->error) std::rethrow_exception(sender_->error);
     handed_ = ready;
   }
-  sender_->thread.joinable() ? sender_->changed.notify_all()
-                             : void(sender_->thread = std::thread(&GradientSum::send, this));
+  sender_->thread.joinable() ? sender_->changed.notify_all() : void(sender_->thread = start_thread([this] { send(); }));
 }
 
 void GradientSum::send() try {

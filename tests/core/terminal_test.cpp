@@ -1,0 +1,116 @@
+// The line of progress: it never waits for a terminal or a pipe. Its speed.
+#include "core/system/terminal.h"
+
+#include <termios.h>
+
+#include <cstdlib>
+
+#include "core/system/moving_rate.h"
+#include "tests/support/catch.h"
+#include "tests/support/child.h"
+#include "tests/support/full_output.h"
+
+using namespace isonorm;
+using test::FullOutput;
+
+namespace {
+
+// Whether body() ends, in a process of its own. The limit is for machines that are very busy.
+template <class F> bool comes_to_its_end(F body) {
+  return test::status_of_child([&] {
+           alarm(300);
+           setenv("TERM", "xterm", 1);
+           body();
+         }) == 0;
+}
+
+// All outputs of a status line.
+void show_all(StatusLine& line, const std::string& name) {
+  line.update(name + " is the live line, with some text that makes it longer");
+  line.print(name + " stays");
+  line.update(name + " is live again");
+  line.keep();
+  line.clear();
+}
+
+}  // namespace
+
+TEST_CASE("a status line does not wait for a terminal or a pipe that takes no output; lines that stay come later") {
+  for (const bool terminal : {true, false}) {
+    CAPTURE(terminal);
+    CHECK(comes_to_its_end([&] {
+      FullOutput output(terminal);
+      StatusLine line(fdopen(output.writer, "w"));
+      for (int i = 0; i < 3; ++i) show_all(line, "early");
+      output.drain();
+      line.update("late");
+      const std::string shown = output.drain();
+      if (shown.find("early stays") == shown.npos || shown.find("late") == shown.npos) _exit(1);
+      if (shown.find("early is") != shown.npos) _exit(2);
+    }));
+  }
+}
+
+TEST_CASE("a status line does not wait for a terminal that is stopped by Ctrl-S") {
+  CHECK(comes_to_its_end([] {
+    FullOutput output(true);
+    output.drain();
+    StatusLine line(fdopen(output.writer, "w"));
+    line.update("before");
+    if (output.drain().find("before") == std::string::npos) _exit(1);
+    tcflow(output.writer, TCOOFF);
+    show_all(line, "meanwhile");
+    if (!output.drain().empty()) _exit(2);
+    tcflow(output.writer, TCOON);
+    line.update("after");
+    if (output.drain().find("meanwhile stays\r\n") == std::string::npos) _exit(3);
+  }));
+}
+
+TEST_CASE("a status line does not wait for a terminal that has room for a part of the line") {
+  CHECK(comes_to_its_end([] {
+    for (size_t room = 1; room < 1200; room += room < 20 ? 1 : 37) {
+      FullOutput output(true);
+      StatusLine line(fdopen(output.writer, "w"));
+      output.take(room);
+      for (int i = 0; i < 30; ++i) line.print(std::string(70 + static_cast<size_t>(i) * 10, 'a'));
+    }
+  }));
+}
+
+TEST_CASE("a status line keeps the last 64 KiB of the lines that stay") {
+  CHECK(comes_to_its_end([] {
+    FullOutput output(false);
+    StatusLine line(fdopen(output.writer, "w"));
+    const std::string rest(90, '.');
+    for (int i = 0; i < 2000; ++i) line.print(text("line ", i, ' ', rest));
+    output.drain();
+    std::string shown;
+    for (int i = 0; i < 3; ++i) line.print("end"), shown += output.drain();  // the pipe holds 64 KiB, too
+    if (!shown.starts_with("line ") || shown.find("line 1999 ") == shown.npos || !shown.ends_with("end\nend\nend\n"))
+      _exit(1);
+    if (shown.find("line 1000 ") != shown.npos || shown.size() > (64 << 10) + 12) _exit(2);
+  }));
+}
+
+TEST_CASE("a moving rate: the speed of the last half minute, on a clock of the test's own") {
+  MovingRate rate(0, 100);  // of a work that goes on after step 100
+  CHECK(rate.per_second() == 0);
+  double now = 0, steps = 100;
+  const auto run = [&](int count, double seconds) {
+    for (int i = 0; i < count; ++i) rate.add(now += seconds, steps += 1);
+  };
+  run(1000, 0.125);
+  CHECK(rate.per_second() == 8);
+  CHECK(rate.seconds_left(steps + 80) == 10);
+
+  now += 3600;  // SIGSTOP, for an hour; the mean of all steps would be 0.3 a second
+  run(1, 0.125);
+  run(2, 0.125);
+  CHECK(rate.per_second() == 8);
+
+  run(100, 0.5);  // slower, for 50 s: what was before is forgotten
+  CHECK(rate.per_second() == 2);
+  run(5, 100);  // steps of more than half a minute: the last one counts
+  CHECK(rate.per_second() == 0.01);
+}
