@@ -15,6 +15,7 @@
 #include "nn/group_norm.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
+#include "tests/distributed/normed_stack.h"
 #include "tests/support/catch.h"
 #include "training/build_model.h"
 #include "training/steps/loop.h"
@@ -252,6 +253,10 @@ TEST_CASE("ranks: to rounding it is the training of one process with the whole b
   // What is drawn is not that of one process, and not that of another rank either, where ranks have different numbers of rows.
   dropped.step.accumulate = 1;
   CHECK(off(trained_by(5, dropped), trained(dropped), dropped.dtype) > 1e6);
+}
+
+TEST_CASE("ranks: a backward that calls the group goes on beside the sums of gradients") {
+  for (const int ranks : {2, 3}) CHECK_NOTHROW(run_ranks(ranks, test::check_normed_stack, 120));
 }
 
 TEST_CASE("ranks: if all targets are ignored the loss is 0 and no weight moves") {

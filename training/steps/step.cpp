@@ -123,8 +123,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
       loss = ids ? mean * (counted(some.targets) / all).to(mean.dtype())
                  : mean * (static_cast<double>(rows.count) / static_cast<double>(examples));
     }
-    // Before the last a gradient waits for other parts. Ranks with parts of the model talk in their backward themselves.
-    const bool sends = shared && !whole && part == parts - 1 && !own;
+    const bool sends = shared && !whole && part == parts - 1;  // before the last a gradient waits for other parts
     backward(loss, {}, {.listener = sends ? &listener : nullptr});
     losses.back() = detach(loss);
     if (whole) gradients.push_back(taken_gradients(parameters));

@@ -60,8 +60,8 @@ struct StepOptions {
   bool captured = false;
   // Ranks that train this model together, each given the same batches and rates (distributed/world.h); null: this process alone.
   // Every rank then has the same weights after every step, bit by bit. A step throws Disagreement where a rank would train something else,
-  // as far as that is seen (training/steps/ranks.h); not a hook on a gradient. While a backward goes on another thread sends what is complete: a
-  // hook makes no call on the group.
+  // as far as that is seen (training/steps/ranks.h); not a hook on a gradient. Modules and hooks may call the group: what they call is
+  // independent of the gradients, which another thread sends while the backward goes on (Group::background).
   distributed::Group* group = nullptr;
   // Each of the `accumulate` parts is one rank's, as many on each, and all are added in their order: loss and weights have the same bits on any
   // number of ranks that divides them, where nothing is drawn. A rank holds a gradient for each of its parts, and sends as many.
