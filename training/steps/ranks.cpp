@@ -15,6 +15,7 @@
 #include "core/system/blas_info.h"
 #include "core/view.h"
 #include "nn/print.h"
+#include "parallel/collectives.h"
 
 namespace isonorm::training {
 
@@ -38,6 +39,19 @@ DrawsOfRank::DrawsOfRank(const Group& group, int64_t rows)
 DrawsOfRank::~DrawsOfRank() {
   Generator& g = default_generator();
   g = {before_.seed, even_ ? g.offset : before_.offset + ranks_ * kApart};
+}
+
+BatchNormsOverRanks::BatchNormsOverRanks(nn::Module& model, Group& group) {
+  for (const auto& [_, m] : model.named_modules())
+    if (auto* norm = dynamic_cast<nn::BatchNorm*>(m); norm && norm->training()) norms_.push_back(norm);
+  for (nn::BatchNorm* norm : norms_)
+    norm->sum_over_ranks = [&group](const Tensor& own) {
+      return parallel::shared_by_ranks(parallel::sum_of_parts(own, group), group);
+    };
+}
+
+BatchNormsOverRanks::~BatchNormsOverRanks() {
+  for (nn::BatchNorm* norm : norms_) norm->sum_over_ranks = nullptr;
 }
 
 std::vector<int> owners_of(const std::vector<Tensor>& parameters, int ranks) {

@@ -5,6 +5,7 @@
 
 #include "core/random.h"
 #include "distributed/group.h"
+#include "nn/group_norm.h"
 #include "training/steps/step.h"
 
 namespace isonorm::training {
@@ -31,6 +32,19 @@ class DrawsOfRank {
   const Generator before_;
   const uint64_t ranks_;
   const bool even_;
+};
+
+// While it lives, the model's batch norms that train take their statistics over the rows of all ranks.
+class BatchNormsOverRanks {
+ public:
+  BatchNormsOverRanks(nn::Module& model, distributed::Group& group);
+  ~BatchNormsOverRanks();
+  BatchNormsOverRanks(const BatchNormsOverRanks&) = delete;
+  BatchNormsOverRanks& operator=(const BatchNormsOverRanks&) = delete;
+  bool empty() const { return norms_.empty(); }
+
+ private:
+  std::vector<nn::BatchNorm*> norms_;
 };
 
 // Which rank keeps the optimizer's state of each parameter, by its number (ZeRO, 1910.02054, stage 1): in their order, each on the rank

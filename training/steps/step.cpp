@@ -97,9 +97,14 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   std::optional<GradientSum> sum;
   std::vector<Tensor> summed = parameters;  // by GradientSum: those of parts may be already
   if (own && own->sums_gradients()) std::erase_if(summed, [&](const Tensor& p) { return own->is_part(p); });
-  check(!own || !shared || examples / parts >= group->size(), "step: ", examples / parts,
-        " rows in a part of the batch on ", shared ? group->size() : 1,
-        " ranks that have parts of the model, expected some on each");
+  std::optional<BatchNormsOverRanks> norms;
+  if (shared) {
+    norms.emplace(model, *group);
+    check(!whole || norms->empty(), "step: batch norm with whole parts, whose statistics ranks would not share");
+    check((!own && norms->empty()) || examples / parts >= group->size(), "step: ", examples / parts,
+          " rows in a part of the batch on ", group->size(),
+          own ? " ranks that have parts of the model" : " ranks with batch norm", ", expected some on each");
+  }
   if (shared) sum.emplace(*group, summed);
   const GradientListener listener{summed, [&](size_t i) { sum->complete(i); }};
   std::vector<Tensor> losses;
