@@ -15,7 +15,9 @@ struct Rows {
 };
 
 // Of `count` rows from `begin` those of this rank: as many each, where they do not divide the last ones have one more.
-Rows rows_of(const distributed::Group& group, int64_t begin, int64_t count);
+Rows rows_of(int rank, int ranks, int64_t begin, int64_t count);
+// The number of examples in each of `parts` micro-batches. Throws unless `parts` divides `examples`.
+int64_t size_of_part(int64_t examples, int64_t parts);
 
 // While it lives, the default generator draws this rank's share of what one process would draw for `rows` rows; where ranks have
 // different numbers of rows, from a place of its own. Afterwards it stands in the same place on every rank.

@@ -25,7 +25,8 @@ namespace isonorm::training {
 // group: data-parallel training. All ranks pass the same model and the whole batch; each rank computes a contiguous
 // share of every micro-batch. Loss and gradients are summed over the ranks, and all ranks get the same bits. Dropout
 // masks equal the masks of a single process if the shares are equal and every mask has a multiple of 256 entries;
-// otherwise they differ. Throws Disagreement if the ranks passed different batches or have different random states.
+// otherwise they differ. Throws Disagreement if the ranks passed different batches or have different random states. Whether
+// the objective is a mean over rows is for Step to see.
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts = 1,
                      distributed::Group* group = nullptr);
 
@@ -103,7 +104,8 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Both halves, at rate `lr` (none: at the optimizer's own rates).
+  // Both halves, at rate `lr` (none: at the optimizer's own rates). With `accumulate` or a group, the first two steps throw if the losses of
+  // micro-batches or ranks do not combine to the loss of the whole batch (training/steps/loss_checks.h).
   StepResult operator()(const Examples& batch, std::optional<double> lr = {});
 
   // training::differentiate() of its model.
