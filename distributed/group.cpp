@@ -108,9 +108,16 @@ double time_limit() {
   return seconds;
 }
 
-Group::Group() = default;
-Group::Group(std::unique_ptr<Transport> transport)
-    : transport_(std::move(transport)), rank_(transport_->rank()), size_(transport_->size()) {
+// How tensors on GPUs travel.
+struct Group::Linked {
+  std::vector<int> devices;    // the GPU of each rank that the link was asked for; empty: not yet
+  std::unique_ptr<Link> link;  // null: there is none
+  std::string why_by_host;
+};
+
+Group::Group() : linked_(std::make_shared<Linked>()) {}
+Group::Group(std::unique_ptr<Transport> transport) : Group() {
+  transport_ = std::move(transport), rank_ = transport_->rank(), size_ = transport_->size();
   if (size_ == 1) transport_ = nullptr;
 }
 Group::Group(Group&&) noexcept = default;
@@ -119,12 +126,13 @@ Group::~Group() = default;
 
 void Group::exchange(Device where, const void* send, void* receive, int64_t bytes, const char* what) {
   where == kCpu ? transport_->exchange(send, receive, static_cast<size_t>(bytes), what)
-                : link_->exchange(send, receive, bytes, what);
+                : linked_->link->exchange(send, receive, bytes, what);
   bytes_sent_ += (size_ - 1) * bytes;
 }
 
 void Group::gather(Device where, const void* own, void* all, int64_t bytes, const char* what) {
-  where == kCpu ? transport_->gather(own, all, static_cast<size_t>(bytes), what) : link_->gather(own, all, bytes, what);
+  where == kCpu ? transport_->gather(own, all, static_cast<size_t>(bytes), what)
+                : linked_->link->gather(own, all, bytes, what);
   bytes_sent_ += (size_ - 1) * bytes;
 }
 
@@ -148,22 +156,24 @@ Device Group::match(Call call, int64_t kind, int64_t count, Device device, int64
 Device Group::linked(const std::vector<int>& devices) {
   if (std::ranges::count(devices, -1) > 0) return kCpu;
   const Device own{DeviceKind::cuda, devices[static_cast<size_t>(rank_)]};
-  if (linked_.empty()) make_link(own), linked_ = devices;
-  return link_ && linked_ == devices ? own : kCpu;
+  if (linked_->devices.empty()) make_link(own), linked_->devices = devices;
+  return linked_->link && linked_->devices == devices ? own : kCpu;
 }
 
 void Group::make_link(Device device) {
   const LinkOffer own = links->offer(device, rank_ == 0);
   std::vector<LinkOffer> all(static_cast<size_t>(size_));
   transport_->gather(&own, all.data(), sizeof own, "NCCL begins");
-  why_by_host_.clear();
-  for (size_t r = 0; r < all.size() && why_by_host_.empty(); ++r) {
-    if (all[r].why_none[0] != 0) why_by_host_ = text("rank ", r, ": ", all[r].why_none.data());
-    for (size_t q = 0; q < r && why_by_host_.empty(); ++q)
-      if (all[q].device == all[r].device) why_by_host_ = text("ranks ", q, " and ", r, " have one GPU");
+  std::string& why = linked_->why_by_host;
+  why.clear();
+  for (size_t r = 0; r < all.size() && why.empty(); ++r) {
+    if (all[r].why_none[0] != 0) why = text("rank ", r, ": ", all[r].why_none.data());
+    for (size_t q = 0; q < r && why.empty(); ++q)
+      if (all[q].device == all[r].device) why = text("ranks ", q, " and ", r, " have one GPU");
   }
-  if (!why_by_host_.empty()) return;
-  link_ = links->make(device, all[0], rank_, size_, {transport_->limit(), [host = transport_] { host->look(); }});
+  if (!why.empty()) return;
+  linked_->link =
+      links->make(device, all[0], rank_, size_, {transport_->limit(), [host = transport_] { host->look(); }});
 }
 
 void Group::all_reduce(std::span<const std::vector<Tensor>> parts) {
@@ -285,6 +295,17 @@ Group Group::split(int colour, int key) {
   match(Call::split, -1, -1);
   return Group(transport_->split(colour, key));
 }
+
+Group& Group::background() {
+  if (size_ == 1) return *this;
+  if (!background_) {
+    background_ = std::make_unique<Group>(split(0, rank_));
+    background_->linked_ = linked_;
+  }
+  return *background_;
+}
+
+const std::string& Group::why_by_host() const { return linked_->why_by_host; }
 
 void Group::end() {
   if (size_ > 1) match(Call::end, -1, -1);

@@ -11,10 +11,6 @@
 #include "core/error.h"
 #include "core/tensor.h"
 
-namespace isonorm {
-class Link;
-}
-
 namespace isonorm::distributed {
 
 class Transport;
@@ -34,7 +30,7 @@ class Disagreement : public Error {
 // rank has a GPU of its own, NCCL carries them (ISONORM_NCCL=0: never), once all ranks have agreed on it by the host; else they travel
 // by the host. The bits are the same. NCCL joins the GPUs of the first such call; those of other GPUs travel by the host. All calls throw
 // Disagreement where a rank calls something else, or another size or dtype, and where one has not come within time_limit()
-// seconds; Error where one has aborted. Not synchronised: one thread of a rank at a time.
+// seconds; Error where one has aborted. Not synchronised: one thread of a rank at a time. A second thread may call background().
 class Group {
  public:
   Group();  // of one rank: every call is for nothing
@@ -73,15 +69,19 @@ class Group {
   // The ranks that give this colour (from 0), in order of `key`, then of rank.
   Group split(int colour, int key = 0);
 
+  // The same ranks for a second thread of each rank. Its calls are ordered among themselves and independent of this
+  // group's: no order between the two threads has to be the same on all ranks. Made at the first call, which every rank makes.
+  Group& background();
+
   // This rank makes no more calls; returns when all have said so.
   void end();
   // Ends the other ranks: threads throw, and say why; processes end with that exit code, this one too.
   void abort(const std::string& why, int code = 1) noexcept;
 
-  // Bytes that this rank has sent so far.
-  int64_t bytes_sent() const { return bytes_sent_; }
+  // Bytes that this rank has sent so far, in background(), too.
+  int64_t bytes_sent() const { return bytes_sent_ + (background_ ? background_->bytes_sent_ : 0); }
   // Why tensors on GPUs travel by the host; empty where NCCL carries them, and before the first of them.
-  const std::string& why_by_host() const { return why_by_host_; }
+  const std::string& why_by_host() const;
 
  private:
   enum class Call : int64_t { reduce, scatter, gather, broadcast, barrier, same, split, end };
@@ -94,10 +94,10 @@ class Group {
   std::shared_ptr<Transport> transport_;  // null: of one rank; a link looks there, too
   int rank_ = 0, size_ = 1;
   int64_t calls_ = 0, bytes_sent_ = 0;
-  std::vector<int> linked_;     // the GPU of each rank that link_ was asked for; empty: not yet
-  std::unique_ptr<Link> link_;  // null: there is none
-  std::string why_by_host_;
-  Tensor sent_, received_;  // kept from call to call
+  struct Linked;
+  std::shared_ptr<Linked> linked_;     // also background()'s: one thread at a time sends tensors of GPUs
+  std::unique_ptr<Group> background_;  // null: not asked for yet
+  Tensor sent_, received_;             // kept from call to call
 };
 
 // How long a call waits for another rank, in seconds: ISONORM_TIMEOUT, else 600.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -48,7 +49,8 @@ bool by_open_mpi() {
   return number_in("OMPI_COMM_WORLD_SIZE") >= std::max(2, mpich) || (mpich < 2 && std::getenv("PMIX_RANK"));
 }
 
-// The functions that are called and the constants that they take (MPI 3.1; Open MPI 4.1: mpi.h; MPICH 4.0: mpi.h).
+// The functions that are called and the constants that they take (MPI 3.1; Open MPI 4.1: mpi.h; MPICH 4.0: mpi.h). Groups may call
+// from several threads: one of them is in MPI at a time (MPI_THREAD_SERIALIZED).
 class Library {
  public:
   // Opened at the first call, which throws where that fails.
@@ -57,7 +59,13 @@ class Library {
     return library;
   }
 
+  template <class... P, class... A> int operator()(int (*function)(P...), A... arguments) const {
+    const std::lock_guard lock(one_thread_);
+    return function(arguments...);
+  }
+
   int (*init_thread)(int*, char***, int wanted, int* given);
+  int (*query_thread)(int* given);
   int (*initialized)(int* flag);
   int (*finalize)();
   int (*abort)(Handle comm, int code);
@@ -83,7 +91,8 @@ class Library {
     }
     check_io(library_ != nullptr,
              "this process is one of several that MPI has started, and its library cannot be opened: ", tried);
-    take(init_thread, "MPI_Init_thread"), take(initialized, "MPI_Initialized"), take(finalize, "MPI_Finalize");
+    take(init_thread, "MPI_Init_thread"), take(query_thread, "MPI_Query_thread"), take(initialized, "MPI_Initialized");
+    take(finalize, "MPI_Finalize");
     take(abort, "MPI_Abort"), take(comm_rank, "MPI_Comm_rank"), take(comm_size, "MPI_Comm_size");
     take(comm_split, "MPI_Comm_split"), take(isend, "MPI_Isend"), take(irecv, "MPI_Irecv"), take(test, "MPI_Test");
     world = open_mpi ? reinterpret_cast<Handle>(symbol("ompi_mpi_comm_world")) : 0x44000000;
@@ -91,8 +100,8 @@ class Library {
     constexpr int kSerialized = 2;  // MPI_THREAD_SERIALIZED
     int there = 0, given = 0;
     initialized(&there);  // by the program itself
-    if (there) return;
-    check_io(init_thread(nullptr, nullptr, kSerialized, &given) == 0, "MPI_Init_thread has failed");
+    check_io((there ? query_thread(&given) : init_thread(nullptr, nullptr, kSerialized, &given)) == 0,
+             there ? "MPI_Query_thread has failed" : "MPI_Init_thread has failed");
     check_io(given >= kSerialized, "this MPI lets one thread alone call it");
   }
 
@@ -104,11 +113,14 @@ class Library {
   template <class F> void take(F& f, const char* name) { f = reinterpret_cast<F>(symbol(name)); }
 
   void* library_ = nullptr;
+  mutable std::mutex one_thread_;
 };
 
 class MpiTransport : public Transport {
  public:
-  explicit MpiTransport(Handle comm) : comm_(comm) { mpi_.comm_rank(comm, &rank_), mpi_.comm_size(comm, &size_); }
+  explicit MpiTransport(Handle comm) : comm_(comm) {
+    mpi_(mpi_.comm_rank, comm, &rank_), mpi_(mpi_.comm_size, comm, &size_);
+  }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -124,11 +136,11 @@ class MpiTransport : public Transport {
 
   std::unique_ptr<Transport> split(int colour, int key) override {
     Handle made = 0;
-    check_io(mpi_.comm_split(comm_, colour, key, &made) == 0, "MPI_Comm_split has failed");
+    check_io(mpi_(mpi_.comm_split, comm_, colour, key, &made) == 0, "MPI_Comm_split has failed");
     return std::make_unique<MpiTransport>(made);
   }
 
-  void abort(const std::string&, int code) noexcept override { mpi_.abort(mpi_.world, code); }
+  void abort(const std::string&, int code) noexcept override { mpi_.abort(mpi_.world, code); }  // waits for no thread
 
  private:
   struct Message {
@@ -148,10 +160,10 @@ class MpiTransport : public Transport {
       for (size_t at = 0; at < bytes; at += kMost) {
         const int count = static_cast<int>(std::min(kMost, bytes - at));
         Message in{0, from}, out{0, to};
-        const bool ok =
-            mpi_.irecv(receive + static_cast<size_t>(from) * bytes + at, count, mpi_.byte, from, 0, comm_,
-                       &in.request) == 0 &&
-            mpi_.isend(send + static_cast<size_t>(to) * stride + at, count, mpi_.byte, to, 0, comm_, &out.request) == 0;
+        const bool ok = mpi_(mpi_.irecv, receive + static_cast<size_t>(from) * bytes + at, count, mpi_.byte, from, 0,
+                             comm_, &in.request) == 0 &&
+                        mpi_(mpi_.isend, send + static_cast<size_t>(to) * stride + at, count, mpi_.byte, to, 0, comm_,
+                             &out.request) == 0;
         check_io(ok, what, ": MPI refuses a message of ", count, " bytes with ranks ", from, " and ", to);
         waiting_.push_back(in), waiting_.push_back(out);
       }
@@ -168,7 +180,7 @@ class MpiTransport : public Transport {
       const size_t before = waiting_.size();
       std::erase_if(waiting_, [&](Message& m) {
         int done = 0;
-        check_io(mpi_.test(&m.request, &done, status.data()) == 0, what, ": a message with rank ", m.with,
+        check_io(mpi_(mpi_.test, &m.request, &done, status.data()) == 0, what, ": a message with rank ", m.with,
                  " has failed");
         return done != 0;
       });
@@ -210,6 +222,6 @@ std::unique_ptr<Transport> mpi_world() {
   return transport;
 }
 
-void finish_mpi() noexcept { Library::get().finalize(); }
+void finish_mpi() noexcept { Library::get()(Library::get().finalize); }
 
 }  // namespace isonorm::distributed

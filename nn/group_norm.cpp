@@ -1,8 +1,11 @@
 #include "nn/group_norm.h"
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
 
 namespace isonorm::nn {
 
@@ -27,6 +30,21 @@ BatchNorm::BatchNorm(int64_t channels, BatchNormOptions o) : options_(o) {
   running_var = add_buffer("running_var", ones({channels}));
 }
 
+// The formulas of batch_norm(). Every mean is a sum of the ranks' sums, divided by the number of their values.
+BatchNorm::Normalized BatchNorm::normalize_over_ranks(const Tensor& x) const {
+  const int64_t channels = running_mean.numel();
+  const Tensor rows = reshape(x.to(acc_dtype(x.dtype())), {-1, channels}), gain = weight(), offset = bias();
+  const Tensor sums =
+      sum_over_ranks(cat({sum(rows, {0}), full({1}, static_cast<double>(rows.size(0)), rows.options())}));
+  const double count = detach(narrow(sums, 0, channels, 1)).item();
+  const Tensor mean = narrow(sums, 0, 0, channels) / count, apart = rows - mean;
+  const Tensor variance = sum_over_ranks(sum(square(apart), {0})) / count;
+  Tensor y = apart * rsqrt(variance + options_.eps);
+  if (gain.defined()) y = y * gain.to(y.dtype());
+  if (offset.defined()) y = y + offset.to(y.dtype());
+  return {reshape(y, x.shape()).to(x.dtype()), {detach(mean), detach(variance)}, count};
+}
+
 Tensor BatchNorm::forward(const Tensor& x) {
   const int64_t channels = running_mean.numel();
   check(x.rank() >= 2 && x.size(-1) == channels, "batch_norm: input ", x.shape(), " does not fit ", channels,
@@ -38,18 +56,20 @@ Tensor BatchNorm::forward(const Tensor& x) {
     const Tensor y = (x.to(acc) - running_mean.to(acc)) * (gain.defined() ? gain.to(acc) * unit : unit);
     return (offset.defined() ? y + offset.to(acc) : y).to(x.dtype());
   }
-  const int64_t n = x.numel() / channels;
-  check(n >= 2, "batch_norm: training needs 2 values of a channel at least, input ", x.shape(), " has ", n);
-  BatchStatistics batch;
-  const Tensor y = batch_norm(x, weight(), bias(), options_.eps, &batch);
+  Normalized n;
+  if (sum_over_ranks)
+    n = normalize_over_ranks(x);
+  else
+    n.y = batch_norm(x, weight(), bias(), options_.eps, &n.batch), n.count = static_cast<double>(x.numel() / channels);
+  check(n.count >= 2, "batch_norm: training needs 2 values of a channel at least, input ", x.shape(), " has ", n.count);
   const NoGrad no_grad;
-  const double unbiased = static_cast<double>(n) / static_cast<double>(n - 1), m = options_.momentum;
+  const double unbiased = n.count / (n.count - 1), m = options_.momentum;
   const auto move = [&](const Tensor& running, const Tensor& to, double factor) {
     copy_into(running, running.to(to.dtype()) * (1 - m) + to * (m * factor));
   };
-  move(running_mean, batch.mean, 1);
-  move(running_var, batch.variance, unbiased);
-  return y;
+  move(running_mean, n.batch.mean, 1);
+  move(running_var, n.batch.variance, unbiased);
+  return n.y;
 }
 
 }  // namespace isonorm::nn

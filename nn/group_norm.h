@@ -1,6 +1,8 @@
 // Norm layers of images [n, ..., channels]: over groups of channels and all places of an example, or over a batch.
 #pragma once
 
+#include <functional>
+
 #include "autograd/fused/group_norm.h"
 #include "nn/module.h"
 
@@ -42,11 +44,20 @@ class BatchNorm : public Module {
 
   Parameter weight, bias;
   Tensor running_mean, running_var;
+  // The sum over the ranks that share a batch, as a differentiable function of a rank's part [n]. training::Step sets it for
+  // its forward and backward passes: statistics are then taken over the rows of all ranks. Null: the batch is x.
+  std::function<Tensor(const Tensor&)> sum_over_ranks;
 
  protected:
   Tensor forward(const Tensor& x) override;
 
  private:
+  struct Normalized {
+    Tensor y;
+    BatchStatistics batch;
+    double count = 0;  // values of a channel
+  };
+  Normalized normalize_over_ranks(const Tensor& x) const;
   BatchNormOptions options_;
 };
 

@@ -55,6 +55,7 @@ struct Broken : std::runtime_error {
 class CountingTransport : public distributed::Transport {
  public:
   CountingTransport(Group& inner, Wire& wire) : inner_(inner), wire_(wire) {}
+  CountingTransport(Group&& own, Wire& wire) : own_(std::move(own)), inner_(own_), wire_(wire) {}
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   double limit() const override { return distributed::time_limit(); }
@@ -74,7 +75,9 @@ class CountingTransport : public distributed::Transport {
   void gather(const void* own, void* all, size_t bytes, const char* what) override {
     carry(own, all, bytes, std::string(what) == "a sum");
   }
-  std::unique_ptr<Transport> split(int, int) override { return nullptr; }
+  std::unique_ptr<Transport> split(int colour, int key) override {
+    return std::make_unique<CountingTransport>(inner_.split(colour, key), wire_);
+  }
   void abort(const std::string&, int) noexcept override {}
 
  private:
@@ -89,6 +92,7 @@ class CountingTransport : public distributed::Transport {
     const std::lock_guard lock(wire_.mutex);
     wire_.seconds += watch.seconds();
   }
+  Group own_;
   Group& inner_;
   Wire& wire_;
 };

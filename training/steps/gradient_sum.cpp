@@ -17,7 +17,11 @@ std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters) {
 }
 
 GradientSum::GradientSum(distributed::Group& group, std::vector<Tensor> parameters, int64_t bucket)
-    : group_(group), parameters_(std::move(parameters)), bucket_of_(parameters_.size()), flags_(parameters_.size()) {
+    : group_(group),
+      background_(group.background()),
+      parameters_(std::move(parameters)),
+      bucket_of_(parameters_.size()),
+      flags_(parameters_.size()) {
   int64_t bytes = 0;
   for (size_t i = parameters_.size(); i-- > 0;) {
     const Tensor& p = parameters_[i];
@@ -78,7 +82,7 @@ void GradientSum::send() try {
       sender_->changed.wait(lock, [&] { return handed_ > next || sender_->closed; });
       if (handed_ == next) return;
     }
-    group_.all_reduce(buckets_[next].parts);
+    background_.all_reduce(buckets_[next].parts);
   }
 } catch (...) {
   const std::lock_guard lock(sender_->mutex);
@@ -96,19 +100,16 @@ void GradientSum::close() {
 }
 
 void GradientSum::finish(std::vector<std::vector<Tensor>> parts) {
-  if (sender_) {
-    sender_->home.check_here("sum of gradients");
-    close();
-    if (sender_->error) std::rethrow_exception(sender_->error);
-  }
+  if (sender_) sender_->home.check_here("sum of gradients");
   if (buckets_.empty()) return;
   if (parts.empty()) parts.push_back(taken_gradients(parameters_));
-  for (size_t next = handed_; next < buckets_.size(); ++next) {
-    fill(buckets_[next], parts);
-    group_.all_reduce(buckets_[next].parts);
-  }
+  for (size_t next = handed_; next < buckets_.size(); ++next) fill(buckets_[next], parts);
+  // A rank that still calls the group in its backward is found here. It would wait for this rank as the sums wait for it.
   const Tensor have = from_vector(flags_, {std::ssize(flags_)});
   group_.all_reduce(have);
+  close();
+  if (sender_ && sender_->error) std::rethrow_exception(sender_->error);
+  for (size_t next = handed_; next < buckets_.size(); ++next) background_.all_reduce(buckets_[next].parts);
   for (const Bucket& bucket : buckets_)
     for (size_t k = 0; k < bucket.members.size(); ++k) {
       const size_t i = bucket.members[k];

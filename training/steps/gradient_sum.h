@@ -18,7 +18,8 @@ namespace isonorm::training {
 std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters);
 
 // One sum of all gradients. Buckets hold the parameters that take a gradient, in reverse order, at most bucket_for() bytes or one of them. They
-// and their order depend on the parameters alone, never on which gradient is there first: so all ranks send the same.
+// and their order depend on the parameters alone, never on which gradient is there first: so all ranks send the same. They travel by
+// Group::background(). So a backward pass may call the group itself, at any time on any rank.
 class GradientSum {
  public:
   // Bytes: what a backward leaves to be sent behind it is the last bucket, and each costs messages to every rank, however small.
@@ -35,9 +36,8 @@ class GradientSum {
   GradientSum& operator=(const GradientSum&) = delete;
 
   // Says that the gradient of parameter i is complete. A bucket is handed to the sending thread when its gradients and
-  // the gradients in all earlier buckets are complete; a GPU's buckets wait for finish(). From the first call until
-  // finish() nothing else on this rank may call the group. Throws the error of the sending thread, and in a child of
-  // fork().
+  // the gradients in all earlier buckets are complete; a GPU's buckets wait for finish(). Throws the error of the
+  // sending thread, and in a child of fork().
   void complete(size_t i);
   // The rest is sent. The parameters get the gradients of all ranks, added (Group::all_reduce); one that is undefined adds nothing, and
   // stays so where it is on all ranks. parts: of all parts of this rank, as many on each, in place of those that the parameters have.
@@ -53,7 +53,7 @@ class GradientSum {
   void send();   // of the thread
   void close();  // ends it
 
-  distributed::Group& group_;
+  distributed::Group &group_, &background_;
   const std::vector<Tensor> parameters_;
   std::vector<Bucket> buckets_;
   std::vector<size_t> bucket_of_;  // of each parameter

@@ -23,6 +23,12 @@ WeightedSum Objective::sum(nn::Module& model, const Examples& batch) const {
   return {reshape(total.sum, {}), reshape(detach(total.weight), {})};
 }
 
+Tensor weight_of_mean(const Examples& batch) {
+  const Tensor& t = batch.targets;
+  if (t.dtype() != DType::i64) return full({}, static_cast<double>(t.size(0)), {DType::f64, t.device()});
+  return isonorm::sum(ne(t, static_cast<double>(CrossEntropyOptions().ignore_index)).to(DType::f64));
+}
+
 Tensor inverse_weight(const Tensor& weight) {
   const NoGrad no_grad;
   const Tensor w = weight.to(DType::f64), none = eq(w, 0);

@@ -21,7 +21,7 @@ struct WeightedSum {
 // A Tensor [] is a mean: over the targets that are not -100 if targets are i64, else over the examples. Its value over no
 // target has to be 0, as cross_entropy()'s. Micro-batches and ranks (differentiate()) weight their means by the number of
 // these targets. So a mean over other rows (another ignore_index, class weights, a mask) would depend on the number of
-// micro-batches and ranks.
+// micro-batches and ranks. The first two steps of a Step refuse it.
 //
 // A WeightedSum goes with any weights: micro-batches and ranks add sums and weights, and divide once. The loss is
 // sum / weight; loss and gradients are 0 if the weight is 0.
@@ -48,6 +48,10 @@ class Objective {
   std::function<Tensor(nn::Module&, const Examples&)> mean_;
   std::function<WeightedSum(nn::Module&, const Examples&)> sum_;
 };
+
+// The weight [] of f64 of an objective's mean: the number of targets that are not -100 if targets are i64, else the number of
+// examples.
+Tensor weight_of_mean(const Examples& batch);
 
 // 1 / weight, 0 for a weight of 0: the factor of a WeightedSum's sum, [] of f64.
 Tensor inverse_weight(const Tensor& weight);

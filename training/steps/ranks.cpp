@@ -15,14 +15,21 @@
 #include "core/system/blas_info.h"
 #include "core/view.h"
 #include "nn/print.h"
+#include "parallel/collectives.h"
+#include "training/steps/loss_checks.h"
 
 namespace isonorm::training {
 
 using distributed::Group;
 
-Rows rows_of(const Group& group, int64_t begin, int64_t count) {
-  const int64_t first = count * group.rank() / group.size(), end = count * (group.rank() + 1) / group.size();
+Rows rows_of(int rank, int ranks, int64_t begin, int64_t count) {
+  const int64_t first = count * rank / ranks, end = count * (rank + 1) / ranks;
   return {begin + first, end - first};
+}
+
+int64_t size_of_part(int64_t examples, int64_t parts) {
+  check(parts >= 1 && examples % parts == 0, "step: ", examples, " examples in ", parts, " parts of equal size");
+  return examples / parts;
 }
 
 DrawsOfRank::DrawsOfRank(const Group& group, int64_t rows)
@@ -38,6 +45,19 @@ DrawsOfRank::DrawsOfRank(const Group& group, int64_t rows)
 DrawsOfRank::~DrawsOfRank() {
   Generator& g = default_generator();
   g = {before_.seed, even_ ? g.offset : before_.offset + ranks_ * kApart};
+}
+
+BatchNormsOverRanks::BatchNormsOverRanks(nn::Module& model, Group& group) {
+  for (const auto& [_, m] : model.named_modules())
+    if (auto* norm = dynamic_cast<nn::BatchNorm*>(m); norm && norm->training()) norms_.push_back(norm);
+  for (nn::BatchNorm* norm : norms_)
+    norm->sum_over_ranks = [&group](const Tensor& own) {
+      return parallel::shared_by_ranks(parallel::sum_of_parts(own, group), group);
+    };
+}
+
+BatchNormsOverRanks::~BatchNormsOverRanks() {
+  for (nn::BatchNorm* norm : norms_) norm->sum_over_ranks = nullptr;
 }
 
 std::vector<int> owners_of(const std::vector<Tensor>& parameters, int ranks) {
@@ -153,16 +173,9 @@ void check_step(Group& group, int64_t step, const TrainedTogether& t, const Exam
       for (const auto& [_, x] : t.optimizer.state_dict()) tensors.push_back(x);
     group.check_same(tensors, "weight, buffer or optimizer's state");
   }
-  if (step % kBetweenLosses != 0) return;
-  const NoGrad no_grad;
-  const DrawsFrom here(default_generator());
-  std::vector<std::pair<Tensor, Tensor>> buffers;  // which the forward may change
-  for (const auto& [_, x] : t.model.state_dict())
-    if (!requires_grad(x)) buffers.emplace_back(x, detached::clone(x));
-  const int64_t rows = std::max<int64_t>(1, batch.targets.size(0) / t.options.accumulate / group.size());
-  const Tensor first = t.loss(t.model, {narrow(batch.inputs, 0, 0, rows), narrow(batch.targets, 0, 0, rows)});
-  for (const auto& [x, before] : buffers) copy_into(x, before);
-  group.check_same({&first, 1}, "loss of the same rows");
+  if (step % kBetweenLosses == 0)
+    check_same_loss(group, t, batch,
+                    std::max<int64_t>(1, size_of_part(batch.targets.size(0), t.options.accumulate) / group.size()));
 }
 
 }  // namespace isonorm::training

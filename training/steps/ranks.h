@@ -5,6 +5,7 @@
 
 #include "core/random.h"
 #include "distributed/group.h"
+#include "nn/group_norm.h"
 #include "training/steps/step.h"
 
 namespace isonorm::training {
@@ -14,7 +15,9 @@ struct Rows {
 };
 
 // Of `count` rows from `begin` those of this rank: as many each, where they do not divide the last ones have one more.
-Rows rows_of(const distributed::Group& group, int64_t begin, int64_t count);
+Rows rows_of(int rank, int ranks, int64_t begin, int64_t count);
+// The number of examples in each of `parts` micro-batches. Throws unless `parts` divides `examples`.
+int64_t size_of_part(int64_t examples, int64_t parts);
 
 // While it lives, the default generator draws this rank's share of what one process would draw for `rows` rows; where ranks have
 // different numbers of rows, from a place of its own. Afterwards it stands in the same place on every rank.
@@ -31,6 +34,19 @@ class DrawsOfRank {
   const Generator before_;
   const uint64_t ranks_;
   const bool even_;
+};
+
+// While it lives, the model's batch norms that train take their statistics over the rows of all ranks.
+class BatchNormsOverRanks {
+ public:
+  BatchNormsOverRanks(nn::Module& model, distributed::Group& group);
+  ~BatchNormsOverRanks();
+  BatchNormsOverRanks(const BatchNormsOverRanks&) = delete;
+  BatchNormsOverRanks& operator=(const BatchNormsOverRanks&) = delete;
+  bool empty() const { return norms_.empty(); }
+
+ private:
+  std::vector<nn::BatchNorm*> norms_;
 };
 
 // Which rank keeps the optimizer's state of each parameter, by its number (ZeRO, 1910.02054, stage 1): in their order, each on the rank

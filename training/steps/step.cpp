@@ -17,6 +17,7 @@
 #include "nn/residual/gpas.h"
 #include "optim/clip.h"
 #include "training/steps/gradient_sum.h"
+#include "training/steps/loss_checks.h"
 #include "training/steps/ranks.h"
 
 namespace isonorm::training {
@@ -54,11 +55,6 @@ LimitedGradients limit_gradients(const GradientLimits& limits, const std::vector
 
 namespace {
 
-// How many targets count: all, or of ids those that cross_entropy() does not ignore.
-Tensor counted(const Tensor& targets) {
-  return sum(ne(targets, static_cast<double>(CrossEntropyOptions().ignore_index)).to(DType::f64));
-}
-
 // Tensors of one element each as one of f64.
 Tensor packed(const std::vector<Tensor>& scalars) {
   const Tensor all = empty({std::ssize(scalars)}, {DType::f64, scalars.front().device()});
@@ -85,10 +81,9 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
     backward(loss);
     return {detach(loss)};
   }
-  const int64_t examples = batch.targets.size(0);
-  check(parts >= 1 && examples % parts == 0, "step: ", examples, " examples in ", parts, " parts of equal size");
-  const bool sums = loss_of.is_sum(), ids = !sums && batch.targets.dtype() == DType::i64;
-  const Tensor all = ids ? clamp_min(counted(batch.targets), 1) : Tensor();
+  const int64_t size = size_of_part(batch.targets.size(0), parts);
+  const bool sums = loss_of.is_sum();
+  const Tensor all = clamp_min(weight_of_mean(batch), 1);
   const bool whole = shared && whole_parts;
   check(!whole || parts % group->size() == 0, "step: ", parts, " whole parts on ", group ? group->size() : 1,
         " ranks, expected as many on each");
@@ -97,18 +92,24 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   std::optional<GradientSum> sum;
   std::vector<Tensor> summed = parameters;  // by GradientSum: those of parts may be already
   if (own && own->sums_gradients()) std::erase_if(summed, [&](const Tensor& p) { return own->is_part(p); });
-  check(!own || !shared || examples / parts >= group->size(), "step: ", examples / parts,
-        " rows in a part of the batch on ", shared ? group->size() : 1,
-        " ranks that have parts of the model, expected some on each");
+  std::optional<BatchNormsOverRanks> norms;
+  if (shared) {
+    norms.emplace(model, *group);
+    check(!whole || norms->empty(), "step: batch norm with whole parts, whose statistics ranks would not share");
+    check((!own && norms->empty()) || size >= group->size(), "step: ", size, " rows in a part of the batch on ",
+          group->size(), own ? " ranks that have parts of the model" : " ranks with batch norm",
+          ", expected some on each");
+  }
   if (shared) sum.emplace(*group, summed);
   const GradientListener listener{summed, [&](size_t i) { sum->complete(i); }};
   std::vector<Tensor> losses;
   Tensor weight = zeros({}, {DType::f64, batch.targets.device()});  // of this rank's sums
-  for (int64_t part = 0, size = examples / parts; part < parts; ++part) {
+  for (int64_t part = 0; part < parts; ++part) {
     losses.push_back(empty({}, {DType::f64, batch.targets.device()}));
     kernels::fill(losses.back(), 0);
     if (whole && part * group->size() / parts != group->rank()) continue;
-    const Rows rows = shared && !whole ? rows_of(*group, part * size, size) : Rows{part * size, size};
+    const Rows rows =
+        shared && !whole ? rows_of(group->rank(), group->size(), part * size, size) : Rows{part * size, size};
     const std::optional<DrawsOfRank> draws =
         shared ? std::optional<DrawsOfRank>(std::in_place, *group, whole ? 1 : size) : std::nullopt;
     if (rows.count == 0) continue;
@@ -120,11 +121,10 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
       loss = total.sum, weight = weight + total.weight.to(DType::f64);
     } else {
       const Tensor mean = loss_of(model, some);
-      loss = ids ? mean * (counted(some.targets) / all).to(mean.dtype())
-                 : mean * (static_cast<double>(rows.count) / static_cast<double>(examples));
+      const DType acc = acc_dtype(mean.dtype());
+      loss = mean.to(acc) * (weight_of_mean(some) / all).to(acc);
     }
-    // Before the last a gradient waits for other parts. Ranks with parts of the model talk in their backward themselves.
-    const bool sends = shared && !whole && part == parts - 1 && !own;
+    const bool sends = shared && !whole && part == parts - 1;  // before the last a gradient waits for other parts
     backward(loss, {}, {.listener = sends ? &listener : nullptr});
     losses.back() = detach(loss);
     if (whole) gradients.push_back(taken_gradients(parameters));
@@ -279,7 +279,7 @@ double Step::differentiate(const Examples& batch) {
 void Step::check_ranks(const Examples& batch, double lr) {
   for (distributed::Group* const ranks : groups())
     check_step(*ranks, taken_, {model_, optimizer_, loss_, options_}, batch, lr);
-  ++taken_;
+  if (taken_++ <= 1) check_shares({model_, optimizer_, loss_, options_}, batch);
 }
 
 std::vector<distributed::Group*> Step::groups() const {

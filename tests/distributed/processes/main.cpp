@@ -1,10 +1,12 @@
-// The suite on the processes of a launcher: mpirun -np 3 rank_processes. With a word, one of the ways in which a rank can fail.
+// The suite on the processes of a launcher: mpirun -np 3 rank_processes. With the word backward [TIMES], trainings of a model whose
+// backward calls the group. With another word, one of the ways in which a rank can fail.
 #include <csignal>
 #include <cstdio>
 #include <string>
 #include <thread>
 
 #include "distributed/world.h"
+#include "tests/distributed/normed_stack.h"
 #include "tests/distributed/suite.h"
 
 using namespace isonorm;
@@ -29,7 +31,9 @@ void fail(distributed::Group& g, const std::string& how) {
 
 int main(int argc, char** argv) try {
   distributed::Group& g = distributed::world();
-  if (argc > 1)
+  if (argc > 1 && argv[1] == std::string("backward"))
+    for (int times = argc > 2 ? std::stoi(argv[2]) : 1; times > 0; --times) test::check_normed_stack(g);
+  else if (argc > 1)
     fail(g, argv[1]);
   else
     test::check_group(g);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# run.sh PROGRAM: the suite on 1, 2, 3, 4 and 7 processes of each launcher that is there, and what all see of one that fails.
+# run.sh PROGRAM: the suite on 1, 2, 3, 4 and 7 processes of each launcher that is there, a backward that calls the group on 2 and 3, and what
+# all see of one that fails.
 # Exit 77 where there is none.
 set -uo pipefail
 program=$1
@@ -28,6 +29,10 @@ for launcher in mpirun.openmpi mpirun.mpich; do
   for n in 1 2 3 4 7; do
     ranks $n
     [[ $code == 0 ]] && (($(grep -c "^rank [0-9] of $n$" <<<"$said") == n)) || fail "$launcher -np $n: exit $code, $said"
+  done
+  for n in 2 3; do # threads of a rank are in MPI by turns
+    ranks $n backward 2
+    [[ $code == 0 ]] || fail "$launcher -np $n, a backward that calls the group: exit $code, $said"
   done
   # A variable that another launcher has left, and a library that is not the launcher's.
   case $launcher in

@@ -1,0 +1,153 @@
+#include "training/steps/loss_checks.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/shape.h"
+#include "core/kernels/copy.h"
+#include "core/printed.h"
+#include "core/view.h"
+#include "nn/evaluation_mode.h"
+
+namespace isonorm::training {
+
+using distributed::Group;
+
+namespace {
+
+class Aside {
+ public:
+  explicit Aside(const nn::Module& model) : draws_(default_generator()) {
+    for (const auto& [_, x] : model.state_dict())
+      if (!requires_grad(x)) buffers_.emplace_back(x, detached::clone(x));
+  }
+  ~Aside() {
+    for (const auto& [x, before] : buffers_) copy_into(x, before);
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+ private:
+  const NoGrad no_grad_;
+  const DrawsFrom draws_;
+  std::vector<std::pair<Tensor, Tensor>> buffers_;  // and their values, which a forward pass may change
+};
+
+Examples rows_in(const Examples& batch, const Rows& rows) {
+  return {narrow(batch.inputs, 0, rows.begin, rows.count), narrow(batch.targets, 0, rows.begin, rows.count)};
+}
+
+double coarsest_epsilon(const nn::Module& model, const Tensor& loss) {
+  double eps = epsilon(loss.dtype());
+  for (const Tensor& p : model.parameters()) eps = std::max(eps, epsilon(p.dtype()));
+  return eps;
+}
+
+bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+}  // namespace
+
+void check_same_loss(Group& group, const TrainedTogether& t, const Examples& batch, int64_t rows) {
+  const Aside aside(t.model);
+  const int64_t sent = group.bytes_sent();
+  const Examples some = rows_in(batch, {0, rows});
+  const Tensor loss = t.loss(t.model, some);
+  double bound = 0;
+  if (group.bytes_sent() != sent) {
+    const auto terms = static_cast<double>(some.targets.numel() * group.size());
+    bound = 8 * coarsest_epsilon(t.model, loss) * std::sqrt(terms) * std::max(1.0, std::abs(loss.item()));
+  }
+  const std::vector<double> all =
+      group.all_gather(from_vector(std::vector{loss.item(), bound}, {1, 2})).to_vector<double>();
+  for (size_t at = 2; at < all.size(); at += 2)
+    if (!same_number(all[at], all[0]) && !(std::abs(all[at] - all[0]) <= std::max(all[1], all[at + 1])))
+      throw distributed::Disagreement(text("rank ", at / 2, " has another loss of the same rows than rank 0: ",
+                                           printed("%.17g and %.17g", all[at], all[0])),
+                                      0);
+}
+
+namespace {
+
+// The shares in which differentiate() takes a batch, in its order: the micro-batches, or each rank's rows of them. None is empty.
+std::vector<Rows> shares_of(const StepOptions& o, int64_t examples) {
+  const int64_t size = size_of_part(examples, o.accumulate);
+  const int ranks = o.group && !o.whole_parts ? o.group->size() : 1;
+  std::vector<Rows> shares;
+  for (int64_t part = 0; part < o.accumulate; ++part)
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Rows rows = rows_of(rank, ranks, part * size, size);
+      if (rows.count > 0) shares.push_back(rows);
+    }
+  return shares;
+}
+
+// What a share adds to the loss.
+struct Term {
+  double sum, weight;
+  double eps;  // of the dtype of the sum
+};
+
+Term term_of(const TrainedTogether& t, const Examples& some) {
+  if (t.loss.is_sum()) {
+    const WeightedSum s = t.loss.sum(t.model, some);
+    return {s.sum.item(), s.weight.item(), coarsest_epsilon(t.model, s.sum)};
+  }
+  const Tensor mean = t.loss(t.model, some);
+  const double weight = weight_of_mean(some).item();
+  return {mean.item() * weight, weight, coarsest_epsilon(t.model, mean)};
+}
+
+// What two shares give together and combined. Both 0: the losses are equal.
+struct Losses {
+  double together = 0, combined = 0;
+};
+
+Losses different_losses(const TrainedTogether& t, const Examples& batch, const Rows& first, const Rows& second) {
+  const int64_t sent = t.options.group ? t.options.group->bytes_sent() : 0, count = first.count + second.count;
+  const auto term = [&](int64_t begin, int64_t rows) { return term_of(t, rows_in(batch, {begin, rows})); };
+  const Term a = term(first.begin, first.count), b = term(second.begin, second.count), all = term(first.begin, count);
+  const double weight = a.weight + b.weight, together = all.sum / all.weight, combined = (a.sum + b.sum) / weight,
+               size = std::max(std::abs(together), (std::abs(a.sum) + std::abs(b.sum)) / std::abs(weight));
+  if (!std::isfinite(together) || !std::isfinite(combined)) return {};
+  if (std::abs(together - combined) <= std::sqrt(all.eps) * size + 32 * all.eps) return {};
+  if (t.options.group && t.options.group->bytes_sent() != sent) return {};
+  if (term(first.begin, count).sum != all.sum) return {};
+  return {together, combined};
+}
+
+std::string range(const Rows& rows) { return text(rows.begin, " to ", rows.begin + rows.count - 1); }
+
+}  // namespace
+
+void check_shares(const TrainedTogether& t, const Examples& batch) {
+  const std::vector<Rows> shares = shares_of(t.options, batch.targets.size(0));
+  const int64_t pairs = std::ssize(shares) - 1;
+  if (pairs < 1) return;
+  const Aside aside(t.model);
+  const nn::EvaluationMode evaluation;
+  Group alone;
+  Group& group = t.options.group ? *t.options.group : alone;
+  std::vector<double> own(3);  // the first pair that differs, and its losses
+  for (int64_t at = group.rank(); at < pairs + group.rank(); at += group.size()) {
+    const auto pair = static_cast<size_t>(at % pairs);
+    const auto [together, combined] = different_losses(t, batch, shares[pair], shares[pair + 1]);
+    if (together != combined && own[1] == own[2]) own = {static_cast<double>(pair), together, combined};
+  }
+  const std::vector<double> all = group.all_gather(from_vector(own, {1, 3})).to_vector<double>();
+  for (size_t at = 0; at < all.size(); at += 3) {
+    if (all[at + 1] == all[at + 2]) continue;
+    const Rows &first = shares[static_cast<size_t>(all[at])], &second = shares[static_cast<size_t>(all[at]) + 1];
+    throw distributed::Disagreement(
+        text("step: rows ", range({first.begin, first.count + second.count}), " have the loss ",
+             printed("%.9g, and %.9g", all[at + 1], all[at + 2]), " if the losses of rows ", range(first), " and ",
+             range(second),
+             " are combined: micro-batches and ranks would train another objective. Return a WeightedSum over rows "
+             "(training/steps/objective.h). If the loss compares rows with each other (negatives of the batch), set "
+             "accumulate to 1, and on ranks let the objective gather their rows (parallel::gathered_parts)"),
+        0);
+  }
+}
+
+}  // namespace isonorm::training
