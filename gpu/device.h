@@ -54,19 +54,21 @@ void empty_cache(Device device = {DeviceKind::cuda, 0});
 
 // A library of NVIDIA's, which is opened where it is found; without it kernels of this library do its work.
 struct LibraryFacts {
-  std::string name;      // "cuBLASLt"
-  std::string version;   // "13.1.0"; empty where there is none
-  std::string path;      // the file that was opened
-  std::string why_none;  // one line; empty where the library is used
-  int64_t refusals = 0;  // plans that it did not carry out; own kernels did their work
-  std::string refusal;   // why, for the last of them
+  std::string name;            // "cuBLASLt"
+  std::string version;         // "13.1.0"; empty where there is none
+  std::string path;            // the file that was opened
+  std::string why_none;        // one line; empty where the library is used
+  int64_t refusals = 0;        // plans that it did not carry out; own kernels did their work
+  std::string refusal;         // why, for the last of them
+  int64_t epilogues_left = 0;  // epilogues without an algorithm; the library did the product, own kernels the rest
 };
 // cuBLASLt and cuDNN, opened if they were not yet. Empty in a library without CUDA. Never throws.
 std::vector<LibraryFacts> libraries();
 // "cuBLASLt 13.1.0, /usr/lib/libcublasLt.so.13" or "cuDNN: none, libcudnn.so.9: cannot open ...".
 inline std::string line_of(const LibraryFacts& f) {
   if (!f.why_none.empty()) return f.name + ": none, " + f.why_none;
-  const std::string line = f.name + ' ' + f.version + ", " + f.path;
+  std::string line = f.name + ' ' + f.version + ", " + f.path;
+  if (f.epilogues_left) line += "; " + text(f.epilogues_left) + " epilogues have no algorithm";
   return f.refusals ? line + "; refused " + text(f.refusals) + " times, last " + f.refusal : line;
 }
 

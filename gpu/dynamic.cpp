@@ -110,6 +110,11 @@ void Library::refused(std::string why) const {
   facts_.refusal = std::move(why);
 }
 
+void Library::left_epilogue() const {
+  const std::lock_guard lock(mutex_);
+  ++facts_.epilogues_left;
+}
+
 void* Library::address(const char* name) const {
   check_io(static_cast<bool>(*this), facts_.why_none);
   void* p = functions_(name);

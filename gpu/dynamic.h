@@ -37,6 +37,8 @@ class Library {
   }
   // Own kernels do the work of a plan from now on, for this reason.
   void refused(std::string why) const;
+  // It has no algorithm for an epilogue, and does the product without it.
+  void left_epilogue() const;
 
  private:
   void* address(const char* name) const;

@@ -1,6 +1,7 @@
 """`scripts/gpu pack`: builds, and makes one archive of what the other legs need where nothing but a driver is installed."""
 
 import datetime
+import hashlib
 import json
 import shutil
 import subprocess
@@ -68,6 +69,20 @@ def make(tree, programs, archive, preset=9):
         partial.rename(archive)
 
 
+def unpacked(archive):
+    """(its build tree, a folder for results beside it), in the system's temporary folder. Unpacked once for each archive."""
+    try:
+        digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+        folder = Path(tempfile.gettempdir()) / f"{NAME}-{digest}"
+        if not folder.exists():
+            with tarfile.open(archive) as tar, tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{NAME}-") as partial:
+                tar.extractall(partial)
+                (Path(partial) / NAME).rename(folder)
+    except (OSError, tarfile.TarError) as error:
+        raise Failure(f"--pack {archive}: {getattr(error, 'strerror', None) or error}")
+    return folder / "build" / "gpu", folder / "results"
+
+
 def leg(self):
     if not build.leg(self, ARCHITECTURES):
         raise NotBuilt("not all programs were built: no pack is made")
@@ -77,4 +92,4 @@ def leg(self):
     size = archive.stat().st_size
     if size > LARGEST:
         raise Failure(f"{archive} has {size / 1e6:.1f} MB, more than {LARGEST / 1e6:.0f}")
-    self.say(f"{archive}: {size / 1e6:.1f} MB; elsewhere: tar xf {archive.name} && {NAME}/scripts/gpu hour")
+    self.say(f"{archive}: {size / 1e6:.1f} MB; elsewhere: scripts/gpu lease --pack {archive.name}")

@@ -23,7 +23,7 @@ def floors(self, case, batch):
 def leg(self):
     self.need_device()
     for case, batch in ([("gpt_smoke", 2), ("vit_smoke", 2)] if self.options.tiny else CASES):
-        with self.part(f"{case}, mixed, batch {batch}", 60) as go:
+        with self.part(f"{case}, mixed, batch {batch}", 20) as go:
             if not go:
                 continue
             times = 1 if self.options.tiny else 5
@@ -44,7 +44,7 @@ def leg(self):
                         f"(benchmarks/gpu/roofline.cpp); {counted['all']['launches']} launches, {counted['waits']} waits.")
             self.add(group(f"Where a step goes, {case}", "ms", rows, ["measured", "floor"], note=note))
             self.raw[f"{case} profile"] = answer
-    with self.part("trace of a step", 30) as go:
+    with self.part("trace of a step", 10) as go:
         if go:
             trace = self.results.folders[0] / "trace.json"
             case = "gpt_smoke" if self.options.tiny else "gpt2"

@@ -13,7 +13,7 @@ class Results:
     """One JSON file and one page of all legs, written anew after every part of a leg."""
 
     def __init__(self, folder, copy=None):
-        """copy: a second folder, which gets what `folder` gets."""
+        """copy: a second folder, which gets what `folder` gets, and is read if `folder` has no results."""
         self.folders = [folder, copy] if copy else [folder]
         for f in self.folders:
             try:
@@ -21,9 +21,10 @@ class Results:
             except OSError as error:
                 raise sides.Failure(f"{f}: {error.strerror}")
         self.device = {}  # by name of a device: what the smallest step said of it in this call
-        with contextlib.suppress(OSError, ValueError):
-            self.all = json.loads((folder / "gpu.json").read_text())
-            return
+        for f in self.folders:
+            with contextlib.suppress(OSError, ValueError):
+                self.all = json.loads((f / "gpu.json").read_text())
+                return
         self.all = {"environment": {}, "legs": {}}
 
     def save(self):
@@ -51,11 +52,11 @@ class Results:
                     groups=[group for leg in legs.values() for group in leg["groups"]], raw={})
 
 
-def machine(facts):
-    """What the page says of it; facts: of a step of ours."""
+def machine(facts, build):
+    """What the page says of it; facts: of a step of ours; build: its build tree."""
     found = {"device": facts["device"], "cores": str(os.cpu_count()), "libraries": "; ".join(facts.get("libraries", []))}
     with contextlib.suppress(OSError, ValueError):
-        found["pack"] = json.loads((sides.ROOT / "pack.json").read_text())["version"]
+        found["pack"] = json.loads((build.parent.parent / "pack.json").read_text())["version"]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         query = "--query-gpu=name,driver_version,memory.total,clocks.max.sm,power.limit"
         said = subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], capture_output=True, text=True, timeout=20)

@@ -30,19 +30,22 @@ class NotBuilt(Failure):
 
 
 class Leg:
-    """What a leg did and found. Its parts are noted when they begin and when they are done, so that `go_on` takes it up where a
-    call before was cut short: what is done stands, what was begun twice and never ended is a failure."""
+    """What a leg did and found. Its parts are noted when they begin and when they are done, so that a stage of a plan (lease.py)
+    goes on where a call before was cut short: what is done stands, what was begun twice and never ended is a failure."""
 
-    def __init__(self, name, options, results, minutes, go_on=False):
-        self.name, self.options, self.results, self.go_on = name, options, results, go_on
+    def __init__(self, name, options, results, minutes, stage=None):
+        self.name, self.options, self.results, self.stage = name, options, results, stage
         self.begun, self.ends = time.monotonic(), time.monotonic() + 60 * minutes
         self.part_ends = math.inf
+        self.only = stage.parts if stage else options.only
         earlier = results.all["legs"].get(name, {})
-        # Groups of a run before, of other parts of this leg; all of them anew where nothing is chosen.
-        self.groups = earlier.get("groups", []) if go_on or options.only else []
-        earlier = earlier if go_on else {}
-        self.parts, self.raw, self.failures = (earlier.get(k, empty) for k, empty in (("parts", {}), ("raw", {}), ("failures", [])))
-        self.spent, self.left_out, self.complete = earlier.get("seconds", 0), {}, False
+        # Groups of a run before, of other parts of this leg; all of them anew if nothing is chosen.
+        self.groups = earlier.get("groups", []) if stage or options.only else []
+        earlier = earlier if stage else {}
+        self.parts, self.raw, self.failures, self.stages = (
+            earlier.get(k, empty) for k, empty in (("parts", {}), ("raw", {}), ("failures", []), ("stages", {})))
+        self.spent = self.stages.get(stage.name, {}).get("seconds", 0) if stage else 0
+        self.met, self.left_out, self.complete = set(), {}, False  # met: parts that this stage asked for
         self.device_name = ""
 
     # --- time ---
@@ -51,7 +54,8 @@ class Leg:
         return min(self.ends, self.part_ends) - time.monotonic()
 
     def enough(self, what, seconds):
-        """Whether there is time for it; if not, that is noted."""
+        """Whether there is time for it, of which a short --minutes takes less; if not, that is noted."""
+        seconds *= min(1, self.options.scale)
         left = max(0, self.left())
         if left >= max(seconds, LEAST):
             return True
@@ -65,7 +69,7 @@ class Leg:
 
     def leave_out(self, what, why):
         self.left_out[what] = f"{what} {why}"
-        if not self.go_on:
+        if not self.stage:
             print(f"  {self.left_out[what]}", flush=True)
 
     def failed(self, what, why):
@@ -74,12 +78,12 @@ class Leg:
         self.say(f"FAILED {what}: {why}")
 
     def run_parts(self, parts):
-        """Those that --only names, or all."""
-        unknown = [name for name in self.options.only if name not in parts]
+        """The chosen ones, or all."""
+        unknown = [name for name in self.only if name not in parts]
         if unknown:
             raise Failure(f"--only {unknown[0]}: its parts are {', '.join(parts)}")
         for name, part in parts.items():
-            if not self.options.only or name in self.options.only:
+            if not self.only or name in self.only:
                 part(self)
                 self.save()
 
@@ -103,17 +107,19 @@ class Leg:
         return next((group for group in self.groups if group["title"] == title), None)
 
     def save(self):
+        if self.stage:
+            self.stages[self.stage.name] = dict(seconds=self.spent + time.monotonic() - self.begun, complete=self.complete)
         self.results.all["legs"][self.name] = dict(
             groups=self.groups, failures=self.failures, left_out=list(self.left_out.values()), raw=self.raw, parts=self.parts,
-            complete=self.complete, tiny=self.options.tiny, device=self.device_name,
-            seconds=self.spent + time.monotonic() - self.begun,
+            stages=self.stages, tiny=self.options.tiny, device=self.device_name,
             date=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"))
         self.results.save()
 
-    def end(self):
-        self.complete = bool(self.parts) and all(part["done"] for part in self.parts.values())
+    def end(self, whole=True):
+        """whole: the leg went through all of its parts."""
+        self.complete = whole and all(self.parts[what]["done"] for what in self.met)
         self.save()
-        self.say(f"{self.name}: {len(self.failures)} failed, {len(self.left_out)} left out; {self.results.folders[0] / 'gpu.html'}")
+        self.say(f"{self.stage.name if self.stage else self.name}: {len(self.failures)} failed, {len(self.left_out)} left out; {self.results.folders[0] / 'gpu.html'}")
 
     # --- programs ---
 
@@ -125,7 +131,8 @@ class Leg:
 
     def run(self, what, command, limit, environment=None):
         """Runs a program of ours within `limit` seconds; returns (exit code, its output), and 124 where the time was over.
-        Throws where it was the leg's time that was over."""
+        Throws where it was the leg's time that was over. With --minutes longer than the default the limit is longer."""
+        limit *= max(1, self.options.scale)
         cut = self.ends - time.monotonic() < limit
         began = time.monotonic()
         try:
@@ -159,7 +166,7 @@ class Leg:
             known[self.options.device] = json.loads(last_line(output))
         self.facts = known[self.options.device]
         self.device_name = self.facts["device"]
-        self.results.all["environment"] |= machine(self.facts)
+        self.results.all["environment"] |= machine(self.facts, self.options.build)
         self.say(f"{self.name} on {self.device_name}")
         for library in self.facts.get("libraries", []):  # as gpu::line_of puts it
             if ": none, " in library:
@@ -186,7 +193,8 @@ class Leg:
     @contextlib.contextmanager
     def part(self, what, seconds, limit=PART):
         """What may fail in any way, or have no time left, without the rest of the leg:  with leg.part(...) as go: if go: ...
-        It may take `limit` seconds; one that the end of the leg cut short is left out and no failure."""
+        It may take `limit` seconds, scaled as --minutes is; one that the end of the leg cut short is left out and no failure."""
+        self.met.add(what)
         state = self.parts.setdefault(what, {"begun": 0, "done": False})
         if not state["done"] and state["begun"] == TRIES:
             self.failed(what, f"begun {TRIES} times, it did not come to its end")
@@ -197,11 +205,11 @@ class Leg:
         self.say(what)
         state["begun"] += 1
         self.save()
-        self.part_ends = time.monotonic() + limit
+        self.part_ends = time.monotonic() + limit * self.options.scale
         try:
             yield True
             state["done"] = True
-        except Exception as why:  # also what no one thought of: an hour on a device does not end by it
+        except Exception as why:  # also what no one thought of: the time on a device does not end by it
             state["done"] = self.ends - time.monotonic() > 1
             if state["done"]:
                 self.failed(what, why if isinstance(why, Failure) else f"{type(why).__name__}: {why}")

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import sections
 from sections import at_least, group, plain_row, row
 from sides import Work, ratio
-from steps import PRODUCTS, choices, forms, large_steps, other_steps, rounds
+from steps import PRODUCTS, choices, forms, gpt2_steps, large_steps, other_steps, rounds
 
 ELEMENTS = 1 << 25  # of a tensor of the norms: in bf16 64 MiB, more than a device's cache
 WIDTHS = [512, 768, 1024, 2048, 4096, 8192]
@@ -28,7 +28,7 @@ def ceilings(self):
     """What the machine does at best: a copy, a large product."""
     size, copied = (64, 1 << 12) if self.options.tiny else (PRODUCT, 1 << 31)
     found = {}
-    with self.part("ceilings", 20) as go, ExitStack() as stack:
+    with self.part("ceilings", 20, limit=60) as go, ExitStack() as stack:
         if not go:
             return
         sides = peers(self, stack, "kernels", "bf16", compiled=False)
@@ -81,7 +81,7 @@ def single(self):
                            note="Forward and backward; AdamW: a step. Copy: of as many bytes as the op has to read and write."))
 
 
-PARTS = {"ceilings": ceilings, "choices": choices, "steps": large_steps, "forms": forms, "norms": norms, "ops": single,
+PARTS = {"ceilings": ceilings, "gpt2": gpt2_steps, "steps": large_steps, "choices": choices, "forms": forms, "norms": norms, "ops": single,
          "other": other_steps}
 
 

@@ -26,7 +26,7 @@ def flops(case, batch):
 
 
 def rounds(self, what, works, seconds, times=1):
-    result = alternate(works, 0 if self.options.tiny else seconds, times)
+    result = alternate(works, 0 if self.options.tiny else seconds * self.options.scale, times)
     self.raw[what] = result
     return result
 
@@ -96,9 +96,10 @@ def step(self, case, batch, precision, order, modes, aims, seconds):
             except Failure as why:  # a mode that does not work here is no reason to leave the others out
                 if self.left() < LEAST and not values:
                     raise
-                self.failed(f"{case}, {name}, {order}", str(why))
                 if self.left() < LEAST:  # what was measured stays
+                    self.leave_out(f"{case}, {name}, {order}", "was cut short")
                     break
+                self.failed(f"{case}, {name}, {order}", str(why))
         if not values:
             measure("ours alone")
     values = {name: statistics.median(of) for name, of in values.items()}
@@ -114,12 +115,20 @@ def step(self, case, batch, precision, order, modes, aims, seconds):
 MODES = {"compile": ["--compile"], "eager": []}
 
 
+def gpt2_steps(self):
+    steps_beside_torch(self, 0, [("mixed", "any order"), ("mixed", "deterministic")])
+
+
 def large_steps(self):
-    cases = [("gpt_smoke", 2), ("vit_smoke", 2)] if self.options.tiny else CASES
-    wanted = [(*cases[0], "mixed", "any order"), (*cases[0], "mixed", "deterministic"), (*cases[1], "mixed", "any order"),
-              (*cases[0], "bf16", "any order"), (*cases[1], "bf16", "any order")]
-    for case, batch, precision, order in wanted:
-        with self.part(f"{case}, {precision}, {order}", 120 if self.options.python else 40, limit=300) as go:
+    steps_beside_torch(self, 1, [("mixed", "any order"), ("bf16", "any order")])
+    steps_beside_torch(self, 0, [("bf16", "any order")])
+
+
+def steps_beside_torch(self, number, wanted):
+    """Steps of a large case, with the choices that were measured to be the fastest."""
+    case, batch = ([("gpt_smoke", 2), ("vit_smoke", 2)] if self.options.tiny else CASES)[number]
+    for precision, order in wanted:
+        with self.part(f"{case}, {precision}, {order}", 60 if self.options.python else 20, limit=300) as go:
             if not go:
                 continue
             ms, peaks = step(self, case, batch, precision, order, MODES, {"compile": 1.0}, 8)

@@ -130,24 +130,32 @@ def emulation(self):
                         note="The kernels under emulation and on the device, from the same weights on the same batch."))
 
 
-def sanitizers(self):
+def sanitize(self, precision, kinds):
     """Our own kernels alone: libraries ask CUDA for things that are refused, which the tools report."""
     program = tool("compute-sanitizer", *TOOLKIT)
     if self.emulated() or not program:
         return self.leave_out("compute-sanitizer:", "the device is emulated" if self.emulated() else "it is not installed")
-    for precision in (["--precision", "bf16"], ["--dtype", "f32"]):
-        for kind in ("memcheck", "racecheck", "synccheck", "initcheck"):
-            what = f"compute-sanitizer, {kind}, {' '.join(precision)[2:]}"
-            with self.part(what, 20) as go:
-                if not go:
-                    continue
-                command = [program, "--tool", kind, "--error-exitcode", "9", self.program("benchmarks", "step"), heads(self),
-                           "--device", self.options.device, *precision, "--steps", "1"]
-                code, output = self.run(what, command, 90, NO_LIBRARIES)
-                if code == 0:
-                    self.say(f"  {next((line for line in output.splitlines() if 'SUMMARY' in line), 'nothing found')}")
-                else:
-                    self.failed(what, first_failure(code, output))
+    for kind in kinds:
+        what = f"compute-sanitizer, {kind}, {' '.join(precision)[2:]}"
+        with self.part(what, 20) as go:
+            if not go:
+                continue
+            command = [program, "--tool", kind, "--error-exitcode", "9", self.program("benchmarks", "step"), heads(self),
+                       "--device", self.options.device, *precision, "--steps", "1"]
+            code, output = self.run(what, command, 90, NO_LIBRARIES)
+            if code == 0:
+                self.say(f"  {next((line for line in output.splitlines() if 'SUMMARY' in line), 'nothing found')}")
+            else:
+                self.failed(what, first_failure(code, output))
+
+
+def memcheck(self):
+    sanitize(self, ["--precision", "bf16"], ["memcheck"])
+
+
+def sanitizers(self):
+    sanitize(self, ["--precision", "bf16"], ["racecheck", "synccheck", "initcheck"])
+    sanitize(self, ["--dtype", "f32"], ["memcheck", "racecheck", "synccheck", "initcheck"])
 
 
 def trainings(part):
@@ -158,8 +166,8 @@ def trainings(part):
     return with_folder
 
 
-PARTS = {"tests": tests, "captured": captured, "sanitizers": sanitizers, "bits": trainings(twice),
-         "proofs": trainings(lambda self, text, _: proofs(self, text)), "emulation": emulation}
+PARTS = {"tests": tests, "bits": trainings(twice), "captured": captured, "memcheck": memcheck, "emulation": emulation,
+         "sanitizers": sanitizers, "proofs": trainings(lambda self, text, _: proofs(self, text))}
 
 
 def leg(self):

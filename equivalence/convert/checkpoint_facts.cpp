@@ -4,15 +4,21 @@
 #include <cmath>
 #include <cstring>
 
+#include "autograd/ops/copy.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "streams/stream.h"
 
 namespace isonorm::equivalence {
 
+namespace {
+// The values as a contiguous tensor that host code may read: those of a training may be on a device.
+Tensor on_host(const Tensor& x) { return contiguous(to(detach(x), kCpu)); }
+}  // namespace
+
 bool same_bytes(const Tensor& x, const Tensor& y) {
   if (x.dtype() != y.dtype() || !(x.shape() == y.shape())) return false;
-  const Tensor a = contiguous(detach(x)), b = contiguous(detach(y));
+  const Tensor a = on_host(x), b = on_host(y);
   const auto equal = [&]<class T>() {
     return a.numel() == 0 || std::memcmp(a.data<T>(), b.data<T>(), static_cast<size_t>(a.numel()) * sizeof(T)) == 0;
   };
@@ -30,7 +36,7 @@ bool identical(const TensorMap& a, const TensorMap& b) {
 
 bool is_finite(const Tensor& x) {
   if (!is_floating(x.dtype())) return true;
-  const Tensor packed = contiguous(detach(x));
+  const Tensor packed = on_host(x);
   return visit_floating(x.dtype(), "is_finite", [&]<class T>() {
     const T* values = packed.data<T>();
     int64_t others = 0;

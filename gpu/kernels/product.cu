@@ -116,6 +116,12 @@ template <class T> void run(const Product& p, const Operands& o, const Stream& s
          packs);
 }
 
+// A block for each row of out.
+template <class T> __global__ void __launch_bounds__(kThreads) bias_rows(T* out, const T* bias, int64_t n) {
+  out += blockIdx.x * n;
+  for (int64_t i = threadIdx.x; i < n; i += kThreads) out[i] = bias[i];
+}
+
 constexpr int64_t kPiece = 512;
 
 // to [pieces, columns] (+)= the sums of `length` rows each; a lane has N neighbouring columns.
@@ -198,6 +204,13 @@ void own_product(const Product& p, const Operands& o, const Stream& stream) {
     default:
       return run<float>(p, o, stream);
   }
+}
+
+void fill_with_bias(const Product& p, const Operands& o, const Stream& stream) {
+  visit_floating(p.in, "matmul", [&]<class T>() {
+    launch("product.bias", &bias_rows<T>, blocks_of(p.batch.count * p.m, kThreads), stream, static_cast<T*>(o.out),
+           static_cast<const T*>(o.bias), p.n);
+  });
 }
 
 void column_sums(const Tensor& sums, const Tensor& x, bool add) {

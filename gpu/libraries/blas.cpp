@@ -6,6 +6,7 @@
 #include "core/kernels/matmul.h"
 #include "core/kernels/strided.h"
 #include "core/memory/bytes.h"
+#include "gpu/dynamic.h"
 #include "gpu/libraries/blas_lt.h"
 #include "gpu/slots.h"
 
@@ -40,7 +41,16 @@ Batch batch_of(const Tensor& out, const Tensor& a, const Tensor& b) {
 bool fused_product(const Product& p, const Operands& o, const Stream& stream) { return lt_product(p, o, stream); }
 
 void product(const Product& p, const Operands& o, const Stream& stream) {
-  if (!lt_product(p, o, stream)) own_product(p, o, stream);
+  if (lt_product(p, o, stream)) return;
+  if (p.bias && p.in == p.out && cublas_lt()) {  // without the epilogue: added to the bias, so rounded once, too
+    Product added = p;
+    Operands to_bias = o;
+    added.bias = false, added.add = true;
+    to_bias.bias = nullptr;
+    fill_with_bias(p, o, stream);
+    if (lt_product(added, to_bias, stream)) return;
+  }
+  own_product(p, o, stream);
 }
 
 std::atomic<bool>& fuses_bias_sums() {

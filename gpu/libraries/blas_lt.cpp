@@ -58,8 +58,9 @@ bool possible(const Product& p, const Operands& o) {
 Lt* library() {
   const Library& cublas = cublas_lt();
   if (!cublas) return nullptr;
-  static Lt* const lt =
-      new Lt(LtFunctions::of(cublas), [to = &cublas](std::string why) { to->refused(std::move(why)); });
+  static Lt* const lt = new Lt(LtFunctions::of(cublas), [to = &cublas](std::string why, bool epilogue) {
+    epilogue ? to->left_epilogue() : to->refused(std::move(why));
+  });
   return lt;
 }
 
@@ -179,7 +180,7 @@ void Lt::make(Plan& plan, const LtProduct& p, const Operands& o) {
       f_.find_algorithm(lt, plan.product, plan.a, plan.b, plan.out, plan.out, preference, 1, &plan.found, &count);
   plan.taken = status == CUBLAS_STATUS_SUCCESS && count > 0 && plan.found.state == CUBLAS_STATUS_SUCCESS;
   f_.destroy_preference(preference);
-  if (!plan.taken) refuse(plan, p, "no algorithm");
+  check_io(plan.taken, "no algorithm");
 }
 
 void Lt::drop(Plan& plan) {
@@ -189,10 +190,10 @@ void Lt::drop(Plan& plan) {
   plan = {};
 }
 
-void Lt::refuse(Plan& plan, const LtProduct& p, const std::string& why) {
+void Lt::refuse(Plan& plan, const LtProduct& p, const std::string& why, bool epilogue) {
   (void)cudaGetLastError();  // what the library left there is no launch's of ours
   drop(plan);
-  refused_(text(p.m, " x ", p.n, " x ", p.k, ", batch ", p.batch, ": ", why));
+  refused_(text(p.m, " x ", p.n, " x ", p.k, ", batch ", p.batch, ": ", why), epilogue);
 }
 
 Lt::Plan& Lt::plan_of(const LtProduct& p, const Operands& o) {
@@ -201,7 +202,7 @@ Lt::Plan& Lt::plan_of(const LtProduct& p, const Operands& o) {
     try {
       make(at->second, p, o);
     } catch (const Error& e) {
-      refuse(at->second, p, e.what());
+      refuse(at->second, p, e.what(), p.bias || p.epilogue != Epilogue::none);
     }
   }
   return at->second;
@@ -236,7 +237,7 @@ bool Lt::product(const Product& p, const Operands& o, int device, cudaStream_t s
         &plan.found.algo, bytes ? memory(static_cast<int64_t>(bytes)) : nullptr, bytes, stream);
     if (status == CUBLAS_STATUS_SUCCESS) continue;
     if (i > 0) must_lt(status, "cublasLtMatmul, behind the first of a batch");
-    refuse(plan, key, text("cublasLtMatmul: status ", static_cast<int>(status)));
+    refuse(plan, key, text("cublasLtMatmul: status ", static_cast<int>(status)), false);
     return false;
   }
   return true;

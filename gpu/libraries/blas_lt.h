@@ -61,9 +61,10 @@ struct LtProduct {
 // made once and live until the process ends.
 class Lt {
  public:
-  // refused: told in one line of each plan that could not be made or was not carried out.
-  Lt(const LtFunctions& functions, std::function<void(std::string)> refused)
-      : f_(functions), refused_(std::move(refused)) {}
+  // refused: told in one line of each plan that could not be made or was not carried out. epilogue: the plan had an
+  // epilogue and could not be made, so the caller asks for the product without it.
+  using Refused = std::function<void(std::string why, bool epilogue)>;
+  Lt(const LtFunctions& functions, Refused refused) : f_(functions), refused_(std::move(refused)) {}
   Lt(const Lt&) = delete;
   Lt& operator=(const Lt&) = delete;
 
@@ -83,14 +84,14 @@ class Lt {
   Plan& plan_of(const LtProduct& p, const Operands& o);
   void make(Plan& plan, const LtProduct& p, const Operands& o);
   void drop(Plan& plan);
-  void refuse(Plan& plan, const LtProduct& p, const std::string& why);
+  void refuse(Plan& plan, const LtProduct& p, const std::string& why, bool epilogue);
   cublasLtMatrixLayout_t layout(DType dtype, int64_t rows, int64_t columns, int64_t leading, int64_t batch,
                                 int64_t step);
   void set_pointers(const Plan& plan, const LtProduct& p, const Operands& o);
   cublasLtHandle_t handle(int device);
 
   LtFunctions f_;
-  std::function<void(std::string)> refused_;
+  Refused refused_;
   std::mutex mutex_;
   std::map<int, cublasLtHandle_t> handles_;
   std::map<LtProduct, Plan> plans_;

@@ -36,7 +36,7 @@ def script(*arguments):
 
 
 def options(folder, **more):
-    return types.SimpleNamespace(**dict(tiny=True, libraries={}, out=Path(folder), build=Path(folder), device="cuda:0", python=None, only=[]) | more)
+    return types.SimpleNamespace(**dict(tiny=True, libraries={}, out=Path(folder), build=Path(folder), device="cuda:0", python=None, only=[], scale=1) | more)
 
 
 class Roofline(unittest.TestCase):

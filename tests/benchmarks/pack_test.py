@@ -85,9 +85,9 @@ class Pack(unittest.TestCase):
             self.assertIn("All tests passed", done.stdout, done.stdout + done.stderr)
 
     def test_legs_find_their_programs_and_say_that_there_is_no_device(self):
-        done = self.bare(sys.executable, self.root / "scripts/gpu", "hour", "--minutes", "1")
+        done = self.bare(sys.executable, self.root / "scripts/gpu", "lease", "--minutes", "1")
         if FORM == "emulated":
-            return self.assertEqual(done.returncode, run.FAILED, done.stdout)  # test programs are not in this pack
+            return self.assertIn(done.returncode, (run.FAILED, run.GO_ON), done.stdout)  # test programs are not in this pack
         self.assertEqual(done.returncode, run.NO_DEVICE, done.stdout + done.stderr)
         why = "this library was built without it" if FORM == "off" else "no device: [^\n]*"
         self.assertRegex(done.stderr, f"^scripts/gpu probe: step: --device cuda:0: {why}\n$")

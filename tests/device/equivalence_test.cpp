@@ -1,7 +1,11 @@
 // What shows that models are one function runs on a device, and a training there is held against the CPU's.
 #include <algorithm>
 
+#include "autograd/ops/copy.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/shape.h"
 #include "equivalence/certificate/certificate.h"
+#include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/grid/grid.h"
 #include "equivalence/lockstep/prove.h"
 #include "equivalence/text/proof_text.h"
@@ -30,6 +34,20 @@ ProofOptions small_proof() {
 }
 
 }  // namespace
+
+TEST_CASE("what is asked of a checkpoint's tensors is answered wherever they lie") {
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::u8}) {
+    const Tensor here = full({2, 3}, 1, {dtype}), there = to(here, kCuda);
+    CHECK(same_bytes(transpose(there, 0, 1), transpose(here, 0, 1)));
+    CHECK(is_finite(there));
+    fill(as_strided(there, {1}, {1}, 4), is_floating(dtype) ? NAN : 0);
+    CHECK_FALSE(same_bytes(there, here));
+    TensorMap state;
+    state.add("weight", there);
+    CHECK(not_finite(state) == (is_floating(dtype) ? "weight" : ""));
+    CHECK_FALSE(identical(state, TensorMap()));
+  }
+}
 
 TEST_CASE("a proof on a device: every form follows Pre-LN there, and the losses are those of the CPU to rounding") {
   ProofOptions o = small_proof();

@@ -59,7 +59,7 @@ TEST_CASE("facts of libraries that are there") {
   CHECK_THAT(gpu::line_of(gpu::libraries()[0]), Contains("cuBLASLt 13.1.0, "));
 }
 
-TEST_CASE("products by cuBLASLt, and by own kernels where a bias or sums of rows are not at a multiple of 16 bytes") {
+TEST_CASE("products by cuBLASLt, and by own kernels if sums of rows are not at a multiple of 16 bytes") {
   const WithLibraries with;
   Generator g{.seed = 3};
   constexpr int64_t m = 24, n = 40, k = 72;
@@ -71,7 +71,8 @@ TEST_CASE("products by cuBLASLt, and by own kernels where a bias or sums of rows
       const Tensor expected = empty({m, n}, {DType::f64});
       const Names products = launched([&] { kernels::matmul.on(kCuda, out, x, detached::transpose(w, 0, 1), bias); });
       kernels::matmul.on(kCpu, expected, host(x), detached::transpose(host(w), 0, 1), host(bias));
-      CHECK(by_library(products) == (aside == 0));
+      CHECK(by_library(products));
+      CHECK(products.count("product.bias") == (aside == 0 ? 0 : 1));  // such a bias is no epilogue's
       check_close(host(out), expected, tolerance(dtype, k));
 
       const Tensor dw = empty({n, k}, {dtype, kCuda}), db = placed({n}, dtype, aside, g);
@@ -84,6 +85,27 @@ TEST_CASE("products by cuBLASLt, and by own kernels where a bias or sums of rows
       check_close(host(db), db64, tolerance(dtype, m));
     }
   CHECK_NOTHROW(gpu::synchronize(kCuda));
+}
+
+TEST_CASE("a bias that no epilogue adds is what the product is added to") {
+  const WithLibraries with;
+  Generator g{.seed = 23};
+  const gpu::LibraryFacts before = gpu::libraries()[0];
+  for (const DType dtype : kFloating) {
+    INFO(name_of(dtype));
+    constexpr int64_t m = 24, n = 56, k = 40;
+    const Tensor x = placed({3, m, k}, dtype, 0, g), w = placed({3, k, n}, dtype, 0, g),
+                 bias = placed({n}, dtype, 0, g);
+    const Tensor y = full({3, m, n}, NAN, {dtype, kCuda}), expected = empty({3, m, n}, {DType::f64});
+    kernels::matmul.on(kCpu, expected, host(x), host(w), host(bias));
+    fail_next("cublasLtMatmulAlgoGetHeuristic", gpu::cudaErrorInvalidValue);  // of the product with its epilogue
+    for (int i = 0; i < 2; ++i) {
+      CHECK(launched([&] { kernels::matmul.on(kCuda, y, x, w, bias); }) == Names{"product.bias", "product.cublaslt"});
+      check_close(host(y), expected, tolerance(dtype, k));
+    }
+  }
+  CHECK(gpu::libraries()[0].epilogues_left == before.epilogues_left + 3);
+  CHECK(gpu::libraries()[0].refusals == before.refusals);
 }
 
 TEST_CASE("sums of a bias's gradient are fused or a kernel's own") {

@@ -199,6 +199,9 @@ TEST_CASE("facts of a library: its version, which may be too old, and what it re
   library.refused("this");
   library.refused("that");
   CHECK(line_of(library.facts()) == "Such 9.7.5, " + facts.path + "; refused 2 times, last that");
+  library.left_epilogue();
+  CHECK(line_of(library.facts()) ==
+        "Such 9.7.5, " + facts.path + "; 1 epilogues have no algorithm; refused 2 times, last that");
   facts = Library({"Such", "libsuch.so.9", "version", 90800}, functions, "").facts();
   CHECK(facts.why_none == facts.path + ": version 9.7.5 is older than 9.8.0");
 }

@@ -119,7 +119,7 @@ Product linear(DType dtype) {
 Operands operands() { return {at(4096), at(512), at(1024 + 16)}; }
 
 Calls refusals;
-void refused(std::string why) { refusals.push_back(std::move(why)); }
+void refused(std::string why, bool epilogue) { refusals.push_back(std::move(why) + (epilogue ? ", epilogue" : "")); }
 
 // Whether the product is started.
 bool takes(Lt& lt, const Product& p, const Operands& o) {
@@ -303,6 +303,12 @@ TEST_CASE("without an algorithm or a driver nothing is taken, and nothing is lef
   CHECK(!takes(lt, linear(DType::f32), operands()));
   CHECK(refusals == Calls{"32 x 24 x 16, batch 1: no algorithm"});
   CHECK(descriptors == 0);
+  Product p = linear(DType::f32);
+  p.bias = true;
+  Operands o = operands();
+  o.bias = at(2048);
+  CHECK(!takes(lt, p, o));
+  CHECK(refusals.back() == "32 x 24 x 16, batch 1: no algorithm, epilogue");
   has_algorithm = true;
   has_driver = false;
   Lt none(kRecorded, refused);

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import unittest
@@ -62,7 +63,9 @@ class Truth(Played):
         names = [call["name"] for call in self.calls()]
         behind = names.index("step", 1)  # the first one asks whether there is a device
         self.assertFalse([name for name in names[behind:] if name.startswith("test_")])
-        self.assertLess(names.index("compute-sanitizer"), names.index("isonorm"))
+        kinds = [(n, c["arguments"][1]) for n, c in zip(names, self.calls()) if n in ("compute-sanitizer", "isonorm")]
+        self.assertEqual(kinds[:4], [("isonorm", "--model")] * 2 + [("compute-sanitizer", "memcheck"), ("compute-sanitizer", "racecheck")])
+        self.assertLess(names.index("step_emulated"), kinds and names.index("compute-sanitizer", names.index("compute-sanitizer") + 1))
         for libraries_off in (None, "0"):
             groups = [c["variables"].get("ISONORM_OP_ROWS") for c in self.calls("test_ops_cuda")
                       if c["variables"].get("ISONORM_GPU_LIBRARIES") == libraries_off]
@@ -72,7 +75,7 @@ class Truth(Played):
         self.assertEqual(len([c for c in self.calls("step") if CAPTURED in c["arguments"]]), 6)
 
     def test_the_sanitizers_see_our_kernels_for_heads_of_64(self):
-        self.script("truth", "--only", "sanitizers")
+        self.script("truth", "--only", "memcheck", "sanitizers")
         calls = self.calls("compute-sanitizer")
         self.assertEqual([c["arguments"][1] for c in calls[:2]], ["memcheck", "racecheck"])
         for call in calls:
@@ -125,11 +128,11 @@ class Speed(Played):
         self.assertEqual(said, "scripts/gpu: --python /no/such/python: No such file or directory\n")
 
 
-class Hour(Played):
+class Lease(Played):
     def killed(self, program, argument, hang):
         """A call whose program never ends, killed when that was begun."""
         self.log.write_text("")
-        process = self.begin("hour", "--tiny", FAKE_HANG=hang)
+        process = self.begin("lease", "--tiny", FAKE_HANG=hang)
         while not any(argument in call["arguments"] for call in self.calls(program)):
             self.assertIsNone(process.poll())
             time.sleep(0.05)
@@ -137,8 +140,8 @@ class Hour(Played):
         process.communicate()
 
     def test_a_call_goes_on_where_the_last_one_stopped(self):
-        said = self.script("hour", "--tiny", "--minutes", "0.05", code=run.GO_ON)  # too little for anything
-        self.assertEqual(said, "hour: 0 failed; probe, truth, speed, profile, paper: not done, the next call goes on\n")
+        said = self.script("lease", "--tiny", "--minutes", "0.05", code=run.GO_ON)  # too little for anything
+        self.assertRegex(said, r"^lease: 0 failed; not done: probe; truth: tests; .*; paper; the next call goes on\n$")
         self.assertEqual(self.calls(), [])
         captured = "one captured training"
         for _ in range(run.TRIES):
@@ -147,21 +150,62 @@ class Hour(Played):
         self.killed("kernels", "--serve", "kernels")
         failures = [f"{captured}: begun 2 times, it did not come to its end"]
         self.assertEqual(self.leg("probe")["failures"], failures)
-        self.assertTrue(self.leg("truth")["complete"])
+        done = {stage for stage, state in self.leg("truth")["stages"].items() if state["complete"]}
+        self.assertEqual(done, {"truth: tests", "truth: bits, captured"})
+        before = self.leg("truth")
 
-        said = self.script("hour", "--tiny", "--copy", str(self.folder / "copy"), code=run.FAILED)
-        self.assertRegex(said, r"hour: 1 failed; all done\n$")
-        self.assertEqual(self.calls("test_") + self.calls("isonorm"), [])  # of truth, which was done
+        said = self.script("lease", "--tiny", "--python", str(self.folder / "bin" / "python"), code=run.FAILED)
+        self.assertRegex(said, r"lease: 1 failed; all done\n$")
+        self.assertEqual(self.calls("test_"), [])  # of a stage that was done
         for name in ("probe", "truth", "speed", "profile", "paper"):
             leg = self.leg(name)
-            self.assertTrue(leg["complete"])
+            self.assertEqual({state["complete"] for state in leg["stages"].values()}, {True})
             self.assertEqual(leg["failures"], failures if name == "probe" else [])
             self.assertEqual({what: part["begun"] for what, part in leg["parts"].items() if part["begun"] != 1},
                              {"probe": {captured: 2}, "speed": {"ceilings": 2}}.get(name, {}))
-        for file in ("gpu.json", "gpu.html", "trace.json"):
-            self.assertEqual((self.folder / "out" / file).read_bytes(), (self.folder / "copy" / file).read_bytes())
-        self.script("hour", "--tiny", code=run.FAILED)
+        self.assertLessEqual(before["raw"].items(), self.leg("truth")["raw"].items())
+        self.script("lease", "--tiny", code=run.FAILED)
         self.assertEqual(self.calls(), [])
+
+    def test_a_kill_at_any_moment_leaves_what_was_found(self):
+        gpu, found = self.folder / "out" / "gpu.json", {}
+        for moment in range(1, 8):  # at the third program of a call, the sixth, ...
+            self.log.write_text("")
+            process = self.begin("lease", "--tiny")
+            while len(self.log.read_text().splitlines()) < 3 * moment and process.poll() is None:
+                time.sleep(0.001)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            legs = json.loads(gpu.read_text())["legs"] if gpu.exists() else {}
+            for name, before in found.items():  # nothing that was done is lost
+                for part, state in before["parts"].items():
+                    self.assertTrue(legs[name]["parts"][part]["done"] or not state["done"])
+                self.assertLessEqual({g["title"] for g in before["groups"]}, {g["title"] for g in legs[name]["groups"]})
+            found = legs
+            if legs:
+                self.assertIn("</html>", (self.folder / "out" / "gpu.html").read_text())
+        self.assertGreater(sum(part["done"] for leg in found.values() for part in leg["parts"].values()), 5)
+
+    def test_a_pack_is_unpacked_once_in_the_temporary_folder_and_keeps_the_results(self):
+        archive, temporary = self.folder / "made.tar.xz", self.folder / "temporary"
+        temporary.mkdir()
+        with tarfile.open(archive, "w:xz", preset=0) as tar:
+            tar.add(self.folder, "isonorm-gpu/build/gpu", filter=lambda member: None if member.name.endswith(("made.tar.xz", "temporary")) else member)
+        asked = ["lease", "--tiny", "--pack", str(archive)]
+        self.script(*asked, "--minutes", "0.05", code=run.GO_ON, TMPDIR=str(temporary))
+        kept, = temporary.glob("isonorm-gpu-*/results/gpu.json")
+        out = self.folder / "out" / "gpu.json"
+        self.assertEqual(out.read_bytes(), kept.read_bytes())
+        out.unlink()  # as a machine does that empties the folder before each command
+        began = kept.parent.parent.stat().st_mtime_ns
+        self.script(*asked, TMPDIR=str(temporary))
+        self.assertEqual(json.loads(out.read_text())["lease"], 2)
+        self.assertEqual(kept.parent.parent.stat().st_mtime_ns, began)
+        said = self.script("lease", "--pack", "/no/such/pack", code=run.FAILED)
+        self.assertEqual(said, "scripts/gpu: --pack /no/such/pack: No such file or directory\n")
+
+    def test_parts_of_a_leg_are_not_chosen_in_a_lease(self):
+        self.assertIn("--only: lease has a plan of its own", self.script("lease", "--only", "steps", code=2))
 
 
 if __name__ == "__main__":
