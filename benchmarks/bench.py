@@ -23,7 +23,7 @@ def parse():
     parser.add_argument("--no-compile", dest="compile", action="store_false", help="leave torch.compile out")
     parser.add_argument("--full", action="store_true", help="also the forms of the stream on ViT Tiny to Base and GPT-3 Small, "
                         "contexts of up to 32,768 tokens, and activations kept in bf16")
-    parser.add_argument("--only", nargs="+", choices=sections.FULL, metavar="SECTION", help=", ".join(sections.FULL))
+    parser.add_argument("--only", nargs="+", choices=sections.ALL, metavar="SECTION", help=", ".join(sections.ALL))
     parser.add_argument("--quick", action="store_true", help="three rounds of everything")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="folder of bench.html and bench.json")
@@ -44,11 +44,11 @@ def measure(options):
         check_binary(options.build / "benchmarks" / program)
     bench = sections.Bench(options, say)
     wanted = options.only or (sections.FULL if options.full else sections.DEFAULT)
-    groups = [group for name in wanted for group in sections.FULL[name](bench)]
+    groups = [group for name in wanted for group in sections.ALL[name](bench)]
     say("")
     described = environment.describe(bench.facts, bench.torch_version, load)
     described["took"] = f"{time.monotonic() - started:.0f} s"
-    found = environment.warnings(bench.facts, environment.cpu_flags(), os.environ, load[0] / os.cpu_count())
+    found = environment.warnings(bench.facts, os.environ, load[0] / os.cpu_count())
     return dict(environment=described, warnings=found, groups=groups, raw=bench.raw)
 
 

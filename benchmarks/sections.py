@@ -89,10 +89,10 @@ class Bench:
         self.options, self.python, self.say = options, options.python, say
         self.raw, self.facts, self.torch_version = {}, None, "absent"
 
-    def ours(self, program, *arguments, threads=None):
+    def ours(self, program, *arguments, threads=None, environment=None):
         threads = threads or self.options.threads
         command = [self.options.build / "benchmarks" / program, *arguments, "--serve", "--threads", str(threads)]
-        side = Side("ours", command, threads)
+        side = Side("ours", command, threads, environment=environment)
         self.facts = self.facts or side.facts
         return side
 
@@ -344,6 +344,29 @@ def norm_share(case, sides):
                      detail=f"batch {sides['Pre-LN'].facts['batch']}")
 
 
+def instruction_sets(bench):
+    """Training and inference with products of bf16 by each instruction set that this machine has for them, and in f32. A CPU on
+    which avx512_bf16 beats avx512 belongs into the table of core/kernels/isa_choice.h, with the log."""
+    training, inference = [], {b: [] for b in INFERENCE_BATCHES}
+    for case in CASES:
+        with contextlib.ExitStack() as stack:
+            sides = {"f32": stack.enter_context(bench.ours("step", case))}
+            for isa in ("avx512", "avx512_bf16", "amx_bf16"):
+                side = stack.enter_context(bench.ours("step", case, "--precision", "bf16", environment={"ISONORM_ISA": isa}))
+                if side.facts["instructions"] == isa:
+                    sides[isa] = side
+            if "avx512" not in sides:
+                raise Failure("isa: this machine has no AVX-512")
+            for rows, work, seconds in [(training, "train", 12), *((rows, f"infer {batch}", 4) for batch, rows in inference.items())]:
+                once = sides["f32"].go(2, work)["ms"][-1]
+                works = {name: Work(side, work) for name, side in sides.items()}
+                results = bench.alternate(f"{case}: instruction sets, {work}", works, seconds, max(1, min(10, int(100 / once))))
+                rows.append(row(case, results, base="avx512", inverse=True))
+    note = "avx512 widens bf16 to f32, avx512_bf16 has vdpbf16ps, amx_bf16 has tiles."
+    return [group(f"bf16 by instruction set: {what}", "ms", rows, list(sides), "{} / avx512", note=note)
+            for what, rows in [("training step", training), *((f"inference, batch {b}", rows) for b, rows in inference.items())]]
+
+
 def bf16(bench):
     """Products of bf16 over parameters of f32: ours against ours in f32 and PyTorch's autocast."""
     training, inference = [], {b: [] for b in INFERENCE_BATCHES}
@@ -435,3 +458,4 @@ def train(bench, kept, steps):
 DEFAULT = {"steps": steps, "bf16": bf16, "kernels": kernels, "convolution": convolution, "bandwidth": bandwidth,
            "threads": threads, "decoding": decoding}
 FULL = DEFAULT | {"forms": forms, "context": context, "activations": activations}
+ALL = FULL | {"isa": instruction_sets}

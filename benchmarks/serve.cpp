@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/kernels/isa_choice.h"
 #include "core/system/blas_info.h"
 #include "core/system/parallel.h"
 #include "training/records/manifest.h"
@@ -37,9 +38,17 @@ void serve(nlohmann::json ready, const Work& work) {
 
 nlohmann::json environment() {
   const training::Manifest m = training::manifest_of({});
-  return {
-      {"cpu", m.cpu},        {"threads", num_threads()}, {"instructions", m.instructions},   {"blas", m.blas_version},
-      {"core", m.blas_core}, {"compiler", m.compiler},   {"version", "isonorm " + m.version}};
+  const BlasInfo blas = blas_info();
+  return {{"cpu", m.cpu},
+          {"threads", num_threads()},
+          {"instructions", m.instructions},
+          {"blas", m.blas_version},
+          {"core", m.blas_core},
+          {"compiler", m.compiler},
+          {"version", "isonorm " + m.version},
+          {"core_bits", blas.vector_bits},
+          {"cpu_bits", vector_bits(this_processor())},
+          {"products", m.products}};
 }
 
 }  // namespace isonorm::bench

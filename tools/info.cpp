@@ -1,9 +1,13 @@
-// isonorm info FILE: what a file holds, without a look at its numbers.
+// isonorm info [FILE]: what a file holds, without a look at its numbers; without one, what this machine computes with.
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "core/error.h"
+#include "core/kernels/isa_choice.h"
+#include "core/kernels/matmul.h"
 #include "core/printed.h"
+#include "core/system/blas_info.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "hub/folder.h"
@@ -19,7 +23,7 @@ namespace isonorm::tools {
 namespace {
 
 struct InfoOptions {
-  std::string file;
+  std::optional<std::string> file;
 };
 
 void say(const char* what, const std::string& words) { print_line(printed("%-12s%s", what, words)); }
@@ -45,8 +49,31 @@ void print_training(const Metadata& values) {
   say("training", text("after step ", text_at(values, "step"), training::said(of_given.options, of_defaults.options)));
 }
 
+// What OpenBLAS is used for, and if that is slow here.
+std::string products_by_blas(const BlasInfo& blas) {
+  if (!kernels::openblas_multiplies()) return "computes nothing";
+  const int bits = vector_bits(this_processor());
+  return text("computes all matrix products of f32 and f64",
+              blas.vector_bits > 0 && blas.vector_bits < bits
+                  ? text(", slowly: its core has vectors of ", blas.vector_bits, " bits, this CPU of ", bits)
+                  : "");
+}
+
+int print_machine() {
+  const training::Manifest m = training::manifest_of({});
+  say("isonorm", m.version);
+  say("compiler", text(m.compiler, " ", m.flags));
+  say("CPU", m.cpu);
+  say("threads", text(m.threads));
+  say("kernels", text(m.instructions, ": ", m.instructions_reason));
+  say("BLAS",
+      text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour: ", products_by_blas(blas_info())));
+  return kOk;
+}
+
 int run(const InfoOptions& o) {
-  const std::string& path = o.file;
+  if (!o.file) return print_machine();
+  const std::string& path = *o.file;
   check_outputs({}, {{"FILE", path}});
   LazyState state;
   io::ForeignTypes foreign;
@@ -79,9 +106,10 @@ int run(const InfoOptions& o) {
 }  // namespace
 
 Verb add_info(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("info", "Print what a file holds: model, options, step, tensors");
+  CLI::App* command = app.add_subcommand("info", "Print what a file holds, or what this machine computes with");
   auto o = std::make_shared<InfoOptions>();
-  command->add_option("FILE", o->file, "a checkpoint, a safetensors file, or a folder of the hub")->required();
+  command->add_option("FILE", o->file,
+                      "a checkpoint, a safetensors file, or a folder of the hub; none: CPU, kernels and BLAS");
   command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory.");
   return {command, [o] { return run(*o); }};
 }

@@ -1,7 +1,6 @@
-// Products of a few rows with a weight of bf16 that is read once, as it lies, and widened in registers: what decoding a token
-// at a time waits for is memory. For instruction sets without products of bf16. An element is a dot product in f32: lane
-// l sums the entries l, l + lanes, ... by multiply-adds in order, then halves of the register are added. Its bits depend
-// neither on the threads nor on how many rows and columns there are.
+// Products of a few rows with rows that are read once, as they lie: what decoding a token at a time waits for is
+// memory. An element is a dot product: lane l sums the entries l, l + lanes, ... by multiply-adds in order, then halves
+// of the register are added. Its bits depend neither on the threads nor on how many rows and columns there are.
 #pragma once
 
 #include "core/cpu/gemm.h"
@@ -12,38 +11,45 @@ namespace {
 constexpr int64_t kFewAtOnce = kTarget == Isa::avx512 ? 6 : 3;  // rows of x that meet kTogether of w in registers
 constexpr int kTogether = kTarget == Isa::avx512 ? 4 : 2;
 
-// c [m, n], rows c_step apart, = from + x [m, k] w [n, k]^T; rows of x and w are contiguous.
-struct FewRows {
+// Element (row, column) of the m x n elements of a result.
+template <class T> struct Grid {
+  T* p = nullptr;
+  int64_t row = 0, column = 0;
+  T& at(int64_t r, int64_t c) const { return p[r * row + c * column]; }
+};
+
+// c = from + x [m, k] w [n, k]^T; rows of x and w are contiguous. S is T, or bf16, which is widened in registers.
+template <class T, class S> struct FewRows {
   int64_t m, n, k;
-  const float* x;
-  const bf16* w;
+  const T* x;
+  int64_t x_step;
+  const S* w;
   int64_t w_step;
-  float* c;
-  From<float> from;
+  Grid<T> c;
+  Grid<const T> from;  // null: 0
 };
 
 // M rows and N columns of c.
-template <int M, int N> void dot_block(const FewRows& g, int64_t row, int64_t column) {
-  Vec<float> sum[N][M] = {};
-  const float* x = g.x + row * g.k;
-  const bf16* w = g.w + column * g.w_step;
-  for_lanes<float>(g.k, [&](int64_t i, auto lanes) {
+template <int M, int N, class T, class S> void dot_block(const FewRows<T, S>& g, int64_t row, int64_t column) {
+  Vec<T> sum[N][M] = {};
+  const T* x = g.x + row * g.x_step;
+  const S* w = g.w + column * g.w_step;
+  for_lanes<T>(g.k, [&](int64_t i, auto lanes) {
     unroll<N>([&](auto n) {
       __builtin_prefetch(w + (n + 2 * N) * g.w_step + i);  // of the next block but one
-      const Vec<float> line = lanes.keep(lanes.load(w + n * g.w_step + i));
-      unroll<M>([&](auto m) { sum[n][m] += lanes.keep(lanes.load(x + m * g.k + i)) * line; });
+      const Vec<T> line = lanes.keep(lanes.load(w + n * g.w_step + i));
+      unroll<M>([&](auto m) { sum[n][m] += lanes.keep(lanes.load(x + m * g.x_step + i)) * line; });
     });
   });
-  const From<float> from = g.from.at(row, column);
   for (int m = 0; m < M; ++m)
     for (int n = 0; n < N; ++n) {
-      const float y = sum_lanes<float>(sum[n][m]);
-      g.c[(row + m) * g.n + column + n] = from.p ? from.p[m * from.step + n] + y : y;
+      const T y = sum_lanes<T>(sum[n][m]);
+      g.c.at(row + m, column + n) = g.from.p ? g.from.at(row + m, column + n) + y : y;
     }
 }
 
 // All rows, in blocks as equal as can be.
-template <int N> void dot_rows(const FewRows& g, int64_t column) {
+template <int N, class T, class S> void dot_rows(const FewRows<T, S>& g, int64_t column) {
   int64_t row = 0;
   for (int64_t blocks = ceil_div(g.m, kFewAtOnce); blocks > 0; --blocks) {
     const int64_t m = ceil_div(g.m - row, blocks);
@@ -54,7 +60,7 @@ template <int N> void dot_rows(const FewRows& g, int64_t column) {
   }
 }
 
-inline void few_rows(const FewRows& g) {
+template <class T, class S> void few_rows(const FewRows<T, S>& g) {
   const bool alone = g.m * g.n * g.k <= kWorthSharing;
   parallel_for(alone ? Partition{g.n, g.n > 0} : thread_blocks(g.n, 256, kTogether), [&](int64_t begin, int64_t end) {
     const FlushSubnormals flush;

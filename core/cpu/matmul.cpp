@@ -1,15 +1,12 @@
-// Matrix products: our own where the product is large or its right side a weight [out, in], OpenBLAS elsewhere. Large ones are
-// shared out by our threads, those of OpenBLAS too; of a batch of small ones each is computed by one thread.
+// Matrix products: our own from AVX2 on, OpenBLAS's below. Our threads share large ones, OpenBLAS's too; of a batch of small
+// ones each is computed by one thread.
 #include "core/kernels/matmul.h"
-
-#include <cstdlib>
-#include <string_view>
 
 #include <cblas.h>
 
 #include "core/cpu/bf16/products.h"
-#include "core/cpu/few_rows.h"
 #include "core/cpu/target.h"
+#include "core/cpu/thin.h"
 #include "core/system/blas_calls.h"
 
 namespace isonorm::kernels::cpu {
@@ -51,22 +48,11 @@ template <class T> void by_blas(const Gemm<T>& g) {
   });
 }
 
-// ISONORM_GEMM=openblas in the environment: all of them by OpenBLAS, to compare with.
-bool only_blas() {
-  static const bool only = [] {
-    const char* wish = std::getenv("ISONORM_GEMM");
-    const std::string_view name = wish ? wish : "";
-    check(name.empty() || name == "own" || name == "openblas", "ISONORM_GEMM: '", name,
-          "' is not known, expected own or openblas");
-    return name == "openblas";
-  }();
-  return only;
-}
+bool is_own() { return kTarget != Isa::base && !openblas_asked(); }
 
-// Registers hold columns. Packing b costs what some ten rows of the product do; a weight as linear maps have it OpenBLAS
-// reads more slowly still.
-template <class T, class S> bool is_own(const Gemm<T, S>& g) {
-  return kTarget != Isa::base && !only_blas() && g.n >= 8 && (g.m >= 16 || g.b.column != 1);
+template <class T> void multiply(const Gemm<T>& g) {
+  if (!is_own()) return by_blas(g);
+  pays_for_packing(g) ? gemm(g) : thin_gemm(g);
 }
 
 template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& from) {
@@ -77,8 +63,8 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
   const Gemm<T> whole{m, n, k, operand<T>(a), operand<T>(b), c, n, {base, onto_itself ? n : 0}};
   check(std::max({m, n, k, whole.a.row, whole.a.column, whole.b.row, whole.b.column}) < (int64_t{1} << 31),
         "matmul: shapes ", a.shape(), " x ", b.shape(), " pass BLAS's 32-bit sizes");
-  const bool own = is_own(whole);
-  if (own && out.rank() == 2 && whole.a.column == 1 && whole.b.row == 1 && whole.b.column == k)
+  if (is_own() && pays_for_packing(whole) && out.rank() == 2 && whole.a.column == 1 && whole.b.row == 1 &&
+      whole.b.column == k)
     if (const PackedMatrix* kept = kept_packed<T>(b, k, n)) return gemm(whole, Packed<T>(*kept));
   for_batch(out, a, b, [&](int64_t to, int64_t left, int64_t right) {
     Gemm<T> g = whole;
@@ -86,7 +72,7 @@ template <class T> void run(const Tensor& out, const Tensor& a, const Tensor& b,
     g.a.p += left;
     g.b.p += right;
     if (onto_itself) g.from.p = g.c;
-    own ? gemm(g) : by_blas(g);
+    multiply(g);
   });
 }
 
@@ -97,7 +83,7 @@ void run_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, const Ten
   float *const x = memory.data(), *const y = x + m * k, *const base = added > 0 ? y + m * n : nullptr;
   std::copy_n(a.data<bf16>(), m * k, x);
   if (base) std::copy_n(from.data<bf16>(), added, base);
-  few_rows({m, n, k, x, b.data<bf16>(), b.strides()[1], y, {base, added > n ? n : 0}});
+  few_rows<float, bf16>({m, n, k, x, k, b.data<bf16>(), b.strides()[1], {y, n, 1}, {base, added > n ? n : 0, 1}});
   std::copy_n(y, m * n, out.mutable_data<bf16>());
 }
 
@@ -175,10 +161,13 @@ void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, c
   if (dw.defined()) {
     T* c = dw.mutable_data<T>();
     const Strided<S> dy_transposed = m == 1 && !narrow ? Strided<S>{d, rows, 1} : Strided<S>{d, 1, m};
-    const Gemm<T, S> g{m, n, rows, dy_transposed, {x.data<S>(), n, 1}, c, n, {add ? c : nullptr, n}, sums};
-    if (rows > 0 && (narrow ? n > 0 : is_own(g))) return gemm(g);
+    Gemm<T, S> g{m, n, rows, dy_transposed, {x.data<S>(), n, 1}, c, n, {add ? c : nullptr, n}};
+    if (rows > 0 && (narrow ? n > 0 : is_own() && pays_for_packing(g))) {
+      g.sums = sums;
+      return gemm(g);
+    }
     if constexpr (!narrow)
-      if (dw.numel() > 0 && rows > 0) by_blas(g);
+      if (dw.numel() > 0 && rows > 0) multiply(g);
     if (rows == 0) without_depth<T>(dw, add ? dw : Tensor());
   }
   if (sums) sum_columns(d, rows, m, sums, add);

@@ -29,13 +29,28 @@ template <class T> struct Panels {
   int64_t size() const { return depth * width; }
 };
 
+// The same where it lies: rows `step` apart.
+template <class T> struct Unpacked {
+  const T* p;
+  int64_t step;
+  int64_t panel_width(int64_t) const { return step; }
+  const T* at(int64_t row, int64_t column) const { return p + row * step + column; }
+};
+
 // The rows of x [depth, n], `step` apart, with zeros behind column n. x is of T, or of bf16 for T f32.
 template <class T, class S> void pack(const Panels<T>& to, const S* x, int64_t step, int64_t n) {
+  constexpr int64_t lanes = kLanes<T>;
   for (int64_t c = 0; c < to.width; c += kPanel<T>) {
     const int64_t w = to.panel_width(c), filled = std::clamp<int64_t>(n - c, 0, w);
     T* line = to.at(0, c);
-    for (int64_t r = 0; r < to.depth; ++r, line += w) {
-      for_lanes<T>(filled, [&](int64_t i, auto lanes) { lanes.store(line + i, lanes.load(x + r * step + c + i)); });
+    int64_t r = 0;
+    if (filled > 0 && filled < lanes && w == lanes) {  // whole registers, as long as they end within x
+      const Mask<T> behind = last_lanes<T>(lanes - filled);
+      for (const int64_t end = to.depth - ceil_div(lanes - filled, step); r < end; ++r, line += w)
+        store_lanes<T>(line, std::bit_cast<Vec<T>>(std::bit_cast<Mask<T>>(load_lanes<T>(x + r * step + c)) & ~behind));
+    }
+    for (; r < to.depth; ++r, line += w) {
+      for_lanes<T>(filled, [&](int64_t i, auto part) { part.store(line + i, part.load(x + r * step + c + i)); });
       for (int64_t i = filled; i < w; ++i) line[i] = T(0);
     }
   }
@@ -179,9 +194,9 @@ void product_rows(int64_t rows, int64_t depth, T alpha, Strided<T> a, const T* b
 }
 
 // c[rows, columns] = from + alpha a[rows, depth] b[row .. row + depth, column .. column + columns]. Columns are
-// computed in whole registers: c and from have room for them. `column` is where a panel begins.
-template <class T, class Aside = BringResult>
-void product(int64_t rows, int64_t depth, int64_t columns, T alpha, Strided<T> a, const Panels<T>& b, int64_t row,
+// computed in whole registers: c and from have room for them. b is Panels, where a panel begins at `column`, or Unpacked.
+template <class T, class B, class Aside = BringResult>
+void product(int64_t rows, int64_t depth, int64_t columns, T alpha, Strided<T> a, const B& b, int64_t row,
              int64_t column, T* c, int64_t c_step, From<T> from = {}, Aside&& aside = {}) {
   for (int64_t j = 0; j < columns; j += kPanel<T>) {
     const T* panel = b.at(row, column + j);

@@ -7,31 +7,11 @@
 
 #include "core/device.h"
 #include "core/kernels/arguments.h"
+#include "core/kernels/isa.h"
 #include "core/system/float_environment.h"
 #include "core/system/profile.h"
 
 namespace isonorm {
-
-// Instruction sets of the CPU kernels: x86-64 as of 2003, AVX2 + FMA, AVX-512 (F, DQ, BW, VL), that with products of bf16
-// (AVX512_BF16), and that with tiles of bf16 (AMX_BF16). Kernels of bf16 alone differ between the last three.
-enum class Isa { base, avx2, avx512, avx512_bf16, amx_bf16 };
-inline constexpr const char* kIsaNames[] = {"base", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
-
-// The best one of this machine that the library was compiled for, amx_bf16 left out; ISONORM_ISA in the environment, one
-// of kIsaNames, lowers it, or asks for amx_bf16: no such chip has run it yet. Throws where it says anything else, or less
-// than there is, and where the machine has less.
-Isa isa();
-inline const char* name_of(Isa isa) { return kIsaNames[static_cast<int>(isa)]; }
-
-// What a CPU slot holds for each of them: off x86-64 there is the base set alone, and a build for the machine that it is
-// made on has the best one of that alone (ISONORM_KERNELS=native).
-#ifdef ISONORM_ONLY
-inline constexpr Isa kCompiled[3] = {Isa::ISONORM_ONLY, Isa::ISONORM_ONLY, Isa::ISONORM_ONLY};
-#elif defined(__x86_64__)
-inline constexpr Isa kCompiled[3] = {Isa::base, Isa::avx2, Isa::avx512};
-#else
-inline constexpr Isa kCompiled[3] = {Isa::base, Isa::base, Isa::base};
-#endif
 
 template <class Signature> class Kernel;
 

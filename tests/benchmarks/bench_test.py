@@ -18,7 +18,6 @@ import table  # noqa: E402
 from sides import Failure, Side, Work, alternate, ratio  # noqa: E402
 
 PROGRAMS = None  # from the command line
-AVX512 = {"sse2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
 
 
 def results():
@@ -97,21 +96,24 @@ class Presentation(unittest.TestCase):
 
 
 class Environment(unittest.TestCase):
-    def warn(self, core, flags=frozenset(AVX512), variables=None, load=0.0):
-        return environment.warnings({"core": core, "instructions": "avx512"}, flags, variables or {}, load)
+    def warn(self, core, core_bits, cpu_bits=512, variables=None, load=0.0, products="isonorm"):
+        facts = {"core": core, "core_bits": core_bits, "cpu_bits": cpu_bits, "instructions": "avx512", "products": products}
+        return environment.warnings(facts, variables or {}, load)
 
     def test_slow_core(self):
-        self.assertEqual(self.warn("SkylakeX"), [])
-        self.assertEqual(self.warn("Haswell", {"sse2", "avx2", "fma"}), [])
-        self.assertEqual(self.warn("a core of the future"), [])
-        chosen, = self.warn("Haswell")
+        self.assertEqual(self.warn("SkylakeX", 512), [])
+        self.assertEqual(self.warn("Haswell", 256, 256), [])
+        self.assertEqual(self.warn("a core of the future", 0), [])
+        chosen, = self.warn("Haswell", 256)
         self.assertIn("OpenBLAS chose the BLAS core Haswell (256-bit vectors) on a CPU with 512-bit", chosen)
-        forced, = self.warn("Prescott", variables={"OPENBLAS_CORETYPE": "Prescott"})
+        self.assertNotIn("our matrix products", chosen)
+        forced, = self.warn("Prescott", 128, variables={"OPENBLAS_CORETYPE": "Prescott"}, products="OpenBLAS")
         self.assertIn("OPENBLAS_CORETYPE=Prescott forces", forced)
+        self.assertIn("our matrix products", forced)
 
     def test_other_reasons(self):
-        self.assertEqual(len(self.warn("SkylakeX", variables={"ISONORM_ISA": "base"})), 1)
-        self.assertEqual(len(self.warn("SkylakeX", load=1.2)), 1)
+        self.assertEqual(len(self.warn("SkylakeX", 512, variables={"ISONORM_ISA": "base"})), 1)
+        self.assertEqual(len(self.warn("SkylakeX", 512, load=1.2)), 1)
 
 
 class Ratios(unittest.TestCase):

@@ -18,6 +18,9 @@ TEST_CASE("the BLAS library says what it is") {
   const BlasInfo info = blas_info();
   CHECK_THAT(info.version, Catch::Matchers::StartsWith("OpenBLAS 0."));
   CHECK_FALSE(info.core.empty());
+#ifdef __x86_64__
+  CHECK(info.vector_bits >= 128);  // every core of a build for all x86-64 machines is in the table
+#endif
 }
 
 TEST_CASE("where OpenBLAS would wait for memory without end, its call is an error") {

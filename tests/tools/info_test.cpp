@@ -1,4 +1,5 @@
-// What isonorm info says of files.
+// What isonorm info says of files and of this machine.
+#include "core/kernels/isa_choice.h"
 #include "core/system/foreign_name.h"
 #include "io/safetensors.h"
 #include "tests/tools/small_run.h"
@@ -21,6 +22,46 @@ TEST_CASE("info: a checkpoint says its model, its training and its tensors") {
   write_text(f / "damaged", damaged);
   f.refuses("info @damaged", 3, "damaged");
   f.refuses("info @none", 4, "none: cannot open");
+}
+
+TEST_CASE("info: without a file, CPU, kernels and BLAS, and if products wait for OpenBLAS") {
+  const Folder f;
+  const std::string cpu = name_of(this_processor());
+  const std::string kernels = text("\nkernels     ", name_of(isa()), ": ", isa_choice().reason, '\n');
+  const auto told = [&](std::vector<std::string> environment) {
+    environment.push_back("OPENBLAS_CORETYPE=Prescott");
+    return f.succeeds("info", {.environment = environment}).out;
+  };
+  const std::string out = told({}), forced = told({"ISONORM_GEMM=openblas"});
+  CHECK_THAT(out, Contains("\nBLAS        OpenBLAS 0.") && Contains("\nthreads     ") && Contains(kernels));
+  CHECK_THAT(out, Contains(cpu.empty() ? "\nCPU" : " (" + cpu + ")\n"));
+  CHECK_THAT(forced, Contains("computes all matrix products of f32 and f64"));
+  const int bits = vector_bits(this_processor());
+  if (isa() == Isa::base) return;
+  CHECK_THAT(out, Contains(", core Prescott, ") && Contains(" flavour: computes nothing\n"));
+  CHECK_THAT(forced, Contains(text(", slowly: its core has vectors of 128 bits, this CPU of ", bits, '\n')));
+  CHECK_THAT(f.succeeds("info", {.environment = {"ISONORM_ISA=" + std::string(name_of(kCompiled[0]))}}).out,
+             Contains(text("\nkernels     ", name_of(kCompiled[0]), ": ISONORM_ISA=")));
+}
+
+TEST_CASE("train: the numbers are the same for whatever CPU OpenBLAS takes this one; the log says what computed them") {
+  if (isa() == Isa::base) return;  // OpenBLAS computes the products
+  const Folder f;
+  const auto log = [&](const std::string& core) {
+    f.succeeds("train +small --steps 5 -q --log @" + core, {.environment = {"OPENBLAS_CORETYPE=" + core}});
+    return f.lines(core);
+  };
+  const auto narrow = log("Prescott"), wide = log("Haswell");
+  const nlohmann::json& manifest = narrow[0]["manifest"];
+  CHECK(manifest["blas_core"] == "Prescott");
+  CHECK(wide[0]["manifest"]["blas_core"] == "Haswell");
+  CHECK(manifest["products"] == "isonorm");
+  CHECK(manifest["instructions"] == name_of(isa()));
+  CHECK(manifest["instructions_reason"] == isa_choice().reason);
+  REQUIRE(narrow.size() == wide.size());
+  for (size_t i = 1; i < narrow.size(); ++i)
+    for (const char* number : {"loss", "gradient_norm"})
+      CHECK(narrow[i].value(number, nlohmann::json()) == wide[i].value(number, nlohmann::json()));
 }
 
 TEST_CASE("info: any safetensors file, whatever its names") {

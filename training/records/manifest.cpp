@@ -5,7 +5,8 @@
 #include <cmath>
 #include <fstream>
 
-#include "core/kernels/kernel.h"
+#include "core/kernels/isa_choice.h"
+#include "core/kernels/matmul.h"
 #include "core/printed.h"
 #include "core/system/blas_info.h"
 #include "core/system/parallel.h"
@@ -23,7 +24,7 @@ std::string compiler_name() {
 #endif
 }
 
-std::string cpu_name() {
+std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
     if (line.starts_with("model name")) {
@@ -31,6 +32,11 @@ std::string cpu_name() {
       if (value != std::string::npos) return line.substr(value);
     }
   return "unknown";
+}
+
+std::string cpu_name() {
+  const std::string id = name_of(this_processor());
+  return cpu_model() + (id.empty() ? "" : " (" + id + ")");
 }
 
 // A number or a boolean where the option's text is one that a program reads without loss.
@@ -80,6 +86,8 @@ Manifest manifest_of(const TrainingOptions& options) {
   m.compiler = compiler_name();
   m.flags = ISONORM_FLAGS;
   m.instructions = name_of(isa());
+  m.instructions_reason = isa_choice().reason;
+  m.products = kernels::openblas_multiplies() ? "OpenBLAS" : "isonorm";
   const BlasInfo blas = blas_info();
   m.blas_core = blas.core;
   m.blas_flavour = blas.flavour;
@@ -118,6 +126,8 @@ reports::Environment environment_of(const Manifest& m, double seconds) {
                 {"compiler", text(m.compiler, " ", m.flags)},
                 {"CPU", m.cpu},
                 {"kernels", m.instructions},
+                {"choice of kernels", m.instructions_reason},
+                {"products", m.products},
                 {"BLAS", text(m.blas_version, ", core ", m.blas_core, ", ", m.blas_flavour, " flavour")},
                 {"threads", int64_t{m.threads}},
                 {"dtype", m.dtype},

@@ -19,15 +19,17 @@ struct TrainingOptions;
 using OptionList = std::vector<std::pair<std::string, std::string>>;  // "mlp_width" "64"
 
 struct Manifest {
-  std::string version;       // of isonorm
-  std::string compiler;      // "GNU 12.2.0"
-  std::string flags;         // that the library was compiled with
-  std::string instructions;  // base, avx2 or avx512: the kernels in use
-  std::string blas_core;     // OpenBLAS's name of the CPU whose kernels it chose
-  std::string blas_flavour;  // "openmp", "pthread" or "sequential"
-  std::string blas_version;  // "OpenBLAS 0.3.21"
+  std::string version;              // of isonorm
+  std::string compiler;             // "GNU 12.2.0"
+  std::string flags;                // that the library was compiled with
+  std::string instructions;         // of the kernels: one of kIsaNames (core/kernels/isa.h)
+  std::string instructions_reason;  // why these (core/kernels/isa_choice.h)
+  std::string products;             // "isonorm" or "OpenBLAS": whose kernels compute matrix products of f32 and f64
+  std::string blas_core;            // OpenBLAS's name of the CPU whose kernels it chose
+  std::string blas_flavour;         // "openmp", "pthread" or "sequential"
+  std::string blas_version;         // "OpenBLAS 0.3.21"
   int threads = 0;
-  std::string cpu;  // its model name
+  std::string cpu;  // "AMD EPYC (AuthenticAMD family 26 model 2)"
   uint64_t seed = 0;
   std::string dtype;
   OptionList options;       // every option

@@ -25,6 +25,8 @@ json manifest_json(const Manifest& m) {
                  {"compiler", m.compiler},
                  {"flags", m.flags},
                  {"instructions", m.instructions},
+                 {"instructions_reason", m.instructions_reason},
+                 {"products", m.products},
                  {"blas", m.blas_version},
                  {"blas_core", m.blas_core},
                  {"blas_flavour", m.blas_flavour},

@@ -1,7 +1,6 @@
 #include "training/steps/ranks.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <sstream>
 
@@ -9,7 +8,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
-#include "core/kernels/kernel.h"
+#include "core/kernels/matmul.h"
 #include "core/memory/bytes.h"
 #include "core/printed.h"
 #include "core/system/blas_info.h"
@@ -162,8 +161,7 @@ void check_step(Group& group, int64_t step, const TrainedTogether& t, const Exam
       check(t.options.apply || std::ranges::any_of(parameters, [&](const Tensor& q) { return &q.impl() == &p.impl(); }),
             "step: a parameter of ", t.optimizer.name(), " of shape ", p.shape(),
             " is none of the model's, whose gradients the ranks sum");
-    const char* gemm = std::getenv("ISONORM_GEMM");
-    group.check_same(text(name_of(isa()), ' ', blas_info().core, ' ', gemm ? gemm : ""),
+    group.check_same(text(name_of(isa()), ' ', kernels::openblas_multiplies() ? blas_info().core : ""),
                      "instruction set (ISONORM_ISA sets the lowest of all) or BLAS");
     group.check_same(text(nn::to_string(t.model), t.optimizer.name()), "model or optimizer");
     std::vector<Tensor> tensors;

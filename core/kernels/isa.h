@@ -1,0 +1,27 @@
+// Instruction sets of the CPU kernels, and the one that this process uses.
+#pragma once
+
+namespace isonorm {
+
+// x86-64 as of 2003, AVX2 + FMA, AVX-512 (F, DQ, BW, VL), AVX-512 with AVX512_BF16, and that with AMX_BF16. Each
+// contains the sets before it. The last three differ in products of bf16 alone: by f32 to which bf16 is widened, by
+// vdpbf16ps, by AMX's tiles.
+enum class Isa { base, avx2, avx512, avx512_bf16, amx_bf16 };
+inline constexpr const char* kIsaNames[] = {"base", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
+inline const char* name_of(Isa isa) { return kIsaNames[static_cast<int>(isa)]; }
+
+// The instruction set of this process's kernels. choose_isa() (isa_choice.h) chooses it at the first call. Throws as
+// choose_isa() does.
+Isa isa();
+
+// The instruction sets that a CPU slot has a function for. Off x86-64 there is the base set alone. A build with
+// ISONORM_KERNELS=native has the best set of the machine that it was made on.
+#ifdef ISONORM_ONLY
+inline constexpr Isa kCompiled[3] = {Isa::ISONORM_ONLY, Isa::ISONORM_ONLY, Isa::ISONORM_ONLY};
+#elif defined(__x86_64__)
+inline constexpr Isa kCompiled[3] = {Isa::base, Isa::avx2, Isa::avx512};
+#else
+inline constexpr Isa kCompiled[3] = {Isa::base, Isa::base, Isa::base};
+#endif
+
+}  // namespace isonorm
