@@ -26,9 +26,14 @@ int threads_of_rank() {
   return std::clamp(cores / local, 1, std::min(usable_cores(), kMostThreads));
 }
 
+Group alone() {
+  check_alone();
+  return {};
+}
+
 // Leaves MPI where the process ends. A rank that ends early is told of by the others' next call.
 struct World {
-  Group group = one_of_several() ? Group(mpi_world()) : Group();
+  Group group = one_of_several() ? Group(mpi_world()) : alone();
 
   World() {
     if (group.size() > 1 && !std::getenv("OMP_NUM_THREADS")) set_num_threads(threads_of_rank());
@@ -56,11 +61,14 @@ Group& world() {
 
 bool one_of_several() { return launched_by_mpi(); }
 
-void wait_to_tell(const std::exception& e) noexcept try {
-  if (!one_of_several()) return;
+std::string wait_to_tell(const std::exception& e) noexcept try {
+  if (!one_of_several()) return {};
   const auto* common = dynamic_cast<const Disagreement*>(&e);
-  if (world().rank() != (common ? common->speaker() : 0)) std::this_thread::sleep_for(std::chrono::seconds(2));
+  const Group& group = world();
+  if (group.rank() != (common ? common->speaker() : 0)) std::this_thread::sleep_for(std::chrono::seconds(2));
+  return common ? "" : text(group.name_of(group.rank()), ": ");
 } catch (...) {  // there is no world: each for itself
+  return {};
 }
 
 void end_all(int code) noexcept try {
@@ -73,15 +81,9 @@ void end_all(int code) noexcept try {
 }
 
 int ended_by(const std::exception& e, const char* program) noexcept {
-  wait_to_tell(e);
-  int rank = -1;
+  const std::string rank = wait_to_tell(e);
   try {
-    if (one_of_several()) rank = world().rank();
-  } catch (...) {  // the world is what could not be made
-  }
-  try {
-    const std::string who = rank < 0 ? program : text(program, ": rank ", rank);
-    std::fputs(text(who, ": ", printable(e.what()), '\n').c_str(), stderr);
+    std::fputs(text(program, ": ", rank, printable(e.what()), '\n').c_str(), stderr);
   } catch (...) {  // there is no memory for a line
   }
   end_all(1);

@@ -88,6 +88,9 @@ int run(GivenTraining& verb) {
   const io::NameLock lock(first ? o.checkpoint : ""), best_lock(first ? o.best : "");  // before they are read
   ranks.barrier();
   std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(o.checkpoint);
+  ranks.check_same(newest ? text(newest->path, " after step ", integer_at(newest->checkpoint.values, "step"))
+                          : text("there is no ", o.checkpoint),
+                   "checkpoint");
   set_options(verb, newest ? &*newest : nullptr);
   take_tokenizer(o, newest ? &*newest : nullptr);
   o.training.ranks = ranks.size();
@@ -107,7 +110,7 @@ int run(GivenTraining& verb) {
                      o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint)),
                 kInterrupted);
   }
-  if (first) show(document_of(training.result()), o.output.quiet, o.output.report, o.output.json);
+  ranks.on_first([&] { show(document_of(training.result()), o.output.quiet, o.output.report, o.output.json); });
   return kOk;
 }
 
@@ -141,7 +144,8 @@ Verb add_train(CLI::App& app) {
   command->get_option("--log")->description(
       "write a line of JSON for each step, or a row of CSV if the name ends in .csv");
   command->footer(
-      "Ctrl-C saves the checkpoint and exits with 130. The same command then goes on, to the same bits. The checkpoint "
+      "Ctrl-C saves the checkpoint and exits with 130, as do SIGTERM and the notices of batch systems, SIGUSR1 and "
+      "SIGUSR2. The same command then goes on, to the same bits. The checkpoint "
       "before the last is kept as FILE.previous. A resumed training keeps the log up to the checkpoint's step and adds "
       "to it.\n"
       "The learning rate of a step follows from its number and the options alone. So after 300 steps, --steps 600 "
