@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/printed.h"
@@ -54,11 +55,20 @@ void check_config_beside(const TrainOptions& o, const std::string& config) {
   if (writes_config(o, config)) check_ours(config_beside(o), kConfigBegin, "--checkpoint " + o.checkpoint);
 }
 
+// Whether the path, or a folder that it lies in, is the file.
+bool is_at_or_below(const std::filesystem::path& path, const std::string& file) {
+  return one_file(path.string(), file) ||
+         (path.has_parent_path() && path != path.parent_path() && is_at_or_below(path.parent_path(), file));
+}
+
 void check_outputs(const TrainOptions& o, const std::string& config) {
   NamedFile checkpoint{"--checkpoint", o.checkpoint}, best{"--best", o.best};
   if (!o.checkpoint.empty()) checkpoint.beside = {previous_checkpoint(o.checkpoint), io::NameLock::file(o.checkpoint)};
   if (writes_config(o, config)) checkpoint.beside.push_back(config_beside(o));
   if (!o.best.empty()) best.beside = {io::NameLock::file(o.best)};
+  for (const std::string& file : {o.checkpoint, o.best, o.average, o.output.log, o.output.report, o.output.json})
+    if (is_at_or_below(o.tensorboard, file))
+      throw UsageError(text("--tensorboard: ", o.tensorboard, " is to be a folder, and ", file, " a file"));
   check_output_options(
       o.output, {data_input(o.training.data), {"--init", o.init}, {"--tokenizer", o.tokenizer}, {"--config", config}},
       {checkpoint, best, {"--ema-file", o.average}});
