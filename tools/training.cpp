@@ -137,7 +137,7 @@ void Training::identify(const NewestCheckpoint& newest) {
   checkpoint_is_good_ = from == o_.checkpoint;
   const int64_t step = integer_at(checkpoint.values, "step");
   identity_ = continued(checkpoint, from, step, o_, identity_);
-  check(step >= 0 && step <= steps(), from, ": is after step ", step, ", asked for are ", steps(), " steps");
+  check(step >= 0 && step <= steps(), from, ": is after step ", step, ", --steps is ", steps());
   step_ = static_cast<int>(step);
 }
 
@@ -166,7 +166,8 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   say(text(from, ": going on after step ", step_));
   if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
     result_.manifest.earlier = earlier->second;
-    say(text(printable(earlier->second, 1000), "; from here on with the rates of a training of ", steps(), " steps",
+    say(text(printable(earlier->second, 1000), "; from here on with the rates of a training of ",
+             plural(steps(), "step"),
              step_ < steps() ? printed(", the next being %.2e", o_.training.rates().lr(step_)) : ""));
   }
   return averages;
