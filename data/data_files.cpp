@@ -1,6 +1,7 @@
 #include "data/data_files.h"
 
-#include "core/error.h"
+#include <filesystem>
+
 #include "data/cifar10.h"
 #include "data/fashion_mnist.h"
 #include "data/image_folder.h"
@@ -9,6 +10,20 @@
 
 namespace isonorm::data {
 
+namespace fs = std::filesystem;
+
+namespace {
+
+// ImageFolder::load() reports what cannot be listed, if the folder is read.
+void add_files_below(const std::string& folder, std::vector<std::string>& files) {
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at(folder, fs::directory_options::follow_directory_symlink, failed), end;
+       !failed && at != end; at.increment(failed))
+    if (std::error_code none; at->is_regular_file(none)) files.push_back(at->path().string());
+}
+
+}  // namespace
+
 std::vector<std::string> data_files(const std::string& data) {
   const std::string folder = image_folder(data);
   std::vector<std::string> files = Pairs::files(folder);
@@ -16,11 +31,8 @@ std::vector<std::string> data_files(const std::string& data) {
   for (const std::string& name : Cifar10::names()) files.push_back(folder + "/" + name);
   for (const std::string& name : FashionMnist::names())
     for (const char* end : {"", ".gz"}) files.push_back(folder + "/" + name + end);
-  try {
-    if (ImageFolder::is_in(folder))
-      for (std::string& picture : ImageFolder::files(folder)) files.push_back(std::move(picture));
-  } catch (const Error&) {  // ImageFolder::load() reports the error, if the folder is read
-  }
+  if (ImageFolder::is_in(folder))
+    for (const char* part : {"train", "test", "val"}) add_files_below(folder + "/" + part, files);
   return files;
 }
 

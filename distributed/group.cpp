@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -29,8 +30,8 @@ struct Announcement {
   int64_t device;  // the index of the GPU where its tensors lie, in which ranks may differ; -1: not all on one
 };
 
-constexpr const char* kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
-                                  "barrier",    "check_same",     "split",      "nothing more"};
+constexpr const char* kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",   "barrier",
+                                  "on_first",   "check_same",     "split",      "nothing more"};
 
 std::string words_of(const Announced& a) {
   const bool known = a.call >= 0 && a.call < std::ssize(kNames);
@@ -98,6 +99,32 @@ Tensor room(Tensor& kept, int64_t count, TensorOptions options) {
   return kept.numel() == count ? kept : detached::narrow(kept, 0, 0, count);
 }
 
+// The parts between commas or lines.
+std::vector<std::string> parts_of(const std::string& words) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= words.size();) {
+    const size_t end = std::min({words.find(", ", at), words.find('\n', at), words.size()});
+    parts.push_back(words.substr(at, end - at));
+    at = end + (words.compare(end, 2, ", ") == 0 ? 2 : 1);
+  }
+  return parts;
+}
+
+// While it lives, calls wait for a rank without a time limit.
+class Unlimited {
+ public:
+  explicit Unlimited(Transport& transport) : transport_(transport), limit_(transport.limit()) {
+    transport_.set_limit(std::numeric_limits<double>::infinity());
+  }
+  ~Unlimited() { transport_.set_limit(limit_); }
+  Unlimited(const Unlimited&) = delete;
+  Unlimited& operator=(const Unlimited&) = delete;
+
+ private:
+  Transport& transport_;
+  const double limit_;
+};
+
 }  // namespace
 
 double time_limit() {
@@ -124,6 +151,8 @@ Group::Group(Group&&) noexcept = default;
 Group& Group::operator=(Group&&) noexcept = default;
 Group::~Group() = default;
 
+std::string Group::name_of(int rank) const { return transport_ ? transport_->name_of(rank) : text("rank ", rank); }
+
 void Group::exchange(Device where, const void* send, void* receive, int64_t bytes, const char* what) {
   where == kCpu ? transport_->exchange(send, receive, static_cast<size_t>(bytes), what)
                 : linked_->link->exchange(send, receive, bytes, what);
@@ -146,7 +175,7 @@ Device Group::match(Call call, int64_t kind, int64_t count, Device device, int64
   std::vector<int> devices;
   for (int r = 0; r < size_; ++r) {
     const Announced &a = all[0].call, &b = all[static_cast<size_t>(r)].call;
-    if (!(a == b)) throw Disagreement(text("rank ", r, " calls ", words_of(b), ", rank 0 ", words_of(a)), 0);
+    if (!(a == b)) throw Disagreement(text(name_of(r), " calls ", words_of(b), ", ", name_of(0), ' ', words_of(a)), 0);
     devices.push_back(static_cast<int>(all[static_cast<size_t>(r)].device));
   }
   return count > 0 ? linked(devices) : kCpu;
@@ -261,32 +290,57 @@ void Group::barrier() {
   if (size_ > 1) match(Call::barrier, -1, -1);
 }
 
-void Group::check_same(std::span<const Tensor> tensors, const char* what) {
+void Group::on_first(const std::function<void()>& work) {
+  if (rank_ == 0) work();
+  if (size_ == 1) return;
+  const Unlimited waits(*transport_);
+  match(Call::first, -1, -1);
+}
+
+void Group::check_same(const TensorMap& tensors, const char* what, const char* advice) {
   if (size_ == 1 || tensors.empty()) return;
   match(Call::same, -1, std::ssize(tensors));
   std::vector<uint64_t> own, all(tensors.size() * static_cast<size_t>(size_));
-  for (const Tensor& x : tensors) {
+  for (const auto& [_, x] : tensors) {
     const Tensor here = moved(x, kCpu);
     own.push_back(mixed(
         mixed(static_cast<uint64_t>(x.dtype()), x.shape().begin(), static_cast<size_t>(x.rank()) * sizeof(int64_t)),
         bytes_of(here), static_cast<size_t>(byte_size(here))));
   }
   gather(kCpu, own.data(), all.data(), std::ssize(own) * int64_t{sizeof(uint64_t)}, "check_same");
-  for (size_t i = 0; i < all.size(); ++i)
-    if (const Tensor& x = tensors[i % own.size()]; all[i] != all[i % own.size()])
-      throw Disagreement(text("rank ", i / own.size(), " has another ", what, " than rank 0: number ",
-                              i % own.size() + 1, " of ", own.size(), ", on rank 0 ", x.dtype(), ' ', x.shape()),
-                         0);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i] == all[i % own.size()]) continue;
+    const auto& [name, x] = tensors.begin()[static_cast<std::ptrdiff_t>(i % own.size())];
+    throw Disagreement(text(name_of(static_cast<int>(i / own.size())), " has another ", what, " than ", name_of(0),
+                            ": ", printable(name), ", on rank 0 ", x.dtype(), ' ', x.shape(), advice),
+                       0);
+  }
 }
 
 void Group::check_same(const std::string& words, const char* what) {
   if (size_ == 1) return;
   match(Call::same, -1, -1);
-  const uint64_t own = mixed(0, words.data(), words.size());
-  std::vector<uint64_t> all(static_cast<size_t>(size_));
-  gather(kCpu, &own, all.data(), sizeof own, "check_same");
-  for (size_t r = 1; r < all.size(); ++r)
-    if (all[r] != all[0]) throw Disagreement(text("rank ", r, " has another ", what, " than rank 0"), 0);
+  std::vector<size_t> sizes(static_cast<size_t>(size_));
+  const size_t size = words.size();
+  gather(kCpu, &size, sizes.data(), sizeof size, "check_same");
+  const size_t most = std::ranges::max(sizes);
+  std::string own = words, all(most * sizes.size(), '\0');
+  own.resize(most);
+  gather(kCpu, own.data(), all.data(), static_cast<int64_t>(most), "check_same");
+  const auto words_of = [&](size_t r) { return parts_of(all.substr(r * most, sizes[r])); };
+  const std::vector<std::string> first = words_of(0);
+  for (size_t r = 1; r < sizes.size(); ++r) {
+    const std::vector<std::string> theirs = words_of(r);
+    size_t i = 0;
+    while (i < first.size() && i < theirs.size() && first[i] == theirs[i]) ++i;
+    if (i == first.size() && i == theirs.size()) continue;
+    const auto part = [i](const std::vector<std::string>& of) {
+      return i < of.size() ? printable(of[i], 100) : std::string("nothing");
+    };
+    throw Disagreement(text(name_of(static_cast<int>(r)), " has another ", what, " than ", name_of(0), ": ",
+                            part(theirs), ", on rank 0 ", part(first)),
+                       0);
+  }
 }
 
 Group Group::split(int colour, int key) {

@@ -3,13 +3,14 @@
 // them, in a line that names who called what.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
-#include "core/tensor.h"
+#include "core/tensor_map.h"
 
 namespace isonorm::distributed {
 
@@ -41,6 +42,8 @@ class Group {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // "rank 1 on moon": with the name of the machine if the ranks are processes.
+  std::string name_of(int rank) const;
 
   // Each becomes the sum over all ranks, in place: added in order of ranks, in the accumulation type (of bf16: f32), and
   // rounded once. So a sum has the same bits on every rank and in every run. All of one dtype. Each rank sends and receives
@@ -61,9 +64,12 @@ class Group {
   bool any(bool here);
   // Returns when every rank has called it.
   void barrier();
+  // Rank 0 runs work(), as a save, and the others wait for its end without a time limit. If it throws, rank 0 throws.
+  void on_first(const std::function<void()>& work);
 
-  // Throws Disagreement, naming rank, tensor and `what`, where one has other bits on another rank.
-  void check_same(std::span<const Tensor> tensors, const char* what);
+  // Throws Disagreement if a tensor has other bits on another rank. The line names rank, machine, `what`, the tensor, and then the advice.
+  void check_same(const TensorMap& tensors, const char* what, const char* advice = "");
+  // The same for words. The line shows the first of their parts, between commas or lines, that differs.
   void check_same(const std::string& words, const char* what);
 
   // The ranks that give this colour (from 0), in order of `key`, then of rank.
@@ -84,7 +90,7 @@ class Group {
   const std::string& why_by_host() const;
 
  private:
-  enum class Call : int64_t { reduce, scatter, gather, broadcast, barrier, same, split, end };
+  enum class Call : int64_t { reduce, scatter, gather, broadcast, barrier, first, same, split, end };
   Device match(Call call, int64_t kind, int64_t count, Device device = kCpu, int64_t parts = 1, int64_t root = 0);
   Device linked(const std::vector<int>& devices);
   void make_link(Device device);

@@ -1,6 +1,7 @@
 #include "distributed/mpi.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -31,17 +32,26 @@ int number_in(const char* variable) {
   return said && read_number(said, number) ? number : 0;
 }
 
-// How many processes there are by what launchers leave in the environment: Open MPI, MPICH and what has its interface, and PMIx (srun
-// --mpi=pmix), which does not say it. Throws where srun has started several without any of them.
+// How many processes an MPI launcher says that it has started; 0: there is no launcher. Open MPI, MPICH and what has its interface
+// say it; PMIx (srun --mpi=pmix) does not.
 int said_size() {
   const int said = std::max(number_in("OMPI_COMM_WORLD_SIZE"), number_in("PMI_SIZE"));
-  if (said > 0) return said;
+  if (said > 0 || !std::getenv("PMIX_RANK")) return said;
   const int tasks = number_in("SLURM_STEP_NUM_TASKS");
-  if (std::getenv("PMIX_RANK")) return tasks > 0 ? tasks : kUnknown;
-  check(tasks <= 1, "srun has started ", tasks,
-        " processes that know nothing of each other; srun --mpi=pmix or mpirun lets them train together");
-  return 1;
+  return tasks > 0 ? tasks : kUnknown;
 }
+
+// Variables by which a launcher tells a process that there are others.
+struct Sign {
+  const char* variable;
+  int alone;  // the largest value in a process alone
+  bool mpi;  // only without an MPI launcher: one that has started a single process may itself have been started by srun
+};
+constexpr Sign kSigns[] = {
+    {"WORLD_SIZE", 1, false},          {"LOCAL_RANK", 0, false},  // torchrun, accelerate, Kubeflow
+    {"SLURM_STEP_NUM_TASKS", 1, true}, {"SLURM_PROCID", 0, true},
+    {"OMPI_COMM_WORLD_RANK", 0, true}, {"PMI_RANK", 0, true},
+    {"MPI_LOCALNRANKS", 1, true},      {"MPI_LOCALRANKID", 0, true}};
 
 // Whether the library is Open MPI's, which PMIx starts: of two launchers, the one that has started more.
 bool by_open_mpi() {
@@ -116,15 +126,29 @@ class Library {
   mutable std::mutex one_thread_;
 };
 
+using HostName = std::array<char, 256>;
+
+HostName host_name() {
+  HostName name = {};
+  gethostname(name.data(), name.size() - 1);
+  return name;
+}
+
 class MpiTransport : public Transport {
  public:
+  // Every rank of the communicator makes one.
   explicit MpiTransport(Handle comm) : comm_(comm) {
     mpi_(mpi_.comm_rank, comm, &rank_), mpi_(mpi_.comm_size, comm, &size_);
+    HostName own = host_name();
+    hosts_.resize(static_cast<size_t>(size_));
+    gather(&own, hosts_.data(), sizeof own, "the names of the machines");
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  std::string host(int rank) const override { return hosts_[static_cast<size_t>(rank)].data(); }
   double limit() const override { return limit_; }
+  void set_limit(double seconds) override { limit_ = seconds; }
   void look() const override {}  // a process that ends by an error ends all
 
   void exchange(const void* send, void* receive, size_t bytes, const char* what) override {
@@ -200,19 +224,28 @@ class MpiTransport : public Transport {
     late.erase(std::unique(late.begin(), late.end()), late.end());
     int speaker = 0;
     while (std::ranges::count(late, speaker) > 0) ++speaker;
-    throw Disagreement(late_text(what, late, limit_), speaker);
+    throw Disagreement(late_text(what, late), speaker);
   }
 
   const Library& mpi_ = Library::get();
   const Handle comm_;
-  const double limit_ = time_limit();
+  double limit_ = time_limit();
   int rank_ = 0, size_ = 1;
+  std::vector<HostName> hosts_;  // of every rank
   std::vector<Message> waiting_;
 };
 
 }  // namespace
 
 bool launched_by_mpi() { return said_size() > 1; }
+
+void check_alone() {
+  for (const auto& [variable, alone, mpi] : kSigns)
+    check(number_in(variable) <= alone || (mpi && said_size() > 0), variable, " is ", number_in(variable),
+          ": a launcher has started this process as one of several, and they would train separately; start them with "
+          "mpirun -np N, or unset ",
+          variable, " to train alone");
+}
 
 std::unique_ptr<Transport> mpi_world() {
   auto transport = std::make_unique<MpiTransport>(Library::get().world);

@@ -34,9 +34,7 @@ struct Ending {
 
 // Where the threads of a group meet.
 struct Place {
-  Place(int size, double limit, std::shared_ptr<Ending> ending)
-      : limit(limit), ending(std::move(ending)), given(static_cast<size_t>(size)) {}
-  const double limit;
+  Place(int size, std::shared_ptr<Ending> ending) : ending(std::move(ending)), given(static_cast<size_t>(size)) {}
   const std::shared_ptr<Ending> ending;
   std::vector<const void*> given;                          // of every rank, in the call that runs
   std::vector<int> came = std::vector<int>(given.size());  // how often each has come to wait()
@@ -44,11 +42,14 @@ struct Place {
 
 class ThreadTransport : public Transport {
  public:
-  ThreadTransport(std::shared_ptr<Place> place, int rank) : place_(std::move(place)), rank_(rank) {}
+  ThreadTransport(std::shared_ptr<Place> place, int rank, double limit)
+      : place_(std::move(place)), rank_(rank), limit_(limit) {}
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(place_->given.size()); }
-  double limit() const override { return place_->limit; }
+  std::string host(int) const override { return ""; }
+  double limit() const override { return limit_; }
+  void set_limit(double seconds) override { limit_ = seconds; }
   void look() const override {
     const std::lock_guard lock(place_->ending->mutex);
     check(place_->ending->why.empty(), place_->ending->why);
@@ -71,13 +72,13 @@ class ThreadTransport : public Transport {
     const auto at = std::ranges::find(all, rank_, &Wish::rank) - all.begin();
     // The first of a colour makes the place, the others take it while it holds it.
     std::shared_ptr<Place> made;
-    if (at == 0) made = std::make_shared<Place>(static_cast<int>(all.size()), place_->limit, place_->ending);
+    if (at == 0) made = std::make_shared<Place>(static_cast<int>(all.size()), place_->ending);
     const std::shared_ptr<Place>* const handed = &made;
     std::vector<const std::shared_ptr<Place>*> places(place_->given.size());
     gather(&handed, places.data(), sizeof handed, "split");
     std::shared_ptr<Place> place = *places[static_cast<size_t>(all[0].rank)];
     wait("split");
-    return std::make_unique<ThreadTransport>(std::move(place), static_cast<int>(at));
+    return std::make_unique<ThreadTransport>(std::move(place), static_cast<int>(at), limit_);
   }
 
   void abort(const std::string& why, int) noexcept override { place_->ending->end(rank_, why); }
@@ -101,8 +102,8 @@ class ThreadTransport : public Transport {
     place_->ending->changed.notify_all();
     // In slices: time in which the process stood still counts as one of them.
     bool in_time = false;
-    for (double waited = 0; waited < place_->limit && !in_time;) {
-      const double slice = std::min(1., place_->limit - waited);
+    for (double waited = 0; waited < limit_ && !in_time;) {
+      const double slice = std::min(1., limit_ - waited);
       in_time = place_->ending->changed.wait_for(lock, std::chrono::duration<double>(slice), [&] {
         return !place_->ending->why.empty() || std::ranges::none_of(came, late);
       });
@@ -112,7 +113,7 @@ class ThreadTransport : public Transport {
       std::vector<int> missing;
       for (size_t r = 0; r < came.size(); ++r)
         if (late(came[r])) missing.push_back(static_cast<int>(r));
-      place_->ending->why = late_text(what, missing, place_->limit);
+      place_->ending->why = late_text(what, missing);
       place_->ending->changed.notify_all();
       throw Disagreement(place_->ending->why, rank_);
     }
@@ -121,6 +122,7 @@ class ThreadTransport : public Transport {
 
   const std::shared_ptr<Place> place_;
   const int rank_;
+  double limit_;
 };
 
 }  // namespace threads
@@ -129,7 +131,7 @@ using namespace threads;
 
 // `job` counts the calls of run(); a thread does each once.
 struct Ranks::State {
-  State(int n, double limit) : place(std::make_shared<Place>(n, limit, ending)), groups(static_cast<size_t>(n)) {}
+  explicit State(int n) : place(std::make_shared<Place>(n, ending)), groups(static_cast<size_t>(n)) {}
 
   std::shared_ptr<Ending> ending = std::make_shared<Ending>();
   std::shared_ptr<Place> place;
@@ -179,9 +181,9 @@ struct Ranks::State {
 
 Ranks::Ranks(int n, double limit) {
   check(n >= 1 && n <= kMostRanks, "ranks: ", n, " ranks asked for, expected 1 to ", kMostRanks);
-  state_ = std::make_unique<State>(n, limit);
+  state_ = std::make_unique<State>(n);
   for (int rank = 0; rank < n; ++rank)
-    state_->groups[static_cast<size_t>(rank)] = Group(std::make_unique<ThreadTransport>(state_->place, rank));
+    state_->groups[static_cast<size_t>(rank)] = Group(std::make_unique<ThreadTransport>(state_->place, rank, limit));
   try {
     for (int rank = 0; rank < n; ++rank)
       state_->threads.push_back(start_thread([state = state_.get(), rank] { state->work(rank); }));

@@ -11,19 +11,17 @@
 
 namespace isonorm::distributed {
 
-inline std::string late_text(const char* what, const std::vector<int>& ranks, double limit) {
-  ShortList list;
-  for (int r : ranks) list.add(r);
-  return text(what, ": rank ", list, " has not come within ", limit, " s");
-}
-
 class Transport {
  public:
   virtual ~Transport() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual double limit() const = 0;  // seconds that a call waits for a rank
+  // The name of the rank's machine; empty if all ranks are of one process.
+  virtual std::string host(int rank) const = 0;
+  // Seconds that a call waits for a rank.
+  virtual double limit() const = 0;
+  virtual void set_limit(double seconds) = 0;
 
   // Block j of `send`, `bytes` each, goes to rank j. In `receive` lies a block of every rank, in their order. Throws where
   // a rank has ended, or has not come within the time limit: what() names it. After that the transport is of no more use.
@@ -36,6 +34,17 @@ class Transport {
   virtual std::unique_ptr<Transport> split(int colour, int key) = 0;
   // Ends the other ranks: their calls throw that line, or their processes end with that code.
   virtual void abort(const std::string& why, int code) noexcept = 0;
+
+  // "rank 1 on moon".
+  std::string name_of(int rank) const {
+    const std::string machine = host(rank);
+    return text("rank ", rank, machine.empty() ? "" : text(" on ", printable(machine, 80)));
+  }
+  std::string late_text(const char* what, const std::vector<int>& ranks) const {
+    ShortList list;
+    for (int r : ranks) list.add(name_of(r));
+    return text(what, ": ", list, ranks.size() == 1 ? " has" : " have", " not come within ", limit(), " s");
+  }
 };
 
 }  // namespace isonorm::distributed

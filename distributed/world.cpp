@@ -28,9 +28,14 @@ void check_binding() {
               "); if the launcher has bound it, mpirun --bind-to none or srun --cpu-bind=none lifts that"));
 }
 
+Group alone() {
+  check_alone();
+  return {};
+}
+
 // Leaves MPI where the process ends. A rank that ends early is told of by the others' next call.
 struct World {
-  Group group = one_of_several() ? Group(mpi_world()) : Group();
+  Group group = one_of_several() ? Group(mpi_world()) : alone();
 
   ~World() {
     if (group.size() == 1) return;
@@ -58,11 +63,14 @@ Group& world() {
 
 bool one_of_several() { return launched_by_mpi(); }
 
-void wait_to_tell(const std::exception& e) noexcept try {
-  if (!one_of_several()) return;
+std::string wait_to_tell(const std::exception& e) noexcept try {
+  if (!one_of_several()) return {};
   const auto* common = dynamic_cast<const Disagreement*>(&e);
-  if (world().rank() != (common ? common->speaker() : 0)) std::this_thread::sleep_for(std::chrono::seconds(2));
+  const Group& group = world();
+  if (group.rank() != (common ? common->speaker() : 0)) std::this_thread::sleep_for(std::chrono::seconds(2));
+  return common ? "" : text(group.name_of(group.rank()), ": ");
 } catch (...) {  // there is no world: each for itself
+  return {};
 }
 
 void end_all(int code) noexcept try {
@@ -75,15 +83,9 @@ void end_all(int code) noexcept try {
 }
 
 int ended_by(const std::exception& e, const char* program) noexcept {
-  wait_to_tell(e);
-  int rank = -1;
+  const std::string rank = wait_to_tell(e);
   try {
-    if (one_of_several()) rank = world().rank();
-  } catch (...) {  // the world is what could not be made
-  }
-  try {
-    const std::string who = rank < 0 ? program : text(program, ": rank ", rank);
-    std::fputs(text(who, ": ", printable(e.what()), '\n').c_str(), stderr);
+    std::fputs(text(program, ": ", rank, printable(e.what()), '\n').c_str(), stderr);
   } catch (...) {  // there is no memory for a line
   }
   end_all(1);

@@ -1,27 +1,30 @@
 // The processes that are started together.
 #pragma once
 
+#include <string>
+
 #include "distributed/group.h"
 
 namespace isonorm::distributed {
 
 // All processes of a launcher of MPI, `mpirun -np 4 PROGRAM`, found by the environment that it sets; without one this process
 // alone. MPI begins with the first call and ends with the process. Warns (core/system/warning.h) if the launcher has bound this process to
-// fewer cores than its share of the machine. Throws where the launcher's library cannot be opened: several processes
-// that each train alone are never what was meant.
+// fewer cores than its share of the machine. Throws if the launcher's library cannot be opened, and if the environment is of a launcher
+// whose processes this one cannot join, as torchrun's: several processes that each train alone are never what was meant.
 Group& world();
 
-// Whether a launcher has started this process as one of several.
+// Whether a launcher of MPI has started this process as one of several.
 bool one_of_several();
 
-// For a program that tells on stderr what went wrong: returns where this rank is to tell it. That is the one that a Disagreement
-// names; of other errors, which may have come to all ranks, the first rank at once, the others after a while: by then end_all()
-// of another one has ended them.
-void wait_to_tell(const std::exception& e) noexcept;
-// Ends all processes with that exit code; of one alone does nothing.
+// For a program that prints its errors: returns when this rank is to print the error. A Disagreement is printed by the rank that it
+// names. Another error may have come to all ranks: the first rank prints it at once, the others after a while, in which end_all() of
+// another rank would have ended them. Returns what the line begins with, "rank 1 on moon: "; nothing in a process alone, and for a
+// Disagreement, whose line names ranks.
+std::string wait_to_tell(const std::exception& e) noexcept;
+// Ends all processes with that exit code. Does nothing in a process alone.
 void end_all(int code) noexcept;
 
-// Both, for main(), behind one line "program: rank 2: what went wrong". Returns 1, where it returns.
+// Both, for main(), and between them the line "program: rank 2 on moon: what went wrong". Returns 1, if it returns.
 int ended_by(const std::exception& e, const char* program) noexcept;
 
 }  // namespace isonorm::distributed

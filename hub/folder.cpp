@@ -90,9 +90,9 @@ std::vector<std::string> Folder::names() const {
   return names;
 }
 
-Config read_config(const std::string& file) {
-  const std::string said = read_text(file, kConfigLimit);
-  const Scope scope(file);
+Config read_config(const std::string& folder) {
+  const std::string said = read_text(folder + "/config.json", kConfigLimit);
+  const Scope scope(folder);  // Config names the file
   return Config(said);
 }
 
@@ -115,9 +115,9 @@ Folder open_folder(const std::string& path) {
   check(file_exists(config), path, ": there is no config.json, which says what model this is");
   check(!file_exists(path + "/adapter_config.json"), path,
         ": adapter_config.json says that an adapter is added to the weights; merge it first");
-  Folder folder{path, read_config(config), {}, {}};
+  Folder folder{path, read_config(path), {}, {}};
   const std::string others = folder.config.text_of("transformers_weights");
-  check(others.empty(), config, ": \"transformers_weights\" is ", Shown{others},
+  check(others.empty(), path, ": config.json: \"transformers_weights\" is ", Shown{others},
         ", a file in place of the usual ones, which is not read");
   using Place = std::pair<std::shared_ptr<const Shard>, io::TensorEntry>;
   const auto places = std::make_shared<std::map<std::string, Place>>();

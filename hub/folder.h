@@ -23,8 +23,8 @@ struct Folder {
   std::vector<std::string> names() const;
 };
 
-// Throws, naming it, where the file is no JSON object or has over 1 MiB.
-Config read_config(const std::string& file);
+// Reads config.json of the folder. Throws, naming folder and file, if it is no JSON object or has over 1 MiB.
+Config read_config(const std::string& folder);
 
 // Throws, naming the file, where config.json, the weights or the index are missing or not of their form, where a shard is
 // missing, lies elsewhere, or holds other tensors than the index says, and where a tensor is in two of them.

@@ -57,14 +57,12 @@ json gguf_tokenizer(const tokenizers::TokenizerFile& file, int64_t vocab) {
 
 json gguf_tokenizer(const std::string& folder, int64_t vocab) {
   const tokenizers::TokenizerFile file = tokenizers::read_tokenizer(folder);
+  const json config = file_exists(folder + "/config.json") ? read_config(folder).values() : json::object();
   const Scope scope(folder);
   json keys = gguf_tokenizer(file, vocab);
-  if (const std::string path = folder + "/config.json"; file_exists(path)) {
-    const Config config = read_config(path);
-    for (const char* key : {"bos_token_id", "eos_token_id"})
-      if (const auto at = config.values().find(key); at != config.values().end() && at->is_number_unsigned())
-        if (at->get<uint64_t>() < static_cast<uint64_t>(vocab)) keys[key] = *at;
-  }
+  for (const char* key : {"bos_token_id", "eos_token_id"})
+    if (const auto at = config.find(key); at != config.end() && at->is_number_unsigned())
+      if (at->get<uint64_t>() < static_cast<uint64_t>(vocab)) keys[key] = *at;
   return keys;
 }
 

@@ -28,14 +28,21 @@ int64_t foreign_bytes(std::string_view type) {
   return 0;
 }
 
+std::string known_dtypes() {
+  ShortList names;
+  for (const auto& t : kTypes) names.add(t.name);
+  for (const auto& t : kForeign) names.add(t.name);
+  return names.str();
+}
+
 void parse_dtype(const std::string& type, TensorEntry& e) {
   for (const auto& t : kTypes)
     if (t.name == type) {
       e.dtype = t.dtype;
       return;
     }
-  check(foreign_bytes(type) > 0, "safetensors: tensor ", Shown{e.name}, " has dtype ", Shown{type},
-        ", expected F32, F64, BF16, I64 or U8");
+  check(foreign_bytes(type) > 0, "safetensors: tensor ", Shown{e.name}, " has dtype ", Shown{type}, ", expected ",
+        known_dtypes());
   e.dtype = DType::u8, e.foreign = type;
 }
 

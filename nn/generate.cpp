@@ -26,7 +26,8 @@ void GenerateOptions::check() const {
 int64_t choose(std::span<const double> logits, const GenerateOptions& o, std::span<const int64_t> seen,
                Generator& generator) {
   std::vector<double> scores(logits.begin(), logits.end());
-  for (double s : scores) check(!std::isnan(s), "generate: a logit is NaN");
+  for (double s : scores)
+    if (std::isnan(s)) throw NotFinite("generate: a logit is NaN");
   if (o.repetition_penalty != 1) {
     std::vector<int64_t> once(seen.begin(), seen.end());
     std::ranges::sort(once);
@@ -39,7 +40,7 @@ int64_t choose(std::span<const double> logits, const GenerateOptions& o, std::sp
     }
   }
   const auto best = std::ranges::max_element(scores);
-  check(best != scores.end() && std::isfinite(*best), "generate: the largest logit is not finite");
+  if (best == scores.end() || !std::isfinite(*best)) throw NotFinite("generate: the largest logit is not finite");
   if (o.temperature == 0) return best - scores.begin();
   const double largest = *best;
   for (double& s : scores)

@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <span>
+#include <string>
 
+#include "core/error.h"
 #include "core/random.h"
 #include "nn/gpt.h"
 
@@ -21,9 +23,15 @@ struct GenerateOptions {
   void check() const;  // throws naming the option that is out of range
 };
 
+// Logits that leave no choice: one is NaN, or the largest is infinite.
+class NotFinite : public Error {
+ public:
+  explicit NotFinite(const std::string& line) : Error(ErrorKind::invalid, line, __FILE__, __LINE__) {}
+};
+
 // The id that follows, of logits [vocab]; `seen` are the ids before it. What narrows the choice acts in the order of the
-// options. Draws once from the generator, and not at all where the temperature is 0. Throws where a logit is
-// NaN or the largest one, penalised, infinite, and where an id of `seen` that is penalised is none of the vocabulary.
+// options. Draws once from the generator, and not at all if the temperature is 0. Throws NotFinite if a logit is NaN or the
+// largest one, penalised, is infinite; Error if an id of `seen` that is penalised is none of the vocabulary.
 int64_t choose(std::span<const double> logits, const GenerateOptions& options, std::span<const int64_t> seen,
                Generator& generator);
 

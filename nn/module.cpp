@@ -163,6 +163,7 @@ int64_t Module::parameter_count() const {
 }
 
 TensorMap Module::state_dict() const {
+  check_whole(*this, "state_dict");
   TensorMap map;
   for (const NamedParameter& p : named_state()) map.add(p.name, p.tensor);
   return map;
@@ -248,7 +249,8 @@ void Module::prepare_inference(bool on) {
 }
 
 void Module::to(Device device) {
-  for (const auto& [_, p] : state_dict()) {
+  for (const NamedParameter& named : named_state()) {
+    const Tensor& p = named.tensor;
     if (p.device() == device) continue;
     Tensor moved = empty(p.shape(), {p.dtype(), device});
     copy_into(moved, p);
@@ -258,7 +260,8 @@ void Module::to(Device device) {
 
 void Module::to(DType dtype) {
   check(is_floating(dtype), "to: dtype is ", dtype, ", expected f32, f64 or bf16");
-  for (const auto& [_, p] : state_dict()) {
+  for (const NamedParameter& named : named_state()) {
+    const Tensor& p = named.tensor;
     if (p.dtype() == dtype) continue;
     Tensor converted = empty(p.shape(), {dtype, p.device()});
     copy_into(converted, p);
@@ -286,7 +289,8 @@ void copy_state(Module& copy, const Module& module) {
 
 void check_whole(const Module& module, const std::string& what) {
   for (const NamedParameter& p : module.named_parameters())
-    check(!p.is_part, what, ": of '", p.name, "' this rank has a part alone");
+    check(!p.is_part, what, ": of '", p.name,
+          "' this rank has a part alone; ShardedParameters and TensorParallel make the whole: whole()");
 }
 
 TensorMap clone(const TensorMap& tensors) {

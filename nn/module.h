@@ -62,8 +62,11 @@ class Module {
   int64_t parameter_count() const;
 
   // Names and tensors; a module's buffers follow its parameters. These are the parameters and buffers themselves, which
-  // training goes on to change: to keep the values of now, clone(state_dict()).
+  // training goes on to change: to keep the values of now, clone(state_dict()). Throws if a parameter is a part of the
+  // model's (Parameter::hold_part): what is made of the tensors would lack the other ranks' parts (parallel/parts.h).
   TensorMap state_dict() const;
+  // The same tensors with their descriptions; parts, too.
+  std::vector<NamedParameter> named_state() const;
   // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the
   // names and shapes are not exactly this module's; likewise, naming the first, where a dtype differs: nothing is
   // rounded silently. So do the module's own tensors. With {.strict = false} the names that both have
@@ -162,7 +165,6 @@ class Module {
   void redo_on(Module& copy) const;  // what redo() was given, here or in children
   bool trains() const;               // whether a parameter, of a child too, takes a gradient
   void collect(const std::string& prefix, State which, std::vector<NamedParameter>& out) const;
-  std::vector<NamedParameter> named_state() const;  // with buffers
   void check_new(const std::string& name) const;
 
   std::string name_;
@@ -174,7 +176,7 @@ class Module {
   std::function<void(Module&)> redo_;
 };
 
-// Throws where a parameter holds a part of the model's (Parameter::hold_part), which `what` would take for the whole.
+// Throws if a parameter is a part of the model's (Parameter::hold_part), which `what` would take for the whole.
 void check_whole(const Module& module, const std::string& what);
 
 // Makes a module that was built like `module` its copy: what redo() has, values, dtype, device, what is frozen and whether it trains.

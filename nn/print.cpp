@@ -21,14 +21,14 @@ struct Line {
 std::string own_tensors(const Module& m) {
   const std::vector<NamedParameter> parameters = m.named_parameters();
   std::string s;
-  for (const auto& [name, t] : m.state_dict()) {
-    if (name.find('.') != std::string::npos) continue;
-    const bool parameter = std::any_of(parameters.begin(), parameters.end(),
-                                       [&, n = &name](const NamedParameter& p) { return p.name == *n; });
-    s += text(s.empty() ? "" : ", ", name, ' ', t.shape(),
-              !parameter         ? " (buffer)"
-              : requires_grad(t) ? ""
-                                 : " (frozen)");
+  for (const NamedParameter& t : m.named_state()) {
+    if (t.name.find('.') != std::string::npos) continue;
+    const bool parameter =
+        std::any_of(parameters.begin(), parameters.end(), [&](const NamedParameter& p) { return p.name == t.name; });
+    s += text(s.empty() ? "" : ", ", t.name, ' ', t.tensor.shape(),
+              !parameter                ? " (buffer)"
+              : requires_grad(t.tensor) ? ""
+                                        : " (frozen)");
   }
   return s;
 }

@@ -77,6 +77,12 @@ void Parts::load(const TensorMap& whole) {
   loaded_ = true;
 }
 
+TensorMap Parts::own() const {
+  TensorMap own;
+  for (const nn::NamedParameter& p : model_.named_state()) own.add(p.name, p.tensor);
+  return own;
+}
+
 TensorMap Parts::whole(const TensorMap& parts) {
   TensorMap all;
   for (const auto& [name, x] : parts) {

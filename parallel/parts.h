@@ -25,9 +25,13 @@ class Parts {
   // size of the whole.
   void load(const TensorMap& whole);
   bool is_loaded() const { return loaded_; }  // a part of a model that all ranks have parts of
-  // Of tensors by the names of parameters and buffers, as the model's state_dict(), the whole ones.
+  // This rank's parts under the names of the whole model's state_dict(), with the tensors that all ranks have. The model's own state_dict()
+  // throws: in a file, parts look like a model.
+  TensorMap own() const;
+  // The whole tensors of such parts. All ranks call it.
   TensorMap whole(const TensorMap& parts);
-  TensorMap whole() { return whole(model_.state_dict()); }
+  // The state_dict() of the whole model. All ranks call it, and one saves it.
+  TensorMap whole() { return whole(own()); }
   // The state of an optimizer of the model's parameters as one process has it, for a file; and a rank's part of such a state. (The
   // optimizer's numbers of parameters are the model's.)
   TensorMap whole_state(const optim::Optimizer& optimizer);

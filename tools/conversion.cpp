@@ -18,6 +18,7 @@
 #include "streams/stream.h"
 #include "tools/ending.h"
 #include "tools/model_data.h"
+#include "tools/output.h"
 #include "tools/rotation.h"
 
 namespace isonorm::tools {
@@ -66,7 +67,7 @@ class Run {
       if (plan_) s.conversion.complete(plan_->outline, made_in());
       judge(s);
       if (o_.stop()) return kInterrupted;
-      if (!o_.quiet) print_changes(s.conversion);
+      if (!o_.quiet) print_changes(s.conversion, o_.print);
     }
     for (const std::string& line : figures_) o_.print(line);
     if (!same_) {
@@ -270,6 +271,7 @@ class Run {
   }
 
   void add_stream(const std::string& name, const LazyState& state, const streams::Placement& layout) {
+    const Scope scope(o_.in);
     check_dtypes(layout, file_.foreign);
     check_eps(layout, o_.eps);
     streams_.push_back({name, name.empty() ? "" : name + ": ", state, FileConversion(state, layout, to(), format_)});
@@ -373,7 +375,14 @@ class Run {
 
 }  // namespace
 
-int run_conversion(const ConvertOptions& options) try { return Run(options).run(); } catch (const Interrupted&) {
+int run_conversion(const ConvertOptions& options) try {
+  Printing printing;
+  ConvertOptions o = options;
+  o.print = [&](const std::string& line) { printing([&] { options.print(line); }); };
+  const int code = Run(o).run();
+  printing.check();
+  return code;
+} catch (const Interrupted&) {
   return kInterrupted;
 }
 

@@ -23,24 +23,25 @@ constexpr size_t kLongestMessage = 2000;  // bytes: a sentence and two paths, se
 bool regular = false;
 
 // The code of the exception that is being handled; throws std::bad_alloc where there is no memory to say it.
-int explained(const std::string& who) {
+int explained(const std::string& who, const std::string& rank) {
+  const auto told = [&](const std::string& what, int code) { return fail(who, rank + what, code); };
   try {
     throw;
   } catch (const UsageError& e) {
-    return fail(who, text(e.what(), "; see ", who, " --help"), kUsage);
+    return told(text(e.what(), "; see ", who, " --help"), kUsage);
   } catch (const Diverged& e) {
-    return fail(who, e.what(), kDiverged);
+    return told(e.what(), kDiverged);
   } catch (const Error& e) {
     const ErrorKind kind = e.kind();
-    return fail(who, e.what(), kind == ErrorKind::io ? kIo : kind == ErrorKind::memory ? kNoResources : kInvalid);
+    return told(e.what(), kind == ErrorKind::io ? kIo : kind == ErrorKind::memory ? kNoResources : kInvalid);
   } catch (const std::filesystem::filesystem_error& e) {
-    return fail(who, e.what(), kIo);
+    return told(e.what(), kIo);
   } catch (const std::system_error& e) {  // a thread that cannot be made
-    return fail(who, text("the system refuses: ", e.what()), kNoResources);
+    return told(text("the system refuses: ", e.what()), kNoResources);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {
-    return fail(who, text("internal error: ", e.what()), kInternal);
+    return told(text("internal error: ", e.what()), kInternal);
   }
 }
 
@@ -79,9 +80,9 @@ int fail(const std::string& who, const std::string& what, int code) {
   return code;
 }
 
-int fail(const std::string& who) noexcept {
+int fail(const std::string& who, const std::string& rank) noexcept {
   try {
-    return explained(who);
+    return explained(who, rank);
   } catch (...) {
     for (const char* part : {who.c_str(), ": out of memory\n"}) std::fputs(part, stderr);
     return kNoResources;

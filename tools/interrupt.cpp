@@ -10,7 +10,7 @@
 namespace isonorm::tools {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU};
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU, SIGUSR1, SIGUSR2};
 
 std::atomic<bool> catching = false, flag = false;
 std::atomic<int64_t> asked_to_end = 0;  // when, in ns; 0: not yet
@@ -28,7 +28,8 @@ int64_t now() {
 
 void take_signal(int signal) {
   if (catching) {
-    const bool may_wait = signal == SIGPIPE || signal == SIGXCPU;  // these come again on the way to the end
+    // SIGPIPE and SIGXCPU come again on the way to the end. SIGUSR1 and SIGUSR2 say that SIGTERM will follow.
+    const bool may_wait = signal != SIGINT && signal != SIGTERM && signal != SIGHUP;
     flag = true;
     int64_t first = 0;
     if (may_wait || asked_to_end.compare_exchange_strong(first, now()) || now() - first < kOneRequest) return;

@@ -39,7 +39,7 @@ reports::Document range_document(const training::LrRange& range, const training:
   const std::optional<int> steepest = range.steepest();
   reports::Document d{.title = "Learning-rate range test",
                       .about = text("A ", o.model.row().noun, ", ", o.optimizer->name, ", ", last, " of ",
-                                    range.steps(), " steps of ", o.batch, " examples at rates from ",
+                                    range.steps(), " steps of ", plural(o.batch, "example"), " at rates from ",
                                     shortest(range.lr(0)), " to ", shortest(range.lr(range.steps() - 1)), ".")};
   d.sentence = steepest ? text(printed("--lr %.1e", range.lr(*steepest)),
                                ", where the smoothed loss falls fastest; it is least at ",

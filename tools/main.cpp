@@ -66,8 +66,8 @@ int run(const std::string& who, const std::function<int()>& work) {
     });
     return finish(work());
   } catch (const std::exception& e) {
-    distributed::wait_to_tell(e);
-    const int code = fail(who);
+    const std::string rank = distributed::wait_to_tell(e);
+    const int code = fail(who, rank);
     distributed::end_all(code);
     return code;
   } catch (...) {

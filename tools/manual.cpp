@@ -110,7 +110,7 @@ Verb add_completion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
   command->add_option("SHELL", *shell, "bash or zsh")->required()->check(CLI::IsMember({"bash", "zsh"}));
   command->footer(
-      "bash: isonorm completion bash > ~/.local/share/bash-completion/completions/isonorm\n"
+      "bash: source <(isonorm completion bash), in ~/.bashrc for every shell\n"
       "zsh: isonorm completion zsh > _isonorm in a folder of $fpath\n"
       "Exit codes: 0 printed, 2 usage.");
   return {command, [&app, shell] {

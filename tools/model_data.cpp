@@ -86,7 +86,7 @@ std::string entries_text(const std::string& where, const EntryComparison& e) {
   return text(where, " differ by at most ", std::ceil(100 * e.share), " % of what rounding explains: same");
 }
 
-void print_changes(const FileConversion& c) {
+void print_changes(const FileConversion& c, const std::function<void(const std::string&)>& print) {
   const auto shape_text = [](const std::optional<Dims>& shape) { return shape ? text(*shape) : "-"; };
   const auto shown = [](const std::string& name) { return printable(name, 200); };  // in a cell
   size_t name = 6, before = 6, after = 5, what = 13;
@@ -97,7 +97,7 @@ void print_changes(const FileConversion& c) {
   const auto cell = [](std::string s, size_t width) { return s.resize(std::max(s.size(), width), ' '), s + "  "; };
   const auto row = [&](const std::string& a, const std::string& b, const std::string& d, const std::string& e,
                        const std::string& f) {
-    print_line(text(cell(a, name), cell(b, before), cell(d, after), cell(e, what), f));
+    print(text(cell(a, name), cell(b, before), cell(d, after), cell(e, what), f));
   };
   row("tensor", "before", "after", "what happened", "deviation");
   for (const TensorChange& t : c.changes()) {

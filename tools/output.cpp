@@ -33,15 +33,13 @@ void check_access(const std::string& path, const std::string& what, int mode) {
   check_io(allowed, path, ": cannot be written: ", std::strerror(errno));
 }
 
-// What is written under its own name: may it be, and if it is not there, can it be made?
+// A file that is written under its own name: may it be, and if it is not there, can a file be made in its folder? Nothing is made under
+// the name itself, which may be a lock (io/name_lock.h): another process could take the file in the moment before it is removed.
 void rehearse_in_place(const std::string& path) {
   std::error_code none;
   check_io(!fs::is_directory(path, none), path, ": is a folder");
   if (faccessat(AT_FDCWD, path.c_str(), F_OK, AT_EACCESS) == 0) return check_access(path, path, W_OK);
-  const std::string file = io::followed(path);
-  const int made = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  check_io(made >= 0, path, ": cannot be written: ", std::strerror(errno));
-  close(made), unlink(file.c_str());
+  io::Replacement::rehearse(path, 0);
 }
 
 void rehearse(const NamedFile& output) {
@@ -144,15 +142,19 @@ void write(const reports::Document& document, const std::string& report, const s
   if (!report.empty()) write_file(report, to_html(document));
 }
 
+void Printing::operator()(const std::function<void()>& print) try { print(); } catch (const Error&) {
+  if (!failure_) failure_ = std::current_exception();
+}
+
+void Printing::check() const {
+  if (failure_) std::rethrow_exception(failure_);
+}
+
 void print_and_write(std::string_view shown, const std::function<void()>& write_files) {
-  std::exception_ptr unprinted;
-  try {
-    print(shown);
-  } catch (const Error&) {
-    unprinted = std::current_exception();
-  }
+  Printing printing;
+  printing([&] { print(shown); });
   write_files();
-  if (unprinted) std::rethrow_exception(unprinted);
+  printing.check();
 }
 
 void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json) {

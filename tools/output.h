@@ -1,6 +1,7 @@
 // Files that a verb writes. Trouble with them shows before minutes of work, not after.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -44,7 +45,19 @@ void write_file(const std::string& path, const std::string& content);
 
 // Writes a result to each file that is named. Throws Error (io).
 void write(const reports::Document& document, const std::string& report, const std::string& json);
-// Prints a result and calls write_files(), also if printing fails, so that the work is not lost. Throws Error (io).
+// Prints now and throws later: if standard output cannot be written, the work goes on, so that its result is written to files.
+class Printing {
+ public:
+  // Calls print() and keeps the first Error that it throws.
+  void operator()(const std::function<void()>& print);
+  // Throws that error.
+  void check() const;
+
+ private:
+  std::exception_ptr failure_;
+};
+
+// Prints a result and calls write_files(), also if printing fails. Throws Error (io).
 void print_and_write(std::string_view shown, const std::function<void()>& write_files);
 // Prints a document, or only its closing sentence if `quiet`, and writes it, also if printing fails. Throws Error (io).
 void show(const reports::Document& document, bool quiet, const std::string& report, const std::string& json);

@@ -197,7 +197,7 @@ int run(SampleOptions o) {
   Generator generator{.seed = o.seed};
   int64_t made = 0;
   const Stopwatch watch;
-  nn::generate(*model, rows, o.generate, generator, [&](std::span<const int64_t> step) {
+  const auto add = [&](std::span<const int64_t> step) {
     if (made == 0) catch_interrupt();  // a prompt may take long; from now on there is something to print
     bool more = false;
     for (size_t i = 0; i < texts.size(); ++i)
@@ -206,7 +206,12 @@ int run(SampleOptions o) {
       else if (texts[i].add(vocabulary.decode(step[i])))
         more = true, ++made;
     return more && !interrupted();
-  });
+  };
+  try {
+    nn::generate(*model, rows, o.generate, generator, add);
+  } catch (const nn::NotFinite& e) {
+    throw Diverged(text(o.model, ": ", e.what(), ": its weights are too large for ", module->parameters()[0].dtype()));
+  }
   const double seconds = watch.seconds();
   for (size_t i = 0; i < texts.size(); ++i) {
     texts[i].end();

@@ -77,6 +77,7 @@ int run(TableVerb& o, const CLI::App& command) {
   int pass = 0;
   std::vector<TableResult> results;
   Outcome outcome = Outcome::agrees;
+  Printing printing;
   for (const TableOptions& grid : grids) {
     MovingRate rate;
     results.push_back(table(grid, [&](const TableProgress& p) {
@@ -88,15 +89,19 @@ int run(TableVerb& o, const CLI::App& command) {
     }));
     status.clear();
     if (results.back().interrupted) return fail("isonorm table", "interrupted", kInterrupted);
-    if (o.markdown)
-      print_markdown(results.back());
-    else
-      show(document_of({&results.back(), 1}), o.quiet, "", "");
+    printing([&] {
+      if (o.markdown)
+        print_markdown(results.back());
+      else
+        show(document_of({&results.back(), 1}), o.quiet, "", "");
+    });
+    if (o.json.empty() && o.report.empty()) printing.check();
     outcome = std::max(outcome, results.back().outcome);
   }
   reports::Document d = document_of(results);
   d.environment.command = given_command(command);
   write(d, o.report, o.json);
+  printing.check();
   return outcome == Outcome::agrees ? kOk : outcome == Outcome::undecided ? kUndecided : kNotEquivalent;
 }
 

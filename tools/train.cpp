@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/printed.h"
@@ -54,11 +55,20 @@ void check_config_beside(const TrainOptions& o, const std::string& config) {
   if (writes_config(o, config)) check_ours(config_beside(o), kConfigBegin, "--checkpoint " + o.checkpoint);
 }
 
+// Whether the path, or a folder that it lies in, is the file.
+bool is_at_or_below(const std::filesystem::path& path, const std::string& file) {
+  return one_file(path.string(), file) ||
+         (path.has_parent_path() && path != path.parent_path() && is_at_or_below(path.parent_path(), file));
+}
+
 void check_outputs(const TrainOptions& o, const std::string& config) {
   NamedFile checkpoint{"--checkpoint", o.checkpoint}, best{"--best", o.best};
   if (!o.checkpoint.empty()) checkpoint.beside = {previous_checkpoint(o.checkpoint), io::NameLock::file(o.checkpoint)};
   if (writes_config(o, config)) checkpoint.beside.push_back(config_beside(o));
   if (!o.best.empty()) best.beside = {io::NameLock::file(o.best)};
+  for (const std::string& file : {o.checkpoint, o.best, o.average, o.output.log, o.output.report, o.output.json})
+    if (is_at_or_below(o.tensorboard, file))
+      throw UsageError(text("--tensorboard: ", o.tensorboard, " is to be a folder, and ", file, " a file"));
   check_output_options(
       o.output, {data_input(o.training.data), {"--init", o.init}, {"--tokenizer", o.tokenizer}, {"--config", config}},
       {checkpoint, best, {"--ema-file", o.average}});
@@ -88,6 +98,9 @@ int run(GivenTraining& verb) {
   const io::NameLock lock(first ? o.checkpoint : ""), best_lock(first ? o.best : "");  // before they are read
   ranks.barrier();
   std::optional<NewestCheckpoint> newest = checkpoint_to_go_on_from(o.checkpoint);
+  ranks.check_same(newest ? text(newest->path, " after step ", integer_at(newest->checkpoint.values, "step"))
+                          : text("there is no ", o.checkpoint),
+                   "checkpoint");
   set_options(verb, newest ? &*newest : nullptr);
   take_tokenizer(o, newest ? &*newest : nullptr);
   o.training.ranks = ranks.size();
@@ -107,7 +120,7 @@ int run(GivenTraining& verb) {
                      o.checkpoint.empty() ? "" : text("; the same command goes on from ", o.checkpoint)),
                 kInterrupted);
   }
-  if (first) show(document_of(training.result()), o.output.quiet, o.output.report, o.output.json);
+  ranks.on_first([&] { show(document_of(training.result()), o.output.quiet, o.output.report, o.output.json); });
   return kOk;
 }
 
@@ -141,7 +154,8 @@ Verb add_train(CLI::App& app) {
   command->get_option("--log")->description(
       "write a line of JSON for each step, or a row of CSV if the name ends in .csv");
   command->footer(
-      "Ctrl-C saves the checkpoint and exits with 130. The same command then goes on, to the same bits. The checkpoint "
+      "Ctrl-C saves the checkpoint and exits with 130, as do SIGTERM and the notices of batch systems, SIGUSR1 and "
+      "SIGUSR2. The same command then goes on, to the same bits. The checkpoint "
       "before the last is kept as FILE.previous. A resumed training keeps the log up to the checkpoint's step and adds "
       "to it.\n"
       "The learning rate of a step follows from its number and the options alone. So after 300 steps, --steps 600 "

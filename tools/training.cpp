@@ -25,6 +25,7 @@
 #include "training/records/held_out.h"
 #include "training/records/training_text.h"
 #include "training/steps/loop.h"
+#include "training/steps/ranks.h"
 
 namespace isonorm::tools {
 
@@ -98,8 +99,8 @@ Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
     if (newest) average_->load_state_dict(averages);
   }
   int64_t bytes = 0;  // at least, of a checkpoint
-  for (const TensorMap& state : {model_->state_dict(), optimizer_->state_dict()})
-    for (const auto& [name, tensor] : state) bytes += byte_size(tensor);
+  for (const nn::NamedParameter& p : model_->named_state()) bytes += byte_size(p.tensor);
+  for (const auto& [_, tensor] : optimizer_->state_dict()) bytes += byte_size(tensor);
   if (!o.checkpoint.empty() && is_first()) io::Replacement::rehearse(o.checkpoint, bytes);
   result_.first_step = step_ + 1;
   if (const auto init = identity_.find("init"); init != identity_.end()) result_.manifest.init_sha256 = init->second;
@@ -138,7 +139,7 @@ void Training::identify(const NewestCheckpoint& newest) {
   checkpoint_is_good_ = from == o_.checkpoint;
   const int64_t step = integer_at(checkpoint.values, "step");
   identity_ = continued(checkpoint, from, step, o_, identity_);
-  check(step >= 0 && step <= steps(), from, ": is after step ", step, ", asked for are ", steps(), " steps");
+  check(step >= 0 && step <= steps(), from, ": is after step ", step, ", --steps is ", steps());
   step_ = static_cast<int>(step);
 }
 
@@ -167,7 +168,8 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   say(text(from, ": going on after step ", step_));
   if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
     result_.manifest.earlier = earlier->second;
-    say(text(printable(earlier->second, 1000), "; from here on with the rates of a training of ", steps(), " steps",
+    say(text(printable(earlier->second, 1000), "; from here on with the rates of a training of ",
+             plural(steps(), "step"),
              step_ < steps() ? printed(", the next being %.2e", o_.training.rates().lr(step_)) : ""));
   }
   return averages;
@@ -295,13 +297,16 @@ void Training::take(const training::Evaluation& e) {
   const training::Input input = o_.training.model.row().input;
   if (step_ < steps()) say(text("step ", step_, "/", steps(), "  ", evaluation_text(e, input)));
   if (!keeps_best() || step_ <= best_.last_step()) return;  // after a step that was tested before it was killed
-  if (best_.take(step_, e.loss) && !o_.best.empty())
-    if (const Checkpoint c = checkpoint(); is_first()) save_checkpoint(o_.best, c);
+  if (best_.take(step_, e.loss) && !o_.best.empty()) {
+    const Checkpoint c = checkpoint();
+    ranks_.on_first([&] { save_checkpoint(o_.best, c); });
+  }
   result_.best = {.step = best_.step(), .loss = best_.loss()};
 }
 
 void Training::check_weights(const std::string& where) const {
-  for (const TensorMap& map : {model_->state_dict(), optimizer_ ? optimizer_->state_dict() : TensorMap()})
+  for (const TensorMap& map :
+       {shards_ ? shards_->own() : model_->state_dict(), optimizer_ ? optimizer_->state_dict() : TensorMap()})
     if (const std::string name = not_finite(map); !name.empty())
       throw Diverged(text(where, "after step ", step_, " ", name, " holds NaN or infinity"));
 }
@@ -309,10 +314,11 @@ void Training::check_weights(const std::string& where) const {
 void Training::save() {
   check_weights("");
   if (o_.checkpoint.empty() || saved_step_ == step_) return;
-  if (const Checkpoint c = checkpoint(); is_first()) {
+  const Checkpoint c = checkpoint();
+  ranks_.on_first([&] {
     if (checkpoint_is_good_) keep_previous_checkpoint(o_.checkpoint);
     save_checkpoint(o_.checkpoint, c);
-  }
+  });
   checkpoint_is_good_ = true;
   saved_step_ = step_;
 }
@@ -322,10 +328,8 @@ Checkpoint Training::checkpoint() {
   const TensorMap state = shards_          ? shards_->whole_state(*optimizer_)
                           : shares_state() ? training::state_of_ranks(ranks_, optimizer_->state_dict())
                                            : optimizer_->state_dict();
-  std::vector<Tensor> all;
-  for (const TensorMap& map : {weights, state})
-    for (const auto& [_, tensor] : map) all.push_back(tensor);
-  ranks_.check_same(all, "weight or optimizer's state");
+  ranks_.check_same(weights, "weight");
+  ranks_.check_same(training::by_path(*model_, *optimizer_, state), "state of the optimizer");
   Checkpoint c{weights, state, identity_};
   c.values.emplace("step", text(step_));
   c.values.merge(kept(o_));
@@ -338,11 +342,13 @@ Checkpoint Training::checkpoint() {
 }
 
 void Training::save_average() {
-  if (o_.average.empty() || !is_first()) return;
-  average_->apply();
-  training::save_model(o_.average, *model_, training::kModels,
-                       training::ids_of(source_.options().alphabet, o_.tokenizer_json));
-  average_->restore();
+  if (o_.average.empty()) return;
+  ranks_.on_first([&] {
+    average_->apply();
+    training::save_model(o_.average, *model_, training::kModels,
+                         training::ids_of(source_.options().alphabet, o_.tokenizer_json));
+    average_->restore();
+  });
 }
 
 }  // namespace isonorm::tools

@@ -37,6 +37,12 @@ double noise_share(NumberFormat a, NumberFormat b) {
   return std::min(share, 1e-2);
 }
 
+// Whether x is of U64 or C64, whose elements files of safetensors have and tensors hold as 8 bytes, and `other` is not.
+bool holds_bytes(const Tensor& x, const Tensor& other) {
+  return x.dtype() == DType::u8 && other.dtype() != DType::u8 && x.rank() == other.rank() + 1 &&
+         x.size(x.rank() - 1) == 8;
+}
+
 // A pair to compare. Equal infinities at one place become 0 in both, so that finite entries are compared relative to the
 // largest finite entry. NaN stays, and differs from everything.
 Pair held_against(const std::string& name, const Tensor& value, const Tensor& reference) {
@@ -154,6 +160,8 @@ class Comparer {
         row.problem = text("has shape ", b.shape(), ", expected ", row.shape);
         if (b.rank() == 2 && row.shape == Dims{b.size(1), b.size(0)})
           row.problem += " (likely stored transposed: map it with transpose)";
+        if (holds_bytes(a, b) || holds_bytes(b, a))
+          row.problem += " (one is U64 or C64, whose bytes are compared with the same dtype only)";
       } else if (integers && c.route.legs.empty() && !row.identical) {
         row.problem = integers_differ(a, b);
       }

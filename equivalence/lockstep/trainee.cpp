@@ -113,7 +113,7 @@ void Trainee::differentiate(const training::Examples& batch) {
 void Trainee::update(double lr) {
   on_ranks([&](Trainee& t) {
     t.update_here(lr);
-    if (t.group_) t.group_->check_same(t.model_->parameters(), "weight after an update");
+    if (t.group_) t.group_->check_same(t.model_->state_dict(), "weight after an update");
   });
 }
 

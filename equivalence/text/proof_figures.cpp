@@ -100,7 +100,7 @@ reports::Figure deviation_figure(const ProofResult& proof) {
       "stays under the dashed bound; a negative control has to leave it at once. The bound has power below its limit, "
       "a third of what a wrong training reaches";
   figure.caption += proof.horizon.ended_by.empty()
-                        ? text(": all ", proof.horizon.steps, " steps.")
+                        ? text(": all ", plural(proof.horizon.steps, "step"), ".")
                         : text(": up to step ", proof.horizon.steps, ", the horizon, where the upright line stands.");
   return figure;
 }

@@ -96,14 +96,14 @@ std::string equivalence_text(const ProofResult& proof) {
   const std::string end = end_of(h);
   std::string result = end.empty() ? "" : text("same up to step ", h.steps, " of ", steps, "; ", end, ". ");
   result +=
-      text(end.empty() ? "after " : "After ", h.steps, h.steps == 1 ? " step" : " steps", " on the same batches ",
-           listed(forms), forms.size() == 1 ? " has" : " have", " the weights of layer_norm to ", scientific(weight),
+      text(end.empty() ? "after " : "After ", plural(h.steps, "step"), " on the same batches ", listed(forms),
+           forms.size() == 1 ? " has" : " have", " the weights of layer_norm to ", scientific(weight),
            "; layer_norm moved by one ulp has them to ", scientific(largest_until(proof.control.weight, h.steps)));
   if (negative > 0)
     result += negative == 1 ? ", and the negative control came out different"
                             : text(", and the ", negative, " negative controls came out different");
-  return result + text(". Horizon: ", h.steps, " of ", steps, " steps; up to there ", would_have_shown(h), ".",
-                       note.empty() ? "" : text(" ", note, "."));
+  return result + text(". Horizon: ", h.steps, " of ", plural(steps, "step"), "; up to there ", would_have_shown(h),
+                       ".", note.empty() ? "" : text(" ", note, "."));
 }
 
 // Why the verdict is what it is.
@@ -189,7 +189,7 @@ reports::Document document_of(const ProofResult& proof) {
       .title = "One Transformer in several coordinates",
       .about = text("Pre-LN, Pre-RMSNorm and Pre-CRMSNorm ", o.model.row().noun,
                     "s trained side by side, and compared step by step. ", name_of(o.dtype), ", ", rows_text(o), ", ",
-                    o.step_count(), " steps."),
+                    plural(o.step_count(), "step"), "."),
       .tone = tone_of(proof.verdict),
       .verdict = same        ? "Equivalent"
                  : different ? "Not equivalent"

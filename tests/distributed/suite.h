@@ -127,17 +127,31 @@ inline void check_group(distributed::Group& g, Device device = kCpu, int64_t mos
   check(!g.any(false) && g.any(true) && g.any(g.rank() == g.size() - 1), "any: it is so on the last rank alone");
 
   const Tensor same = on(device, from_vector(elements<float>(0, 9), {3, 3}));
-  g.check_same({&same, 1}, "weight");
+  const auto named = [&same](const Tensor& bias) {
+    TensorMap tensors;
+    tensors.add("head.weight", same);
+    tensors.add("head.bias", bias);
+    return tensors;
+  };
+  g.check_same(named(same), "weight");
   g.check_same(std::string("words"), "order");
+  bool ran = false;
+  g.on_first([&] { ran = true; });
+  check(ran == (g.rank() == 0), "on_first: rank ", g.rank(), ran ? " has" : " has not", " run it");
   if (g.size() == 1) return;
   const int last = g.size() - 1;
   const bool odd = g.rank() == last;
-  const std::string rank = text("rank ", last);
-  demand_disagreement(rank + " has another weight than rank 0: number 2 of 2, on rank 0 f32 [3, 3]", [&] {
-    const std::vector<Tensor> both = {same, on(device, from_vector(elements<float>(odd ? 1 : 0, 9), {3, 3}))};
-    g.check_same(both, "weight");
-  });
-  demand_disagreement(rank + " has another order than rank 0", [&] { g.check_same(odd ? "w1" : "w0", "order"); });
+  const std::string rank = g.name_of(last), first = g.name_of(0);
+  demand_disagreement(rank + " has another weight than " + first + ": head.bias, on rank 0 f32 [3, 3]; start again",
+                      [&] {
+                        g.check_same(named(on(device, from_vector(elements<float>(odd ? 1 : 0, 9), {3, 3}))), "weight",
+                                     "; start again");
+                      });
+  demand_disagreement(rank + " has another order than " + first + ": b 5, on rank 0 b 2",
+                      [&] { g.check_same(odd ? "a 1, b 5, c 3" : "a 1, b 2, c 4", "order"); });
+  demand_disagreement(rank + " has another order than " + first + ": nothing, on rank 0 c 4",
+                      [&] { g.check_same(odd ? "a 1\nb 2" : "a 1\nb 2\nc 4", "order"); });
+  demand_disagreement(rank + " calls on_first", [&] { odd ? g.on_first([] {}) : g.barrier(); });
   demand_disagreement(rank + " calls barrier", [&] { odd ? g.barrier() : g.all_reduce(same); });
   demand_disagreement(rank + " calls all_reduce", [&] { g.all_reduce(empty({odd ? 8 : 9}, {DType::f32, device})); });
   demand_disagreement(rank + " calls all_reduce", [&] {

@@ -55,7 +55,7 @@ TEST_CASE("ranks: one that throws, ends early, or stays away ends all, and is na
                           reduce(g);
                         },
                         0.05),
-                    Contains("all_reduce: rank 1, 3 has not come within 0.05 s"));
+                    Contains("all_reduce: rank 1, rank 3 have not come within 0.05 s"));
   CHECK_THROWS_WITH(run_ranks(2,
                               [&](Group& g) {
                                 if (g.rank() == 1) g.abort("enough");
@@ -78,6 +78,23 @@ TEST_CASE("ranks: one that throws, ends early, or stays away ends all, and is na
   CHECK_THROWS_WITH(inner.run([&](Group&) { inner.run(reduce); }), Contains("run() is called while they run"));
   for (int i = 0; i < 2; ++i)
     CHECK_THROWS_WITH(two.run([&](Group& g) { check(g.rank() != 0 || i > 0, "once"), reduce(g); }), "rank 0: once");
+}
+
+TEST_CASE("ranks: the others wait for the first rank's work without a time limit, and not for work that throws") {
+  const double limit = 3;
+  CHECK_NOTHROW(run_ranks(
+      3,
+      [&](Group& g) {
+        bool done = false;
+        g.on_first([&] {
+          std::this_thread::sleep_for(std::chrono::duration<double>(limit + 1));
+          done = true;
+        });
+        check(done == (g.rank() == 0), "rank ", g.rank(), " has done it: ", done);
+      },
+      limit));
+  CHECK_THROWS_WITH(run_ranks(3, [](Group& g) { g.on_first([] { check(false, "the disk is full"); }); }),
+                    "rank 0: the disk is full");
 }
 
 TEST_CASE("ranks: what cannot be sent is refused") {

@@ -25,9 +25,7 @@ std::string file_of(const std::string& header, size_t data, int64_t claimed = -1
   return s + header + std::string(data, '\1');
 }
 
-TensorMap parse(const std::string& s) {
-  return load_safetensors(memory_bytes(s, "x"));
-}
+TensorMap parse(const std::string& s) { return load_safetensors(memory_bytes(s, "x")); }
 
 // {"t":{"dtype":D,"shape":S,"data_offsets":O}}
 std::string one(const std::string& dtype, const std::string& shape, const std::string& offsets) {
@@ -136,6 +134,7 @@ TEST_CASE("safetensors: entries are complete, unique and of a known kind") {
       {R"({"t":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"more":1}})", 0, "unknown key 'more'"},
       {one(R"("F16")", "[1]", "[0,2]"), 2, "'t' has dtype 'F16', expected F32"},
       {one(R"("BOOL")", "[1]", "[0,1]"), 1, "'t' has dtype 'BOOL'"},
+      {one(R"("F4")", "[2]", "[0,1]"), 1, "'t' has dtype 'F4', expected F32, F64, BF16, I64, U8, BOOL, I8, F8_E4M3, "},
       {one(R"("F8_E4M3")", "[1]", "[0,1]"), 1, "'t' has dtype 'F8_E4M3'"},
       {one(R"("f32")", "[1]", "[0,4]"), 4, "'t' has dtype 'f32'"},
       {one(R"("")", "[1]", "[0,4]"), 4, "'t' has dtype '', expected"},

@@ -207,10 +207,10 @@ TEST_CASE(
   };
   CHECK_THAT(refusal_of(""), Equals(""));
   CHECK_THAT(refusal_of("no load"), Contains("parts of a model that was not loaded into them"));
-  CHECK_THAT(refusal_of("batch"), Contains("rank 1 has another batch") && Contains("number 1 of"));
-  CHECK_THAT(refusal_of("rate"), Contains("number 3 of"));
-  CHECK_THAT(refusal_of("random state"), Contains("number 4 of"));
-  CHECK_THAT(refusal_of("weight"), Contains("rank 1 has another weight"));
+  CHECK_THAT(refusal_of("batch"), Contains("rank 1 has another batch") && Contains("the inputs, on rank 0"));
+  CHECK_THAT(refusal_of("rate"), Contains("the learning rate, on rank 0"));
+  CHECK_THAT(refusal_of("random state"), Contains("the random state, on rank 0"));
+  CHECK_THAT(refusal_of("weight"), Contains("rank 1 has another weight or buffer than rank 0: head.bias, on rank 0"));
 }
 
 TEST_CASE("parts: data and layers shared at once train what one process trains") {

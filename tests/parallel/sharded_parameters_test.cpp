@@ -1,6 +1,9 @@
 // Ranks that share gradients and parameters by their rows train what ranks train that have all, bit by bit.
 #include "parallel/sharded_parameters.h"
 
+#include <filesystem>
+#include <functional>
+
 #include "autograd/grad_mode.h"
 #include "autograd/methods.h"
 #include "autograd/ops/arrange.h"
@@ -11,11 +14,18 @@
 #include "core/memory/allocator.h"
 #include "core/memory/bytes.h"
 #include "distributed/threads.h"
+#include "io/safetensors.h"
+#include "nn/print.h"
 #include "optim/adamw.h"
 #include "optim/lamb.h"
+#include "streams/placement.h"
 #include "streams/transformer.h"
 #include "tests/support/catch.h"
 #include "tests/support/same_bytes.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/thrown.h"
+#include "training/model_file.h"
+#include "training/steps/callbacks.h"
 #include "training/steps/step.h"
 
 using namespace isonorm;
@@ -186,4 +196,38 @@ TEST_CASE("sharded parameters: an optimizer that looks at whole tensors, and ran
   CHECK_THROWS_WITH(
       run_ranks(4, [](Group& g) { trained({.rows = 3}, g, Stage::three); }),
       Contains("3 rows in a part of the batch on 4 ranks that have parts of the model, expected some on each"));
+}
+
+TEST_CASE("sharded parameters: no state dict, file or copy holds a rank's part as if it were the model") {
+  const TempFolder f;
+  run_ranks(2, [&](Group& g) {
+    for (const bool keep_whole : {true, false}) {
+      const nn::Gpt before = model_of({});
+      nn::Gpt model = model_of({});
+      ShardedParameters shards(model, g, {.keep_whole = keep_whole});
+      optim::AdamW adamw(model.parameters());
+      const std::string path = f / text("rank", g.rank());
+      training::BestLoss best;
+      training::SavedTraining saved(path, model, adamw, best);
+      const std::function<void()> ways[] = {[&] { save_safetensors(path, model.state_dict()); },
+                                            [&] { (void)nn::clone(model.state_dict()); },
+                                            [&] { training::save_model(path, model); },
+                                            [&] { (void)nn::clone(model); },
+                                            [&] { saved.save(1); },
+                                            [&] { (void)streams::placement_of(model); }};
+      for (const auto& way : ways) {
+        const std::string said = test::thrown(way);
+        check(said.find("'token.weight' this rank has a part alone") != said.npos, &way - ways, " said '", said, "'");
+      }
+      check(!std::filesystem::exists(path), "a file was written");
+      check(nn::to_string(model).find("token") != std::string::npos, nn::to_string(model));
+      const TensorMap own = shards.own(), whole = shards.whole();
+      for (const auto& [name, x] : before.state_dict()) {
+        check(same_bytes(whole.at(name), x), name, " of whole() is another");
+        const int64_t rows = x.rank() < 2 ? -1 : (x.size(0) + 1) / 2;
+        check(rows < 0 || own.at(name).size(0) == rows, name, " has ", own.at(name).shape(), ", expected ", rows,
+              " rows");
+      }
+    }
+  });
 }

@@ -120,9 +120,9 @@ void check_split(const Setting& s, int ranks) {
     }
     check_close(seen.gradients, one.gradients);
     check_close(seen.weights, one.weights);
-    std::vector<Tensor> common;  // the same bits on every rank
-    for (const auto& [name, x] : part.state_dict())
-      if (!split.is_part(name)) common.push_back(x);
+    TensorMap common;  // the same bits on every rank
+    for (const auto& [name, x] : split.own())
+      if (!split.is_part(name)) common.add(name, x);
     g.check_same(common, "weight that every rank has");
   });
 }

@@ -82,6 +82,16 @@ TEST_CASE("compare: tensors of F16 and BOOL and F8 and of integers of every size
   }
 }
 
+TEST_CASE("compare: U64 against another integer dtype is named, not a shape with the bytes of an element") {
+  const Folder f;
+  const Tensor bytes = from_vector(std::vector<uint8_t>(16), {2, 8}), x = from_vector(std::vector<int64_t>{1, 2}, {2});
+  save_safetensors(f / "u", {{"x", DType::u8, {2, 8}, 0, 0, "U64"}}, {}, [&](const std::string&) { return bytes; });
+  save_safetensors(f / "i", {{"x", DType::i64, {2}}}, {}, [&](const std::string&) { return x; });
+  for (const char* line : {"compare @u @i", "compare @i @u"})
+    CHECK_THAT(f.gives(1, line).out,
+               Contains("(one is U64 or C64, whose bytes are compared with the same dtype only)"));
+}
+
 TEST_CASE("compare: the first tensor that differs in the order of execution, and why") {
   const Folder f;
   manual_seed(3);

@@ -72,7 +72,7 @@ TEST_CASE("train --extend: once more, and what may not change") {
   f.succeeds(kTrain + "--steps 9 -q --extend --clip 0.5 --checkpoint @c");
   CHECK(load_checkpoint(f / "c").values.at("earlier") == "to step 3 with --steps 3; to step 6 with --clip 1 --steps 6");
   const std::string extend = kTrain + "--extend ";
-  f.refuses(extend + "--steps 8 --clip 0.5 --checkpoint @c", 3, "c: is after step 9, asked for are 8 steps\n");
+  f.refuses(extend + "--steps 8 --clip 0.5 --checkpoint @c", 3, "c: is after step 9, --steps is 8\n");
   f.refuses(extend + "--steps 12 --seed 2 --checkpoint @c", 3, "c: was trained with --seed 1, asked for is 2\n");
   f.refuses(extend + "--checkpoint @none", 3, "none: there is no checkpoint to extend\n");
   f.refuses(extend, 2, "--extend needs --checkpoint");

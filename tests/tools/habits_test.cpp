@@ -282,6 +282,9 @@ TEST_CASE("train --tensorboard: an event file for each start; a folder that cann
   }
   CHECK(files == 2);
   f.refuses(kTrain + "--tensorboard @c/runs", 4, "c/runs: cannot be made a folder");
+  for (const std::string folder : {"@new/d", "@new/d/runs"})
+    f.refuses(kTrain + "--checkpoint @new/d --tensorboard " + folder, 2, "new/d a file");
+  CHECK_FALSE(std::filesystem::exists(f / "new"));
 }
 
 TEST_CASE("train --beta1, --min-lr, --no-decay: what does not fit is refused") {

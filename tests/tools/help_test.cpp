@@ -55,6 +55,12 @@ TEST_CASE("help: no line is longer than the terminal, than COLUMNS, or than 80")
   }
 }
 
+TEST_CASE("help: a command in a note is on one line of a terminal of 80 columns") {
+  const Folder f;
+  CHECK(contains(f.succeeds("completion --help", {.environment = {"COLUMNS=80"}}).out,
+                 "\nbash: source <(isonorm completion bash), in ~/.bashrc for every shell\n"));
+}
+
 TEST_CASE("help: values are FILE, FOLDER and N, and each verb has two examples") {
   const Folder f;
   for (const std::string& verb : verbs(f)) {

@@ -22,6 +22,9 @@ TEST_CASE("info: a checkpoint says its model, its training and its tensors") {
   write_text(f / "damaged", damaged);
   f.refuses("info @damaged", 3, "damaged");
   f.refuses("info @none", 4, "none: cannot open");
+  std::filesystem::create_directory(f / "hub");
+  write_text(f / "hub/config.json", "[");
+  f.refuses("info @hub", 3, "isonorm info: " + (f / "hub") + ": config.json: no JSON object");  // named once
 }
 
 TEST_CASE("info: without a file, CPU, kernels and BLAS, and if products wait for OpenBLAS") {

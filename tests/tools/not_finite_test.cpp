@@ -25,7 +25,7 @@ TEST_CASE("a NaN or infinite weight ends evaluate and sample and audit and train
   }
 }
 
-TEST_CASE("a loss that is not finite ends evaluate and lr-find with 6") {
+TEST_CASE("a loss or logits that are not finite end evaluate and sample and lr-find with 6") {
   const Folder f;
   f.succeeds("train +small --steps 1 -q --checkpoint @c");
   Checkpoint c = load_checkpoint(f / "c");
@@ -33,5 +33,8 @@ TEST_CASE("a loss that is not finite ends evaluate and lr-find with 6") {
   for (int64_t i = 0; i < c.weights.at("head.weight").numel(); ++i) weights[i] *= 3e38F;
   save_checkpoint(f / "large", c);
   f.refuses("evaluate @large --data @text.txt", 6, "its loss is not a finite number");
+  CHECK(contains(
+      f.gives(6, "sample @large a").err,
+      "isonorm sample: " + (f / "large") + ": generate: the largest logit is not finite: its weights are too"));
   f.refuses("lr-find +small --layer-scale 3e38 --no-final-norm -q", 6, "the loss of step 1 is not a finite number");
 }

@@ -1,12 +1,14 @@
 // What train and the others write: never over one another, never nonsense over a good file, no step twice in a log.
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "io/checkpoint.h"
@@ -137,4 +139,24 @@ TEST_CASE("outputs: numbers that are not finite end with 6 and never become a ch
   w.mutable_data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
   save_checkpoint(c, bad);
   f.refuses(train + "--steps 3", 6, c + ": after step 3 " + bad.weights.begin()->first);
+}
+
+TEST_CASE("train makes no file under its name only to remove it: another process could take it as its lock") {
+  const Folder f;
+  const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  REQUIRE(inotify_add_watch(watch, f.path.c_str(), IN_CREATE) >= 0);
+  f.succeeds("train +small --steps 1 -q --checkpoint @c --log @log");
+  std::map<std::string, int> made;
+  alignas(inotify_event) char events[16'384];
+  for (ssize_t n; (n = ::read(watch, events, sizeof events)) > 0;)
+    for (const char* at = events; at < events + n;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(at);
+      ++made[event->name];
+      at += sizeof(inotify_event) + event->len;
+    }
+  close(watch);
+  CHECK(made["c.lock"] == 1);
+  CHECK(made["log"] == 1);
+  CHECK(made["c.previous"] == 0);
+  CHECK(made["c.toml"] == 0);  // it is renamed to that name
 }

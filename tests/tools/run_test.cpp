@@ -58,7 +58,7 @@ TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
   write_text(f / "short", "abc");
   f.refuses("prove --model gpt --data @short", 3,
             ": a context of 64 needs a text of 64 tokens and one more, this has 3 to train on\n");
-  f.succeeds("train +small --context 1 --steps 1 -q");  // the least
+  CHECK(contains(f.succeeds("train +small --context 1 --steps 1 -q").out, ", 1 step: "));  // the least
   // The last 80 of 800 characters are held out.
   f.refuses("prove --model gpt --data @text.txt --context 720", 3, "this has 720 to train on");
   // The result is not lost if one of its two outputs fails.
@@ -69,6 +69,16 @@ TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
   f.refuses("evaluate @c --data @text.txt --json @loss", 4, "standard output cannot be written",
             {.close_stdout = true});
   CHECK(contains(read(f / "loss"), "\"accuracy\""));
+  // More than the 4096 bytes that the buffer of standard output holds.
+  const ChildOptions full{.close_stdout = true};
+  const std::string table =
+      "table --steps 1 --seeds 1 --depth 1 --optimizers sgd,adam,adamw,lion,lamb,lars,rmsprop,adagrad --markdown "
+      "--json ";
+  CHECK(contains(f.gives(4, table + "@cells", full).err, "isonorm table: standard output cannot be written"));
+  CHECK(contains(read(f / "cells"), "rmsprop"));
+  f.succeeds("train +small --steps 2 -q --depth 12 --checkpoint @deep");
+  f.refuses("convert @deep @converted --to rms_norm", 4, "standard output cannot be written", full);
+  f.succeeds("info @converted");
 }
 
 TEST_CASE("train: a file that fills up, a loss that is not finite") {

@@ -51,7 +51,7 @@ TEST_CASE("a training whose reader goes away ends as with Ctrl-C, saved") {
   const std::string train = "train +small --steps 100000000 --evaluate-every 50 --checkpoint @c";
   f.gives(130, train, {.hang_up_after = "step 50/"});
   CHECK(integer_at(load_checkpoint(f / "c").values, "step") >= 50);
-  for (int signal : {SIGHUP, SIGXCPU}) {
+  for (int signal : {SIGHUP, SIGXCPU, SIGUSR1, SIGUSR2}) {
     fs::remove(f / "c");
     f.gives(130, train, {.interrupt_after = "step 50/", .signal = signal});
     CHECK(fs::exists(f / "c"));

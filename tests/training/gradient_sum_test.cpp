@@ -58,7 +58,9 @@ class CountingTransport : public distributed::Transport {
   CountingTransport(Group&& own, Wire& wire) : own_(std::move(own)), inner_(own_), wire_(wire) {}
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
+  std::string host(int) const override { return ""; }
   double limit() const override { return distributed::time_limit(); }
+  void set_limit(double) override {}
   void look() const override {}
   void exchange(const void* send, void* receive, size_t bytes, const char*) override {
     {
@@ -83,10 +85,11 @@ class CountingTransport : public distributed::Transport {
  private:
   void carry(const void* own, void* all, size_t bytes, bool sum) {
     const Stopwatch watch;
-    const Tensor x = empty({static_cast<int64_t>(bytes / 4)}, {DType::f32});
+    const Tensor x = empty({static_cast<int64_t>(bytes + 3) / 4}, {DType::f32});
     std::memcpy(mutable_bytes_of(x), own, bytes);
     const Tensor y = inner_.all_gather(x);
-    std::memcpy(all, bytes_of(y), static_cast<size_t>(byte_size(y)));
+    for (size_t r = 0; r < static_cast<size_t>(size()); ++r)
+      std::memcpy(static_cast<char*>(all) + r * bytes, bytes_of(y) + r * static_cast<size_t>(byte_size(x)), bytes);
     if (!sum) return;
     std::this_thread::sleep_for(Milliseconds(wire_.ms));
     const std::lock_guard lock(wire_.mutex);

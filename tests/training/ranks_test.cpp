@@ -281,30 +281,33 @@ TEST_CASE("ranks: one that would train something else is found, and named") {
     CHECK_THROWS_WITH(run_ranks(3, [&](Group& g) { trained(s, &g, g.rank() == 1 ? fault : Fault{}); }),
                       Contains("rank 1") && Contains(says));
   };
-  const std::string batch =
-      "has another batch (1 inputs, 2 targets, 3 rate, 4 random state, 5 modes of the modules) or 6 weight than rank "
-      "0: number ";
+  const std::string batch = "has another batch, rate, random state, mode or weight than rank 0: ";
+  const std::string advice = "; give all ranks the same batch, rate and seed";
+  TrainingOptions options = options_of({});
+  const std::vector<nn::NamedParameter> parameters = build_model(options, options.model.stream())->named_parameters();
   const Setting dropped{.dropout = 0.1};
   found({.options = [](TrainingOptions& o) { o.model.transformer().eps = 1e-3; }}, "another loss of the same rows");
   found({.options = [](TrainingOptions& o) { o.model.transformer().branch.dropout = 0.2; }},
         "another loss of the same rows", dropped);
   found({.options = [](TrainingOptions& o) { o.model.transformer().heads = 4; }}, "another ");
   found({.options = [](TrainingOptions& o) { o.optimizer = &optimizer("lion"); }}, "another model or optimizer");
-  found({.options = [](TrainingOptions& o) { o.weight_decay = 0.5; }}, "another weight, buffer or optimizer's state");
+  found({.options = [](TrainingOptions& o) { o.weight_decay = 0.5; }},
+        "another weight or buffer than rank 0: " + parameters[0].name);
   found({.loss = smoothed_cross_entropy(0.1)}, "another loss of the same rows");
-  found({.rate = 2e-2}, batch + "3 of 5");
-  found({.seed = 6}, batch + "4 of 5");
+  found({.rate = 2e-2}, batch + "the learning rate, on rank 0 f64 [1]" + advice);
+  found({.seed = 6}, batch + "the random state");
   found({.batch =
              [](Examples e, int64_t t) {
                return t == 2 ? Examples{flip(e.inputs, {0}), e.targets} : e;
              }},
-        batch + "1 of 6");
+        batch + "the inputs");
   found({.batch =
              [](Examples e, int64_t t) {
                return t == 3 ? Examples{e.inputs, flip(e.targets, {0})} : e;
              }},
-        batch + "2 of 6");
-  found({.before = [](nn::Module& model, int64_t t) { t == 2 ? model.eval() : void(); }}, batch + "5 of 6", dropped);
+        batch + "the targets");
+  found({.before = [](nn::Module& model, int64_t t) { t == 2 ? model.eval() : void(); }}, batch + "what trains",
+        dropped);
   // The two halves of a step.
   const auto halves = [](const std::string& says, const Fault& fault, double rate) {
     CHECK_THROWS_WITH(run_ranks(3,
@@ -320,8 +323,8 @@ TEST_CASE("ranks: one that would train something else is found, and named") {
                                 }),
                       Contains(says));
   };
-  halves("rank 1 has another rate", {}, 1e-2 * (1 + 1e-15));
-  halves("rank 1 has another weight, buffer or optimizer's state",
+  halves("rank 1 has another rate than rank 0: 0.01000000000000001, on rank 0 0.01", {}, 1e-2 * (1 + 1e-15));
+  halves("rank 1 has another weight or buffer than rank 0: " + parameters[3].name + ", on rank 0 f",
          {.before =
               [](nn::Module& model, int64_t) {
                 const NoGrad no_grad;
@@ -335,7 +338,7 @@ TEST_CASE("ranks: one that would train something else is found, and named") {
                const NoGrad no_grad;
                if (t == 3) copy_into(model.parameters()[7], model.parameters()[7] * (1 + 1e-15));
              }},
-        batch + "6 of 6", longer);
+        batch + parameters[7].name + ", on rank 0", longer);
 }
 
 namespace {

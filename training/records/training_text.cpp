@@ -60,7 +60,7 @@ std::string gone_on_text(const TrainingResult& training) {
   return text("Gone on with after step ", before, ": ",
               known == before ? "what was before is that of the log."
               : known == 0    ? "what was before is not shown, since there is no --log of it."
-                              : text("of what was before the log has ", known, " steps."));
+                              : text("of what was before the log has ", plural(known, "step"), "."));
 }
 
 reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
@@ -82,7 +82,7 @@ reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
 
 // "6000 steps", or "400 of 6000 steps, since 3 test passes had no loss below 0.5532, that after step 100".
 std::string steps_text(const TrainingResult& training) {
-  const std::string all = text(training.options.step_count(), " steps");
+  const std::string all = plural(training.options.step_count(), "step");
   if (training.patience == 0 || training.evaluations.empty() || !training.best) return all;
   return text(training.evaluations.back().step, " of ", all, ", since ", training.patience,
               training.patience == 1 ? " test pass" : " test passes", " had no loss below ",
@@ -114,7 +114,7 @@ reports::Document document_of(const TrainingResult& training) {
   const Evaluation* last = training.evaluations.empty() ? nullptr : &training.evaluations.back();
   reports::Document d{.title = text(training.form, ", trained"),
                       .about = text("A ", o.model.row().noun, ". ", name_of(o.dtype), ", ", rows_text(o), ", ",
-                                    o.step_count(), " steps of ", o.batch, " examples."),
+                                    plural(o.step_count(), "step"), " of ", plural(o.batch, "example"), "."),
                       .sentence = sentence(training) + ".",
                       .details = {{"form", training.form},
                                   {"parameters", training.parameters},

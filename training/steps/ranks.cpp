@@ -138,38 +138,61 @@ void modes_of(const nn::Module& module, std::vector<int64_t>& into) {
   for (const auto& child : module.children()) modes_of(*child, into);
 }
 
-void check_batch(Group& group, const nn::Module& model, const Examples& batch, double lr, const Tensor& watched) {
+TensorMap by_path(const nn::Module& model, const optim::Optimizer& optimizer, const TensorMap& state) {
+  std::map<const void*, std::string> paths;
+  for (const nn::NamedParameter& p : model.named_parameters()) paths[&p.tensor.impl()] = p.name;
+  const std::vector<Tensor> parameters = optimizer.parameters();
+  TensorMap named;
+  for (const auto& [name, x] : state) {
+    const size_t dot = name.find('.');
+    size_t i = parameters.size();  // of what belongs to a group
+    read_number(std::string_view(name).substr(0, dot), i);
+    const auto path = i < parameters.size() ? paths.find(&parameters[i].impl()) : paths.end();
+    named.add(path == paths.end() ? name : text(path->second, "'s ", name.substr(dot + 1)), x);
+  }
+  return named;
+}
+
+void check_batch(Group& group, const nn::Module& model, const Examples& batch, double lr,
+                 const nn::NamedParameter* watched) {
   const Generator& g = default_generator();
-  std::vector<int64_t> state = {static_cast<int64_t>(g.seed), static_cast<int64_t>(g.offset)}, modes;
+  std::vector<int64_t> random = {static_cast<int64_t>(g.seed), static_cast<int64_t>(g.offset)}, modes;
   modes_of(model, modes);
   for (const Tensor& p : model.parameters()) modes.push_back(requires_grad(p));
-  std::vector<Tensor> all = {batch.inputs, batch.targets, from_vector(std::vector<double>{lr}, {1}),
-                             from_vector(state, {2}), from_vector(modes, {std::ssize(modes)})};
-  if (watched.defined()) all.push_back(watched);
-  group.check_same(all, "batch (1 inputs, 2 targets, 3 rate, 4 random state, 5 modes of the modules) or 6 weight");
+  TensorMap all;
+  all.add("the inputs", batch.inputs);
+  all.add("the targets", batch.targets);
+  all.add("the learning rate", from_vector(std::vector<double>{lr}, {1}));
+  all.add("the random state", from_vector(random, {2}));
+  all.add("what trains", from_vector(modes, {std::ssize(modes)}));
+  if (watched) all.add(watched->name, watched->tensor);
+  group.check_same(all, "batch, rate, random state, mode or weight", "; give all ranks the same batch, rate and seed");
 }
 
 void check_step(Group& group, int64_t step, const TrainedTogether& t, const Examples& batch, double lr) {
-  const std::vector<Tensor> parameters = t.model.parameters();
-  Tensor watched = step > 1 ? parameters[static_cast<size_t>(step % std::ssize(parameters))] : Tensor();
+  const std::vector<nn::NamedParameter> parameters = t.model.named_parameters();
+  const nn::NamedParameter* watched =
+      step > 1 ? &parameters[static_cast<size_t>(step % std::ssize(parameters))] : nullptr;
   const parallel::Parts* const parts = t.options.parts;
   const parallel::Parts* const own = parts && &parts->group() == &group ? parts : nullptr;  // each rank has others
-  if (watched.defined() && own && own->is_part(watched)) watched = {};
+  if (watched && own && own->is_part(watched->tensor)) watched = nullptr;
   check_batch(group, t.model, batch, lr, watched);
   if (step <= 1) {
     for (const Tensor& p : t.optimizer.parameters())
-      check(t.options.apply || std::ranges::any_of(parameters, [&](const Tensor& q) { return &q.impl() == &p.impl(); }),
+      check(t.options.apply ||
+                std::ranges::any_of(parameters,
+                                    [&](const nn::NamedParameter& q) { return &q.tensor.impl() == &p.impl(); }),
             "step: a parameter of ", t.optimizer.name(), " of shape ", p.shape(),
             " is none of the model's, whose gradients the ranks sum");
     group.check_same(text(name_of(isa()), ' ', kernels::openblas_multiplies() ? blas_info().core : ""),
                      "instruction set (ISONORM_ISA sets the lowest of all) or BLAS");
     group.check_same(text(nn::to_string(t.model), t.optimizer.name()), "model or optimizer");
-    std::vector<Tensor> tensors;
-    for (const auto& [name, x] : t.model.state_dict())
-      if (!own || !own->is_part(name)) tensors.push_back(x);
+    TensorMap tensors;
+    for (const nn::NamedParameter& p : t.model.named_state())
+      if (!own || !own->is_part(p.name)) tensors.add(p.name, p.tensor);
+    group.check_same(tensors, "weight or buffer");
     if (t.options.zero == 0 && !own)
-      for (const auto& [_, x] : t.optimizer.state_dict()) tensors.push_back(x);
-    group.check_same(tensors, "weight, buffer or optimizer's state");
+      group.check_same(by_path(t.model, t.optimizer, t.optimizer.state_dict()), "state of the optimizer");
   }
   if (step % kBetweenLosses == 0)
     check_same_loss(group, t, batch,

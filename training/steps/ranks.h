@@ -75,8 +75,10 @@ struct TrainedTogether {
 inline constexpr int64_t kBetweenLosses = 100;
 void check_step(distributed::Group& group, int64_t step, const TrainedTogether& trained, const Examples& batch,
                 double lr);
-// That of batch, rate, random state and modes alone.
+// Compares batch, rate, random state and modes alone, and a weight.
 void check_batch(distributed::Group& group, const nn::Module& model, const Examples& batch, double lr,
-                 const Tensor& watched = {});
+                 const nn::NamedParameter* watched = nullptr);
+// An optimizer's state_dict() under the paths of its parameters: "head.weight's exp_avg" instead of "27.exp_avg".
+TensorMap by_path(const nn::Module& model, const optim::Optimizer& optimizer, const TensorMap& state);
 
 }  // namespace isonorm::training

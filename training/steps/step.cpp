@@ -12,6 +12,7 @@
 #include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/optimizer.h"
+#include "core/printed.h"
 #include "core/view.h"
 #include "gpu/steps/captured.h"
 #include "nn/residual/gpas.h"
@@ -292,8 +293,7 @@ std::vector<distributed::Group*> Step::groups() const {
 
 std::optional<double> Step::update(std::optional<double> lr) {
   for (distributed::Group* const ranks : groups()) {
-    const Tensor rate = from_vector(std::vector<double>{lr.value_or(optimizer_.lr())}, {1});
-    ranks->check_same({&rate, 1}, "rate");
+    ranks->check_same(shortest(lr.value_or(optimizer_.lr())), "rate");
   }
   const Tensor norm = take_update(lr);
   return norm.defined() ? std::optional(norm.item()) : std::nullopt;

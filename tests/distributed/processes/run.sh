@@ -3,7 +3,7 @@
 # all see of one that fails.
 # Exit 77 where there is none.
 set -uo pipefail
-program=$1
+program=$1 host=$(uname -n)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
 
 fail() {
@@ -49,19 +49,19 @@ for launcher in mpirun.openmpi mpirun.mpich; do
     [[ $word != sleeps ]] || limit=5
     ISONORM_TIMEOUT=$limit ranks 3 "$word"
     [[ $code != 0 && $code != 124 ]] || fail "$launcher, rank 1 $word: exit $code, $said"
-    (($(grep -c "^rank_processes: rank" <<<"$said") <= 1)) || fail "$launcher, rank 1 $word: more than a line, $said"
+    (($(grep -c "^rank_processes: " <<<"$said") <= 1)) || fail "$launcher, rank 1 $word: more than a line, $said"
     [[ -z $line ]] || grep -qF "$line" <<<"$said" || fail "$launcher, rank 1 $word: no '$line' in $said"
     for _ in {1..1200}; do  # the launcher ends before those that it ends
       pgrep -f "^$whole" >/dev/null || continue 2
       sleep 0.5
     done
     fail "$launcher, rank 1 $word: a rank goes on"
-  done <<'END'
-throws rank_processes: rank 1: no such file
-ends rank_processes: rank 0: rank 1 calls nothing more
-sleeps rank_processes: rank 0: all_reduce: rank 1 has not come within 5 s
-other rank_processes: rank 0: rank 1 calls barrier
-size rank_processes: rank 0: rank 1 calls all_reduce (its call 2) of 10 numbers of f32, rank 0 all_reduce (its call 2) of 1000
+  done <<END
+throws rank_processes: rank 1 on $host: no such file
+ends rank_processes: rank 1 on $host calls nothing more
+sleeps rank_processes: all_reduce: rank 1 on $host has not come within 5 s
+other rank_processes: rank 1 on $host calls barrier
+size rank_processes: rank 1 on $host calls all_reduce (its call 2) of 10 numbers of f32, rank 0 on $host all_reduce (its call 2) of 1000
 killed
 END
 done

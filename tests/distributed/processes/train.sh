@@ -2,7 +2,7 @@
 # train.sh ISONORM FOLDER: `isonorm train` on several processes is the training of one, in files and in what it prints. Exit 77 where
 # no launcher is there.
 set -uo pipefail
-isonorm=$1 folder=$2
+isonorm=$1 folder=$2 host=$(uname -n)
 command -v mpirun.openmpi >/dev/null || exit 77
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
 rm -rf "$folder" && mkdir -p "$folder" && cp docs/numerics.md "$folder/text" && cd "$folder" || exit 1
@@ -63,11 +63,11 @@ mpi 3 "$isonorm" train "${options[@]}" --steps 12 --checkpoint ranks --lr 5 >/de
 (($(grep -c '^isonorm train: ' told) == 1)) || fail "told: $(cat told)"
 mpi 1 "$isonorm" train "${options[@]}" -q --steps 4 : -np 1 "$isonorm" train "${options[@]}" -q --steps 4 --lr 0.5 >/dev/null 2>told &&
   fail 'a rank of another rate'
-grep -q '^isonorm train: rank 1 has another checkpoint, data or option than rank 0' told || fail "told: $(cat told)"
+grep -q "^isonorm train: rank 1 on $host has another checkpoint, data or option than rank 0 on $host: lr 0.5, on rank 0 lr 0.001" told || fail "told: $(cat told)"
 if grep -qw avx2 /proc/cpuinfo && [[ -z ${ISONORM_ISA-} ]]; then
   mpi 1 "$isonorm" train "${options[@]}" -q --steps 4 : -np 1 env ISONORM_ISA=base "$isonorm" train "${options[@]}" -q --steps 4 >told 2>&1 &&
     fail 'a rank of another instruction set'
-  grep -q 'rank 1 has another instruction set' told || fail "told: $(cat told)"
+  grep -q "rank 1 on $host has another instruction set" told || fail "told: $(cat told)"
 fi
 # A rank that was asked for something else, or that refuses its command line, does not leave the other waiting.
 while read -r -a other; do
@@ -87,5 +87,40 @@ for asked in --version 'train --help'; do
   "$isonorm" $asked | cmp - said || fail "2 ranks of $asked say: $(cat said)"
 done
 mpi 2 "$isonorm" prove -q >/dev/null 2>told && fail 'prove'
-grep -q '^isonorm prove: MPI has started it several times, which is for isonorm train' told || fail "told: $(cat told)"
+grep -q "^isonorm prove: rank 0 on $host: MPI has started it several times, which is for isonorm train" told || fail "told: $(cat told)"
 [[ -z $(find . -name '*.lock' -size +0 -newer told) ]] || fail 'a lock is left'
+
+# A file that one machine lacks: the line names rank and machine, and the other rank does not wait until its time limit.
+lacks() { # lacks CODE LINE OPTION...: of rank 1
+  mpi 1 "$isonorm" train "${options[@]}" -q --steps 16 --extend --checkpoint ranks : -np 1 "$isonorm" train "${@:3}" >/dev/null 2>told
+  local code=$?
+  [[ $code == "$1" ]] || fail "exit $code, expected $1: $(cat told)"
+  (($(grep -c '^isonorm' told) == 1)) && grep -q "^isonorm train: $2" told || fail "no '$2': $(cat told)"
+}
+lacks 4 "rank 1 on $host: nothing: " "${options[@]/#text/nothing}" -q --steps 16 --extend --checkpoint ranks
+lacks 3 "rank 1 on $host has another checkpoint than rank 0 on $host: there is no elsewhere, on rank 0 ranks after step 12" \
+  "${options[@]}" -q --steps 16 --extend --checkpoint elsewhere
+
+# The ranks wait for a save as long as it takes: rank 0 stands still in the middle of one. Then SIGUSR1 to one rank saves and ends all.
+saves() { compgen -G 'slow.tmp.*' >/dev/null; }
+ISONORM_TIMEOUT=6 mpirun.openmpi --oversubscribe --bind-to none -np 2 "$isonorm" train --data text --model gpt --width 128 --depth 2 --heads 2 --context 16 \
+  --dtype f64 -q --steps 1000000 --save-every 1 --checkpoint slow >/dev/null 2>told &
+launcher=$! first=
+for ((i = 0; i < 60000; ++i)); do
+  if [[ -e slow ]] && saves; then
+    first=$(pgrep -P $launcher | head -n 1)
+    kill -STOP "$first"
+    saves && break
+    kill -CONT "$first"
+  fi
+  sleep 0.01
+done
+saves || fail "rank 0 is not stopped in a save: $(cat told)"
+sleep 8
+kill -CONT "$first"
+sleep 1
+kill -USR1 "$first" || fail "a slow save: $(cat told)"
+wait $launcher
+code=$?
+[[ $code == 130 ]] || fail "SIGUSR1 after a slow save: exit $code, $(cat told)"
+grep -q '^isonorm train: interrupted after step [0-9]* of 1000000; the same command goes on from slow' told || fail "told: $(cat told)"
