@@ -47,7 +47,10 @@ template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256,
     for (int k = 0; k < N; ++k) {
       const A v(p.v[k]);  // 0 behind the row's end
       if constexpr (K != NormKind::rms) sums[0] += v;
-      if constexpr (K != NormKind::layer) sums[1] += K == NormKind::crms || i + k < a.entries ? v * v : A(0);
+      if constexpr (K != NormKind::layer) {
+        const A counted = K == NormKind::crms || i + k < a.entries ? v : A(0);
+        sums[1] += counted * counted;
+      }
     }
   });
   TeamRoom<A, 2>& room = shared<TeamRoom<A, 2>>();
@@ -58,8 +61,8 @@ template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256,
     for_packs<T, held>(team, a.rows, [&](int64_t i, int n, int slot) {
       const P p = mine.at(i, n, slot, read);
       for (int k = 0; k < N; ++k) {
-        const A v = A(p.v[k]) - sums[0];
-        squares[0] += k < n ? v * v : A(0);
+        const A v = k < n ? A(p.v[k]) - sums[0] : A(0);
+        squares[0] += v * v;
       }
     });
     team_reduce<Plus>(team, squares, shared<TeamRoom<A, 1>>());
