@@ -2,20 +2,21 @@
 #   off       none.cpp alone: there are no devices
 #   cuda      compiled by nvcc, runtime linked statically; runs on machines without a driver, where there are no devices
 #   emulated  the same sources compiled for the host, with tests/emulated_gpu instead of CUDA: a kernel's threads run on the CPU
+#   ptx       compiled by nvcc, with tests/ptx instead of CUDA's runtime: it interprets the PTX on the CPU
 #   auto      cuda where a CUDA compiler is found, else off
 # Programs that test the GPU link the emulated objects in front of a library of any other form.
 
-set(ISONORM_GPU auto CACHE STRING "off, cuda, emulated or auto (cuda where a CUDA compiler is found)")
-set_property(CACHE ISONORM_GPU PROPERTY STRINGS auto off cuda emulated)
+set(ISONORM_GPU auto CACHE STRING "off, cuda, emulated, ptx or auto (cuda where a CUDA compiler is found)")
+set_property(CACHE ISONORM_GPU PROPERTY STRINGS auto off cuda emulated ptx)
 set(ISONORM_CUDA_ARCHITECTURES "80;90a" CACHE STRING
-    "What nvcc compiles for; of the first also the form that later devices translate for themselves")
+    "What nvcc compiles for; of the first also the form that later devices translate for themselves (PTX). 90a-virtual: PTX alone")
 option(ISONORM_CHECK_CUDA "Compile the CUDA sources, where a CUDA compiler is found, whatever ISONORM_GPU says" OFF)
-if(NOT ISONORM_GPU MATCHES "^(auto|off|cuda|emulated)$")
-  message(FATAL_ERROR "ISONORM_GPU is '${ISONORM_GPU}', expected off, cuda, emulated or auto")
+if(NOT ISONORM_GPU MATCHES "^(auto|off|cuda|emulated|ptx)$")
+  message(FATAL_ERROR "ISONORM_GPU is '${ISONORM_GPU}', expected off, cuda, emulated, ptx or auto")
 endif()
 
 set(ISONORM_CUDA_FOUND OFF)
-if(ISONORM_GPU MATCHES "auto|cuda" OR ISONORM_CHECK_CUDA)
+if(ISONORM_GPU MATCHES "auto|cuda|ptx" OR ISONORM_CHECK_CUDA)
   if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     find_program(ISONORM_NVCC nvcc HINTS /usr/local/cuda/bin)
     mark_as_advanced(ISONORM_NVCC)
@@ -28,8 +29,8 @@ if(ISONORM_GPU MATCHES "auto|cuda" OR ISONORM_CHECK_CUDA)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     set(ISONORM_CUDA_FOUND ON)
-  elseif(ISONORM_GPU STREQUAL "cuda")
-    message(FATAL_ERROR "ISONORM_GPU=cuda: no CUDA compiler was found; put nvcc into PATH or say -DCMAKE_CUDA_COMPILER=...")
+  elseif(ISONORM_GPU MATCHES "cuda|ptx")
+    message(FATAL_ERROR "ISONORM_GPU=${ISONORM_GPU}: no CUDA compiler was found; put nvcc into PATH or say -DCMAKE_CUDA_COMPILER=...")
   endif()
 endif()
 set(ISONORM_GPU_FORM ${ISONORM_GPU})
@@ -44,7 +45,7 @@ file(GLOB gpu_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gpu/*.cpp ${PROJEC
      ${PROJECT_SOURCE_DIR}/gpu/kernels/*.cu ${PROJECT_SOURCE_DIR}/gpu/steps/*.cpp ${PROJECT_SOURCE_DIR}/gpu/steps/*.cu)
 list(REMOVE_ITEM gpu_sources ${PROJECT_SOURCE_DIR}/gpu/none.cpp)
 
-# isonorm_gpu_objects(name): what the two forms have in common.
+# isonorm_gpu_objects(name): what all forms have in common.
 function(isonorm_gpu_objects name)
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${gpu_sources})
   target_link_libraries(${name} PRIVATE isonorm_flags)
@@ -68,13 +69,15 @@ endfunction()
 if(ISONORM_CUDA_FOUND)
   set(architectures)
   foreach(architecture IN LISTS ISONORM_CUDA_ARCHITECTURES)
-    if(NOT architecture MATCHES "^([0-9]+)[a-z]?$" OR CMAKE_MATCH_1 LESS 80)
+    if(NOT architecture MATCHES "^(([0-9]+)[a-z]?)(-virtual)?$" OR CMAKE_MATCH_2 LESS 80)
       message(FATAL_ERROR "ISONORM_CUDA_ARCHITECTURES: '${architecture}' is not possible, 80 (A100) is the oldest")
     endif()
-    if(NOT architectures)
-      set(architectures -gencode=arch=compute_${architecture},code=compute_${architecture})
+    if(NOT architectures OR CMAKE_MATCH_3)
+      list(APPEND architectures -gencode=arch=compute_${CMAKE_MATCH_1},code=compute_${CMAKE_MATCH_1})
     endif()
-    list(APPEND architectures -gencode=arch=compute_${architecture},code=sm_${architecture})
+    if(NOT CMAKE_MATCH_3)
+      list(APPEND architectures -gencode=arch=compute_${CMAKE_MATCH_1},code=sm_${CMAKE_MATCH_1})
+    endif()
   endforeach()
   enable_language(CUDA)
   if(CCACHE_PROGRAM AND PROJECT_IS_TOP_LEVEL)
@@ -126,8 +129,8 @@ if(ISONORM_CUDA_FOUND)
   # 445: a template parameter of a lambda that only its body uses. Relaxed: constexpr functions of the standard library.
   target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 ${architectures}
                                                   -diag-suppress=445 --expt-relaxed-constexpr>)
-  if(NOT ISONORM_GPU_FORM STREQUAL "cuda")  # nothing runs what is compiled for the check alone
-    target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-O0 -Xcicc=-O0 -Xptxas=-O0>)
+  if(NOT ISONORM_GPU_FORM STREQUAL "cuda")  # only the PTX is executed, by tests/ptx
+    target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-O0 -Xptxas=-O0 --no-compress>)
   endif()
   set_target_properties(isonorm_gpu_cuda PROPERTIES CUDA_VISIBILITY_PRESET default)
   # Their values have the bits of the CPU's, whose base instruction set contracts nothing.
@@ -135,4 +138,14 @@ if(ISONORM_CUDA_FOUND)
     set_property(SOURCE ${PROJECT_SOURCE_DIR}/gpu/kernels/${name}.cu APPEND PROPERTY COMPILE_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
   endforeach()
 endif()
+add_subdirectory(tests/ptx)
+
+# isonorm_link_ptx_gpu(target): its device executes nvcc's PTX. As above its own objects come before the library's.
+function(isonorm_link_ptx_gpu target)
+  if(NOT ISONORM_GPU_FORM STREQUAL "ptx")
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:isonorm_gpu_cuda>)
+    target_link_libraries(${target} PRIVATE isonorm_ptx ${CMAKE_DL_LIBS})
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  endif()
+endfunction()
 message(STATUS "GPU: ${ISONORM_GPU_FORM}")
