@@ -2,23 +2,24 @@
 #   off       none.cpp alone: there are no devices
 #   cuda      compiled by nvcc, runtime linked statically; runs on machines without a driver, where there are no devices
 #   emulated  the same sources compiled for the host, with tests/emulated_gpu instead of CUDA: a kernel's threads run on the CPU
+#   ptx       compiled by nvcc, with tests/ptx instead of CUDA's runtime: it interprets the PTX on the CPU
 #   auto      cuda if nvcc is found and compiles for the devices, else off
 # Programs that test the GPU link the emulated objects in front of a library of any other form.
 
-set(ISONORM_GPU auto CACHE STRING "off, cuda, emulated or auto (cuda if nvcc works)")
-set_property(CACHE ISONORM_GPU PROPERTY STRINGS auto off cuda emulated)
+set(ISONORM_GPU auto CACHE STRING "off, cuda, emulated, ptx or auto (cuda if nvcc works)")
+set_property(CACHE ISONORM_GPU PROPERTY STRINGS auto off cuda emulated ptx)
 set(ISONORM_CUDA_ARCHITECTURES "" CACHE STRING
     "What nvcc compiles for; of the first also the form that later devices translate for themselves (empty: CMAKE_CUDA_ARCHITECTURES, else 80;90a)")
 option(ISONORM_CHECK_CUDA "Compile the CUDA sources, where a CUDA compiler is found, whatever ISONORM_GPU says" OFF)
-if(NOT ISONORM_GPU MATCHES "^(auto|off|cuda|emulated)$")
-  message(FATAL_ERROR "ISONORM_GPU is '${ISONORM_GPU}', expected off, cuda, emulated or auto")
+if(NOT ISONORM_GPU MATCHES "^(auto|off|cuda|emulated|ptx)$")
+  message(FATAL_ERROR "ISONORM_GPU is '${ISONORM_GPU}', expected off, cuda, emulated, ptx or auto")
 endif()
 
 set(ISONORM_CUDA_FOUND OFF)
-if(ISONORM_GPU MATCHES "auto|cuda" OR ISONORM_CHECK_CUDA)
+if(ISONORM_GPU MATCHES "auto|cuda|ptx" OR ISONORM_CHECK_CUDA)
   include(cmake/nvcc.cmake)
-  if(NOT ISONORM_CUDA_FOUND AND ISONORM_GPU STREQUAL "cuda")
-    message(FATAL_ERROR "ISONORM_GPU=cuda: ${ISONORM_CUDA_MISSING}")
+  if(NOT ISONORM_CUDA_FOUND AND ISONORM_GPU MATCHES "cuda|ptx")
+    message(FATAL_ERROR "ISONORM_GPU=${ISONORM_GPU}: ${ISONORM_CUDA_MISSING}")
   elseif(NOT ISONORM_CUDA_FOUND)
     message(STATUS "GPU: ${ISONORM_CUDA_MISSING}")
   endif()
@@ -35,7 +36,7 @@ file(GLOB gpu_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gpu/*.cpp ${PROJEC
      ${PROJECT_SOURCE_DIR}/gpu/kernels/*.cu ${PROJECT_SOURCE_DIR}/gpu/steps/*.cpp ${PROJECT_SOURCE_DIR}/gpu/steps/*.cu)
 list(REMOVE_ITEM gpu_sources ${PROJECT_SOURCE_DIR}/gpu/none.cpp)
 
-# isonorm_gpu_objects(name): what the two forms have in common.
+# isonorm_gpu_objects(name): what all forms have in common.
 function(isonorm_gpu_objects name)
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${gpu_sources})
   target_link_libraries(${name} PRIVATE isonorm_flags)
@@ -105,8 +106,8 @@ if(ISONORM_CUDA_FOUND)
   # 445: a template parameter of a lambda that only its body uses. Relaxed: constexpr functions of the standard library.
   target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 ${ISONORM_CUDA_FLAGS} -ftz=false -prec-div=true -prec-sqrt=true
                                                   -diag-suppress=445 --expt-relaxed-constexpr>)
-  if(NOT ISONORM_GPU_FORM STREQUAL "cuda")  # nothing runs what is compiled for the check alone
-    target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-O0 -Xcicc=-O0 -Xptxas=-O0>)
+  if(NOT ISONORM_GPU_FORM STREQUAL "cuda")  # only the PTX is executed, by tests/ptx
+    target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-O0 -Xptxas=-O0 --no-compress>)
   endif()
   set_target_properties(isonorm_gpu_cuda PROPERTIES CUDA_VISIBILITY_PRESET default)
   # Their values have the bits of the CPU's, whose base instruction set contracts nothing.
@@ -114,4 +115,14 @@ if(ISONORM_CUDA_FOUND)
     set_property(SOURCE ${PROJECT_SOURCE_DIR}/gpu/kernels/${name}.cu APPEND PROPERTY COMPILE_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
   endforeach()
 endif()
+add_subdirectory(tests/ptx)
+
+# isonorm_link_ptx_gpu(target): its device executes nvcc's PTX. As above its own objects come before the library's.
+function(isonorm_link_ptx_gpu target)
+  if(NOT ISONORM_GPU_FORM STREQUAL "ptx")
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:isonorm_gpu_cuda>)
+    target_link_libraries(${target} PRIVATE isonorm_ptx ${CMAKE_DL_LIBS})
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  endif()
+endfunction()
 message(STATUS "GPU: ${ISONORM_GPU_FORM}")

@@ -71,6 +71,8 @@ endforeach()
 
 if(ISONORM_GPU_FORM STREQUAL "off")
   list(APPEND sources gpu/none.cpp)
+elseif(ISONORM_GPU_FORM STREQUAL "ptx")
+  list(APPEND objects $<TARGET_OBJECTS:isonorm_gpu_cuda>)
 else()
   list(APPEND objects $<TARGET_OBJECTS:isonorm_gpu_${ISONORM_GPU_FORM}>)
 endif()
@@ -95,6 +97,9 @@ if(PROJECT_IS_TOP_LEVEL)  # as a part of another project, which the tests build 
 endif()
 if(ISONORM_GPU_FORM STREQUAL "cuda")
   target_link_libraries(isonorm PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  set_target_properties(isonorm PROPERTIES LINKER_LANGUAGE CXX)
+elseif(ISONORM_GPU_FORM STREQUAL "ptx")
+  target_link_libraries(isonorm PRIVATE $<BUILD_INTERFACE:isonorm_ptx> ${CMAKE_DL_LIBS})
   set_target_properties(isonorm PROPERTIES LINKER_LANGUAGE CXX)
 endif()
 set_target_properties(isonorm PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON DEFINE_SYMBOL "" VERSION ${PROJECT_VERSION} SOVERSION

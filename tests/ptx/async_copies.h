@@ -1,0 +1,21 @@
+// Copies to shared memory that a lane has begun and not waited for (9.7.9.25). A copy takes place in the wait that names its
+// group, as late as a device may: what is read before is garbage.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+namespace isonorm::ptx {
+
+struct AsyncCopy {
+  uint64_t to, from;
+  uint32_t bytes, valid;  // the bytes from `valid` on become zeros
+  uint32_t group;
+};
+
+struct AsyncCopies {
+  std::deque<AsyncCopy> begun;
+  uint32_t groups = 0;  // that were committed
+};
+
+}  // namespace isonorm::ptx

@@ -1,0 +1,14 @@
+// The kernels that nvcc wrote into the objects of this program.
+#pragma once
+
+#include <string>
+
+namespace isonorm::ptx {
+
+struct Decoded {
+  int kernels = 0;
+  std::string refused;  // the first that the interpreter does not execute, and why
+};
+Decoded decode_all_kernels();
+
+}  // namespace isonorm::ptx
