@@ -1,6 +1,7 @@
 #include "gpu/device.h"
 
 #include "gpu/memory.h"
+#include "gpu/steps/capture.h"
 #include "gpu/stream.h"
 
 namespace isonorm::gpu {
@@ -43,6 +44,7 @@ Memory memory(Device device) {
 }
 
 void set_memory_limit(int64_t bytes, Device device) {
+  refuse_in_capture("it limits the device's memory");
   DeviceAllocator& allocator = device_allocator(device);
   check(bytes >= 0, "set_memory_limit: ", bytes, " bytes is not a possible limit");
   if (bytes > 0 && allocator.held() > bytes) allocator.empty_cache();
@@ -51,7 +53,10 @@ void set_memory_limit(int64_t bytes, Device device) {
   allocator.set_limit(bytes);
 }
 
-void empty_cache(Device device) { device_allocator(device).empty_cache(); }
+void empty_cache(Device device) {
+  refuse_in_capture("it empties the cache of the device's memory");
+  device_allocator(device).empty_cache();
+}
 
 void synchronize(Device device) {
   check_device(device);

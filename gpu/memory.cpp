@@ -73,7 +73,7 @@ bool DeviceAllocator::source_has(void*& block, int64_t bytes) noexcept {
 void* DeviceAllocator::source_allocate(int64_t bytes, int64_t) noexcept {
   void* block = nullptr;
   if (!source_has(block, bytes)) {
-    if (&of_ == this || under_capture()) return nullptr;
+    if (&of_ == this || !source_takes_back()) return nullptr;
     of_.empty_cache();
     if (!source_has(block, bytes)) return nullptr;
   }
@@ -82,6 +82,9 @@ void* DeviceAllocator::source_allocate(int64_t bytes, int64_t) noexcept {
   sizes_[block] = bytes;
   return block;
 }
+
+// cudaFree() would spoil a capture. Blocks that were given back during it are also what the graph works in.
+bool DeviceAllocator::source_takes_back() const noexcept { return !under_capture(); }
 
 void DeviceAllocator::source_release(void* block) noexcept {
   (void)cudaFree(block);

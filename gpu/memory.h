@@ -28,6 +28,7 @@ class DeviceAllocator final : public Allocator {
  private:
   void* source_allocate(int64_t bytes, int64_t alignment) noexcept override;
   void source_release(void* block) noexcept override;
+  bool source_takes_back() const noexcept override;
 
   bool source_has(void*& block, int64_t bytes) noexcept;
 

@@ -18,19 +18,22 @@ template <class Signature> class Kernel;
 template <class... A> class Kernel<void(A...)> {
  public:
   using Function = void (*)(A...);
-  using Flops = int64_t (*)(A...);  // floating-point operations of a call, for the profile
+  // Of a call, for the profile. flops: floating-point operations. reread: bytes of tensors that are an argument once and are
+  // both read and written.
+  using Count = int64_t (*)(A...);
 
   // One function for every instruction set.
-  constexpr Kernel(const char* name, Function cpu, Flops flops = nullptr)
-      : name_(name), cpu_{cpu, cpu, cpu}, flops_(flops) {}
+  constexpr Kernel(const char* name, Function cpu, Count flops = nullptr, Count reread = nullptr)
+      : name_(name), cpu_{cpu, cpu, cpu}, flops_(flops), reread_(reread) {}
 
   // pick.operator()<isa>() gives the function compiled for `isa`.
   template <class Pick>
-  constexpr Kernel(const char* name, Pick pick, Flops flops = nullptr)
+  constexpr Kernel(const char* name, Pick pick, Count flops = nullptr, Count reread = nullptr)
       : name_(name),
         cpu_{pick.template operator()<kCompiled[0]>(), pick.template operator()<kCompiled[1]>(),
              pick.template operator()<kCompiled[2]>()},
-        flops_(flops) {}
+        flops_(flops),
+        reread_(reread) {}
 
   // Runs the kernel on `device`, in the default floating-point environment. Throws "softmax: no kernel for cuda:0" if the
   // slot is empty, and if a tensor lies elsewhere.
@@ -40,7 +43,8 @@ template <class... A> class Kernel<void(A...)> {
     (each_tensor([&](const Tensor& t) { check_place(t, device); }, args), ...);
     const DefaultFloatEnvironment environment;
     if (profile::recording()) [[unlikely]] {
-      const profile::Timer timer(name_, bytes_of_all(args...), flops_ ? flops_(args...) : 0, device);
+      const int64_t bytes = bytes_of_all(args...) + (reread_ ? reread_(args...) : 0);
+      const profile::Timer timer(name_, bytes, flops_ ? flops_(args...) : 0, device);
       return f(args...);
     }
     f(args...);
@@ -61,7 +65,7 @@ template <class... A> class Kernel<void(A...)> {
   const char* name_;
   Function cpu_[3];
   Function cuda_ = nullptr;
-  Flops flops_;
+  Count flops_, reread_;
 };
 
 }  // namespace isonorm

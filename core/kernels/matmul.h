@@ -52,6 +52,9 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
     "weight_gradient", []<Isa I>() { return &cpu::weight_gradient<I>; },
     [](const Tensor& dw, const Tensor&, const Tensor&, const Tensor& x, bool) {
       return dw.defined() ? 2 * dw.size(0) * x.numel() : 0;
+    },
+    [](const Tensor& dw, const Tensor& db, const Tensor&, const Tensor&, bool add) {
+      return add ? bytes_of_all(dw, db) : 0;
     }};
 
 // Leaves w^T, in the form that products of this device read, with the storage of w [out, in] (contiguous, all of its

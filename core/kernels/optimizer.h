@@ -48,7 +48,16 @@ void trust_ratios(const Tensor& out, const Tensor& sums, std::span<const TrustRa
 }  // namespace cpu
 
 // w = rule.step(keep w, trust (gradient_factor gradient_scale gradient + l2 w), state)
-inline constinit Kernel<void(std::span<const Update>)> update{"update", []<Isa I>() { return &cpu::update<I>; }};
+inline constinit Kernel<void(std::span<const Update>)> update{
+    "update", []<Isa I>() { return &cpu::update<I>; }, nullptr,
+    [](std::span<const Update> updates) {
+      int64_t written = 0;
+      for (const Update& u : updates) {
+        const bool writes = std::visit([](const auto& rule) { return rule.kWrites; }, u.rule);
+        written += bytes_of_all(u.state[0], u.state[1], u.state[2]) + (writes ? tensor_bytes(u.parameter) : 0);
+      }
+      return written;
+    }};
 // sums[i] (f64) = sum of the squares of tensor i.
 inline constinit Kernel<void(std::span<const Tensor>, const Tensor&)> sum_squares{
     "sum_squares", []<Isa I>() { return &cpu::sum_squares<I>; }};
@@ -60,8 +69,12 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, double)> clip_numbers
 inline constinit Kernel<void(const Tensor&, const Tensor&, std::span<const TrustRatio>, const Tensor&)> trust_ratios{
     "trust_ratios", []<Isa I>() { return &cpu::trust_ratios<I>; }};
 // Each is multiplied by the factor.
-inline constinit Kernel<void(std::span<const Tensor>, double)> scale{"scale", []<Isa I>() { return &cpu::scale<I>; }};
+inline constinit Kernel<void(std::span<const Tensor>, double)> scale{
+    "scale", []<Isa I>() { return &cpu::scale<I>; }, nullptr,
+    [](std::span<const Tensor> tensors, double) { return bytes_of_all(tensors); }};
 // x = min(max(x, -limit), limit), NaN stays.
-inline constinit Kernel<void(std::span<const Tensor>, double)> clamp{"clamp", []<Isa I>() { return &cpu::clamp<I>; }};
+inline constinit Kernel<void(std::span<const Tensor>, double)> clamp{
+    "clamp", []<Isa I>() { return &cpu::clamp<I>; }, nullptr,
+    [](std::span<const Tensor> tensors, double) { return bytes_of_all(tensors); }};
 
 }  // namespace isonorm::kernels

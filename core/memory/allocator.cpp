@@ -84,9 +84,10 @@ void* Allocator::take_large(int64_t bytes) {
   return block;
 }
 
-// Gives back what is kept for reuse where the source has nothing left.
+// If the source has nothing left, gives back what is kept for reuse.
 void* Allocator::from_source(int64_t bytes) {
   if (void* block = source_allocate(bytes, alignment_)) return block;
+  if (!source_takes_back()) return nullptr;
   empty();
   return source_allocate(bytes, alignment_);
 }

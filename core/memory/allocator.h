@@ -39,6 +39,7 @@ class Allocator {
   virtual void* source_allocate(int64_t bytes, int64_t alignment) noexcept = 0;  // nullptr when there is none
   virtual void source_release(void* block) noexcept = 0;
   virtual void source_discard(void*, int64_t) noexcept {}  // a part of a block is not needed until it is written to
+  virtual bool source_takes_back() const noexcept { return true; }  // whether source_release() is possible now
 
  private:
   void* take_small(int size_class);

@@ -365,6 +365,36 @@ TEST_CASE("work is captured: its memory, its random numbers, its updates") {
   CHECK_THROWS_WITH(step(), Contains("captured step: 0 updates now, 1 when it was written down"));
 }
 
+TEST_CASE("memory that is out in a capture is told, and nothing is freed that the graph may use") {
+  gpu::synchronize(kCuda);
+  gpu::empty_cache(kCuda);
+  const int64_t lost = gpu::memory(kCuda).total - gpu::memory(kCuda).free - gpu::memory(kCuda).held;
+  for (int64_t size : {int64_t{1} << 20, int64_t{200} << 10}) {  // large blocks, and a small one
+    int runs = 0;
+    const Tensor x = full({3}, 2, {DType::f64, kCuda});
+    gpu::Captured captured(kCuda, [&] {
+      (void)(x + x);
+      if (++runs < 3) return;
+      std::vector<Tensor> all;  // the first of them, given back, would be kept for reuse and then freed
+      for (int64_t n = 1; n < 100; ++n) all = {}, all.push_back(empty({n * size}, {DType::u8, kCuda}));
+    });
+    captured(), captured();
+    gpu::set_memory_limit(gpu::memory(kCuda).held + 3 * size, kCuda);
+    CHECK_THROWS_WITH(captured(), Contains("allocate: out of memory: ") && Contains(", limit "));
+    gpu::set_memory_limit(0, kCuda);
+    CHECK(!captured.replays());
+    CHECK((x + x).to_vector<double>() == std::vector<double>(3, 4));
+    CHECK_NOTHROW(gpu::synchronize(kCuda));
+  }
+  gpu::Captured empties(kCuda, [] { gpu::empty_cache(kCuda); });
+  for (int i = 0; i < 2; ++i) empties();
+  CHECK_THROWS_WITH(empties(),
+                    "captured step: it empties the cache of the device's memory, which a graph cannot do again");
+  gpu::synchronize(kCuda);
+  gpu::empty_cache(kCuda);
+  CHECK(gpu::memory(kCuda).total - gpu::memory(kCuda).free - gpu::memory(kCuda).held == lost);
+}
+
 TEST_CASE("tables of angles are brought to a device once") {
   manual_seed(1);
   const Task task = gpt_task(true);

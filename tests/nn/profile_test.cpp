@@ -5,7 +5,10 @@
 
 #include "autograd/fused/attention.h"
 #include "core/kernels/arguments.h"
+#include "core/kernels/matmul.h"
+#include "core/kernels/optimizer.h"
 #include "nn/linear.h"
+#include "optim/adamw.h"
 #include "tests/support/ops.h"
 
 using namespace isonorm;
@@ -63,6 +66,27 @@ TEST_CASE("the profile has each product with its module, direction, bytes and op
     end = c.start + c.seconds, total += c.seconds;
   }
   CHECK(total <= p.seconds);
+}
+
+TEST_CASE("a tensor that a kernel reads and writes counts twice") {
+  const Tensor w = zeros({7, 9}), b = zeros({7}), dy = randn({5, 7}), x = randn({5, 9});
+  const std::vector<Tensor> parameters = {randn({7, 9}), randn({7})};
+  for (const Tensor& p : parameters) set_grad(require_grad(p), randn(p.shape()));
+  optim::AdamW adamw(parameters, {});
+  adamw.step();  // makes the state
+  profile::start();
+  adamw.step();
+  kernels::scale.on(kCpu, parameters, 0.5);
+  kernels::clamp.on(kCpu, parameters, 1);
+  for (bool add : {false, true}) kernels::weight_gradient.on(kCpu, w, b, dy, x, add);
+  const profile::Profile p = profile::stop();
+  constexpr int64_t n = 63 + 7, read = 4 * (35 + 45);
+  CHECK(of_kernel(p, "update").at(0).bytes ==
+        28 * n);  // reads gradient, weight, m, v, writes all but the gradient; f32
+  CHECK(of_kernel(p, "scale").at(0).bytes == 8 * n);
+  CHECK(of_kernel(p, "clamp").at(0).bytes == 8 * n);
+  CHECK(of_kernel(p, "weight_gradient").at(0).bytes == read + 4 * n);
+  CHECK(of_kernel(p, "weight_gradient").at(1).bytes == read + 8 * n);
 }
 
 TEST_CASE("after a backward inside of a backward rule the rest of the rule still counts as backward") {
