@@ -1,5 +1,5 @@
-// Copies to shared memory that a lane has begun and not waited for (9.7.9.25). A copy takes place in the wait that names its
-// group, as late as a device may: what is read before is garbage.
+// Asynchronous copies to shared memory (9.7.9.25). A copy takes place in the wait that names its group, as late as a device
+// may do it: a read before that wait gives garbage.
 #pragma once
 
 #include <cstdint>

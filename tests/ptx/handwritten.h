@@ -27,8 +27,8 @@ template <class T> class Array {
   std::vector<T> values_;
 };
 
-// kernel(p0, p1, p2) with registers %p, %r (32 bits), %f, %d (f64), %h (16 bits), %rd (64 bits) from 0 to 31. It begins with
-// %r0 = %tid.x and %rd0, %rd1, %rd2 = the parameters. Line 1 of the text is the first line of `body`.
+// kernel(p0, p1, p2) with registers %p, %r (32 bits), %f, %d (f64), %h (16 bits), %rd (64 bits) from 0 to 31. At its
+// beginning %r0 is %tid.x, and %rd0, %rd1, %rd2 are the parameters. Line 1 of the text is the first line of `body`.
 class Handwritten {
  public:
   explicit Handwritten(const std::string& body, const std::string& declarations = "") {
@@ -53,8 +53,8 @@ class Handwritten {
   std::unique_ptr<Kernel> kernel_;
 };
 
-// The results of an instruction for each pair (a[i], b[i]): `body` reads %r1 and %r2 (or %rd3 and %rd4 of 8 bytes, as %f and
-// %d by mov.b32 and mov.b64) and leaves its result in %r3 (%rd5). At most 1024 pairs.
+// The results of `body` for each pair (a[i], b[i]), at most 1024. Inputs of 4 bytes are in %r1 and %r2, inputs of 8 bytes in
+// %rd3 and %rd4. A result of 4 bytes is left in %r3, of 8 bytes in %rd5.
 template <class R, class T>
 std::vector<R> results(const std::string& body, const std::vector<T>& a, const std::vector<T>& b) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);

@@ -24,8 +24,8 @@ inline bool are_registers(const Instruction& in, size_t count) {
   return true;
 }
 
-// Instructions "d, a", "d, a, b" and "d, a, b, c" that write f(a), f(a, b) and f(a, b, c) with a of type A, b of B and c
-// of C. F is a lambda without captures. Null: the operands are others.
+// Instructions "d, a", "d, a, b" and "d, a, b, c" that write f(a), f(a, b) and f(a, b, c). a has type A, b B, c C.
+// F is a lambda without captures. Null: the instruction has other operands.
 template <class A, class F> Execute unary(const Instruction& instruction, F) {
   if (!are_registers(instruction, 2)) return nullptr;
   return [](Warp& w, const Instruction& in, uint32_t lanes) {

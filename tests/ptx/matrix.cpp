@@ -8,8 +8,8 @@
 namespace isonorm::ptx {
 namespace {
 
-// ldmatrix: matrices of 8 x 8 entries of 16 bits. Lane 8 k + r has the address of row r of matrix k; afterwards lane i has
-// the entries 2 (i % 4) and the next of row i / 4 (trans: of column i / 4).
+// ldmatrix: matrices of 8 x 8 entries of 16 bits. Lane 8 k + r has the address of row r of matrix k. Lane i receives entry
+// 2 (i % 4) and the next one of row i / 4 (trans: of column i / 4).
 template <bool kTransposed> void load_matrices(Warp& w, const Instruction& in, uint32_t lanes) {
   if (lanes != kAllLanes) fault(w, in, 0, Fault::Kind::other, "a part of the warp loads matrices");
   const std::vector<int>& to = in.operands[0].parts;
@@ -37,8 +37,8 @@ Execute select_load(Instruction& in, Modifiers& modifiers) {
   return modifiers.take("trans") ? load_matrices<true> : load_matrices<false>;
 }
 
-// The sum of 16 exact products and c, cut off to f32: the order and the rounding of the sums are unspecified (9.7.15.5),
-// tensor cores cut off (Fasi et al., "Numerical behavior of NVIDIA tensor cores", 2021).
+// The sum of 16 exact products and c, rounded toward zero to f32. PTX leaves order and rounding of the sum open (9.7.15.5);
+// tensor cores round toward zero (Fasi et al., "Numerical behavior of NVIDIA tensor cores", 2021).
 float sum_of_products(const float* a, const float* b, float c) {
   double sum = c;
   for (int k = 0; k < 16; ++k) sum += static_cast<double>(a[k]) * b[k];

@@ -9,20 +9,21 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-// Loads a [16, 16] and b^T [8, 16] of bf16 by ldmatrix (two of b's matrices are loaded twice) and stores a b [16, 8] in f32
-// at the places of the manual (9.7.15.5.8).
+// Loads a [16, 16] and b^T [8, 16] of bf16 by ldmatrix (the two matrices of b twice), and stores a b [16, 8] in f32.
+// The places of the entries are those of section 9.7.15.5.8.
 const std::string kProduct = R"(
-    mov.u32 %r1, room; and.b32 %r2, %r0, 15; shl.b32 %r2, %r2, 5; shr.u32 %r3, %r0, 4; shl.b32 %r3, %r3, 4; add.s32 %r2, %r2, %r3; add.s32 %r1, %r1, %r2;
-    mul.wide.u32 %rd9, %r2, 1; add.s64 %rd3, %rd0, %rd9; cp.async.cg.shared.global [%r1], [%rd3], 16;
-    and.b32 %r4, %r0, 7; shl.b32 %r4, %r4, 5; shr.u32 %r5, %r0, 3; and.b32 %r5, %r5, 1; shl.b32 %r5, %r5, 4; add.s32 %r4, %r4, %r5;
-    mul.wide.u32 %rd9, %r4, 1; add.s64 %rd4, %rd1, %rd9; mov.u32 %r6, room; add.s32 %r6, %r6, %r4; cp.async.cg.shared.global [%r6+512], [%rd4], 16;
-    cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
+    mov.u32 %r1, room; and.b32 %r2, %r0, 15; shl.b32 %r2, %r2, 5; shr.u32 %r3, %r0, 4; shl.b32 %r3, %r3, 4;
+    add.s32 %r2, %r2, %r3; add.s32 %r1, %r1, %r2; mul.wide.u32 %rd9, %r2, 1; add.s64 %rd3, %rd0, %rd9;
+    cp.async.cg.shared.global [%r1], [%rd3], 16; and.b32 %r4, %r0, 7; shl.b32 %r4, %r4, 5; shr.u32 %r5, %r0, 3;
+    and.b32 %r5, %r5, 1; shl.b32 %r5, %r5, 4; add.s32 %r4, %r4, %r5; mul.wide.u32 %rd9, %r4, 1;
+    add.s64 %rd4, %rd1, %rd9; mov.u32 %r6, room; add.s32 %r6, %r6, %r4;
+    cp.async.cg.shared.global [%r6+512], [%rd4], 16; cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;
     ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10, %r11, %r12, %r13}, [%r1];
-    ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r14, %r15, %r16, %r17}, [%r6+512];
-    mov.f32 %f1, 0f00000000;
+    ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r14, %r15, %r16, %r17}, [%r6+512]; mov.f32 %f1, 0f00000000;
     mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f4, %f5, %f6, %f7}, {%r10, %r11, %r12, %r13}, {%r14, %r15}, {%f1, %f1, %f1, %f1};
-    shr.u32 %r7, %r0, 2; shl.b32 %r7, %r7, 5; and.b32 %r8, %r0, 3; shl.b32 %r8, %r8, 3; add.s32 %r7, %r7, %r8; cvt.u64.u32 %rd9, %r7; add.s64 %rd5, %rd2, %rd9;
-    st.global.v2.f32 [%rd5], {%f4, %f5}; st.global.v2.f32 [%rd5+256], {%f6, %f7};)";
+    shr.u32 %r7, %r0, 2; shl.b32 %r7, %r7, 5; and.b32 %r8, %r0, 3; shl.b32 %r8, %r8, 3; add.s32 %r7, %r7, %r8;
+    cvt.u64.u32 %rd9, %r7; add.s64 %rd5, %rd2, %rd9; st.global.v2.f32 [%rd5], {%f4, %f5};
+    st.global.v2.f32 [%rd5+256], {%f6, %f7};)";
 
 uint16_t bf16_of(float x) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16); }  // x is one
 float value(uint16_t x) { return std::bit_cast<float>(uint32_t{x} << 16); }

@@ -1,4 +1,4 @@
-// The instructions that the interpreter executes. Each is chosen by its name; its modifiers say which function executes it.
+// The instructions that the interpreter executes. A name and its modifiers select the function that executes it.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace isonorm::ptx {
 
-// What stands behind the dots of an instruction's name. Whoever understands a modifier takes it; if one is left, the
+// The modifiers of an instruction's name. An operation takes the modifiers that it implements; if one is left, the
 // instruction is refused.
 class Modifiers {
  public:

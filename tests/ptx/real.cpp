@@ -1,5 +1,5 @@
-// Arithmetic of f32 and f64 (9.7.3), rounded to the nearest number unless the instruction says otherwise. Approximations
-// (approx) are rounded correctly here: any result within their bounds is one that a device may give.
+// Arithmetic of f32 and f64 (9.7.3), rounded to nearest unless the instruction says otherwise. Approximations (approx) are
+// rounded correctly: a device may give any result within their bounds.
 #include <cfenv>
 #include <cmath>
 

@@ -9,8 +9,8 @@ namespace isonorm::ptx {
 class Schedule {
  public:
   enum class Order { forward, reverse, drawn };
-  // drawn: blocks and warps come in an order drawn by the seed; a warp is interrupted after at most 64 instructions, and of
-  // lanes that took different branches now and then others than those furthest behind go on.
+  // drawn: the seed draws the order of blocks and warps. A warp is interrupted after at most 64 instructions. If lanes took
+  // different branches, the lanes furthest behind usually go on first, now and then other lanes.
   explicit Schedule(Order order = Order::forward, uint64_t seed = 1) : order_(order), random_(2 * seed + 1) {}
 
   std::vector<uint32_t> order_of(uint32_t count);
@@ -23,7 +23,8 @@ class Schedule {
   uint64_t random_;
 };
 
-// What launches follow; at first ISONORM_PTX_ORDER: forward (or unset), reverse, or a number, the seed of a drawn order.
+// The schedule of all launches. ISONORM_PTX_ORDER sets it at the start of the process: forward (or unset), reverse, or a
+// number, the seed of a drawn order.
 Schedule& schedule();
 
 }  // namespace isonorm::ptx

@@ -47,8 +47,8 @@ void Warp::stop(uint32_t stopped, Lane::State state) {
   each(stopped, [&](int i) { lanes[static_cast<size_t>(i)].state = state; });
 }
 
-// The lanes that are furthest behind, so that lanes which took different branches meet again; in a drawn order sometimes
-// others.
+// The lanes furthest behind, so that lanes which took different branches meet again. A drawn order sometimes takes other
+// lanes.
 Warp::Group Warp::next_group(Schedule& schedule) const {
   const uint32_t running = in_state(Lane::State::running);
   Group g;

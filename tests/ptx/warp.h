@@ -24,12 +24,12 @@ struct Warp {
   Warp(const Function& function, int number);
   uint64_t* row(int reg) { return registers.data() + static_cast<size_t>(reg) * kLanes; }
 
-  // Begins a block with these lanes. What registers and frames held stays: at first garbage, then another block's values.
+  // Begins a block with these lanes. Registers and frames are not cleared: they hold garbage, later another block's values.
   void begin(Block& block, uint32_t lanes);
   // Executes until all lanes have ended or wait for other warps, or as long as the schedule says. Throws Fault.
   void run(Schedule& schedule);
-  // When no lane of the block is running: lanes that wait in a barrier go on. False: there are none. Throws Fault if they wait
-  // in different barriers (9.7.13.1: aligned) or for lanes of their own warp.
+  // When no lane of the block is running: lanes that wait in a barrier go on. False: there are none. Throws Fault if the lanes
+  // wait in different barriers (9.7.13.1: aligned), or for lanes of their own warp.
   bool pass_barrier();
   bool has(Lane::State state) const;
   uint32_t in_state(Lane::State state) const;

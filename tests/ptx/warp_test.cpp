@@ -23,7 +23,8 @@ TEST_CASE("ptx: a shuffle reads lane i ^ by, and five of them sum a warp") {
   Handwritten exchange(std::string(kOwnElement) + "shfl.sync.bfly.b32 %r3|%p1, %r0, 5, 31, -1;" + kStore);
   Handwritten sum(std::string(kOwnElement) + R"(
     mov.u32 %r3, %r0; mov.u32 %r4, 16;
-    L: shfl.sync.bfly.b32 %r5|%p1, %r3, %r4, 31, -1; add.s32 %r3, %r3, %r5; shr.u32 %r4, %r4, 1; setp.ne.s32 %p2, %r4, 0; @%p2 bra L;)" +
+    L: shfl.sync.bfly.b32 %r5|%p1, %r3, %r4, 31, -1; add.s32 %r3, %r3, %r5; shr.u32 %r4, %r4, 1;
+    setp.ne.s32 %p2, %r4, 0; @%p2 bra L;)" +
                   kStore);
   in_every_order([&] {
     const Array<uint32_t> out(up_to(32));

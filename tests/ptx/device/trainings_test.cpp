@@ -1,4 +1,4 @@
-// Trainings whose kernels are nvcc's PTX: the CPU's losses, the same bits in every order of blocks and warps, and as a graph.
+// Trainings on nvcc's PTX: the losses of the CPU, and the same bits in every order of blocks and warps and as a graph.
 #include "nn/vit.h"
 #include "optim/adamw.h"
 #include "streams/transformer.h"

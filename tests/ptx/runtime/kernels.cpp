@@ -1,5 +1,5 @@
-// What nvcc wrote into the objects: PTX in fat binaries, registered when the program starts, and kernels by the addresses of
-// their host functions. fatbinary_section.h and fatBinaryCtl.h of the toolkit have the layout.
+// nvcc puts PTX into the objects as fat binaries. They are registered when the program starts, and kernels by the addresses
+// of their host functions. The toolkit's fatbinary_section.h has the layout of the wrapper.
 #include "tests/ptx/runtime/kernels.h"
 
 #include <algorithm>
