@@ -110,9 +110,15 @@ if(ISONORM_CUDA_FOUND)
     target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-O0 -Xptxas=-O0 --no-compress>)
   endif()
   set_target_properties(isonorm_gpu_cuda PROPERTIES CUDA_VISIBILITY_PRESET default)
-  # Their values have the bits of the CPU's, whose base instruction set contracts nothing.
-  foreach(name create random)
-    set_property(SOURCE ${PROJECT_SOURCE_DIR}/gpu/kernels/${name}.cu APPEND PROPERTY COMPILE_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
+  # Whether nvcc contracts a product and a sum depends on the code around them: it did so in one form of a kernel and not in the
+  # other, so bits depended on the address of a tensor. Sources say std::fma instead. Random numbers, too, have the CPU's bits so.
+  # Dense products have one form.
+  set(contracted ${gpu_sources})
+  list(FILTER contracted INCLUDE REGEX "/(attention|product)(_bf16)?\\.cu$")
+  foreach(source IN LISTS gpu_sources)
+    if(source MATCHES "\\.cu$" AND NOT source IN_LIST contracted)
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
+    endif()
   endforeach()
 endif()
 add_subdirectory(tests/ptx)

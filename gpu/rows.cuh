@@ -3,6 +3,9 @@
 // A team has a row: a warp, four of them in a block, or where rows are wide a whole block. Of a team of s threads,
 // thread t has packs t, t + s, ... of kPack<T> elements each. Where a row does not begin at a multiple of 16 bytes its
 // packs are loaded element by element, by the same threads: the order of a sum follows from the width alone.
+//
+// A kernel has two forms then, one for each way to load, that must round alike: no product and sum is contracted by the
+// compiler (cmake/gpu.cmake), a sum of products says std::fma.
 #pragma once
 
 #include <algorithm>

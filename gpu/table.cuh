@@ -47,12 +47,19 @@ void launch_table(const char* name, void (*kernel)(Table<Item>, A...), Table<Ite
   table = {};
 }
 
-// Calls pack(i) for every i where N elements of a piece of `count` lie together, one(i) for every other element.
+// Calls one(i) for each element i of a piece of `count`, or pack(i) for the N elements from i on. A thread has the same
+// elements in the same order whether there are packs or not.
 template <int N, class Packs, class One>
 __device__ __forceinline__ void for_piece(int64_t piece, int64_t count, bool packs, const Packs& pack, const One& one) {
   const int64_t begin = piece * kPiece, end = begin + kPiece < count ? begin + kPiece : count;
-  const int64_t whole = packs ? begin + (end - begin) / N * N : begin;
-  for (int64_t i = begin + int64_t{threadIdx.x} * N; i < whole; i += kTableThreads * N) pack(i);
+  const int64_t whole = begin + (end - begin) / N * N;
+  for (int64_t i = begin + int64_t{threadIdx.x} * N; i < whole; i += kTableThreads * N) {
+    if (packs) {
+      pack(i);
+    } else {
+      for (int k = 0; k < N; ++k) one(i + k);
+    }
+  }
   for (int64_t i = whole + threadIdx.x; i < end; i += kTableThreads) one(i);
 }
 

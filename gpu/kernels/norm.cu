@@ -49,7 +49,7 @@ template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256,
       if constexpr (K != NormKind::rms) sums[0] += v;
       if constexpr (K != NormKind::layer) {
         const A counted = K == NormKind::crms || i + k < a.entries ? v : A(0);
-        sums[1] += counted * counted;
+        sums[1] = std::fma(counted, counted, sums[1]);
       }
     }
   });
@@ -62,7 +62,7 @@ template <NormKind K, bool held, class T> __global__ void __launch_bounds__(256,
       const P p = mine.at(i, n, slot, read);
       for (int k = 0; k < N; ++k) {
         const A v = k < n ? A(p.v[k]) - sums[0] : A(0);
-        squares[0] += v * v;
+        squares[0] = std::fma(v, v, squares[0]);
       }
     });
     team_reduce<Plus>(team, squares, shared<TeamRoom<A, 1>>());

@@ -8,8 +8,9 @@
 // at most kTeams teams of one warp, fewer of several, take rows in turn and keep the sums of their columns: in registers,
 // which the warps of a block add in order in shared memory, or, where rows are not held, in a row of `partial` of their
 // own.
-// add_partial: blocks of 32 columns x 16 threads add the rows of `partial`. The number of its rows follows from the
-// shape.
+// add_partial: blocks of 32 columns x 16 threads add the rows of `partial`. They add the rows of one block's teams first, as
+// that block does if its rows are held. The number of rows follows from the shape.
+#include <cmath>
 #include <type_traits>
 
 #include "core/kernels/norm.h"
@@ -47,15 +48,15 @@ template <class T, bool held> struct ColumnSums {
         for (int k = 0; k < n; ++k) to[i + k] = to[a.rows.width + i + k] = 0;
       });
   }
-  __device__ __forceinline__ void add(int64_t width, int64_t i, int n, int slot, const A (&gain)[N],
-                                      const A (&bias)[N]) {
+  // h x to the sums for the gain, h to the sums for the bias.
+  __device__ __forceinline__ void add(int64_t width, int64_t i, int n, int slot, const A (&h)[N], const A (&x)[N]) {
     for (int k = 0; k < N; ++k) {
       if constexpr (held) {
-        v[slot * N + k] += gain[k];
-        v[(kHeld + slot) * N + k] += bias[k];
+        v[slot * N + k] = std::fma(h[k], x[k], v[slot * N + k]);
+        v[(kHeld + slot) * N + k] += h[k];
       } else if (k < n) {
-        to[i + k] += gain[k];
-        to[width + i + k] += bias[k];
+        to[i + k] = std::fma(h[k], x[k], to[i + k]);
+        to[width + i + k] += h[k];
       }
     }
   }
@@ -131,15 +132,11 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
     for_packs<T, held>(team, a.rows, [&](int64_t i, int n, int slot) {
       A x[N], h[N];
       prepare(i, n, slot, x, h);
-      if constexpr (affine) {
-        A products[N];
-        for (int k = 0; k < N; ++k) products[k] = h[k] * x[k];
-        columns.add(a.rows.width, i, n, slot, products, h);
-      }
+      if constexpr (affine) columns.add(a.rows.width, i, n, slot, h, x);
       weigh(i, n, h);
       for (int k = 0; k < N; ++k) {
         if constexpr (K == NormKind::layer) sums[0] += h[k];
-        sums[1] += h[k] * x[k];
+        sums[1] = std::fma(h[k], x[k], sums[1]);
       }
     });
     team_reduce<Plus>(team, sums, shared<TeamRoom<A, 2>>());
@@ -150,7 +147,7 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
       weigh(i, n, h);
       // The partial mean square does not see the entries behind the first ones.
       for (int k = 0; k < N; ++k) {
-        const A inside = (h[k] - mean) - (x[k] + c) * slope;
+        const A inside = std::fma(-(x[k] + c), slope, h[k] - mean);
         h[k] = (K != NormKind::rms || i + k < a.entries ? inside : h[k]) * inverse_root;
       }
       if (a.dsum) {
@@ -166,10 +163,10 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
   if constexpr (affine) columns.finish(team, a);
 }
 
-// dgain or dbias [width] = the sum of `rows` rows of partial [rows, 2, width].
+// dgain or dbias [width] = the sum of partial [blocks, teams, 2, width].
 template <class T, class A>
 __global__ void __launch_bounds__(512)
-    add_partial(Target<T> dgain, Target<T> dbias, const A* partial, int64_t rows, int64_t width) {
+    add_partial(Target<T> dgain, Target<T> dbias, const A* partial, int64_t blocks, int teams, int64_t width) {
   struct Room {
     A v[16][33];
   };
@@ -177,7 +174,12 @@ __global__ void __launch_bounds__(512)
   const int64_t column = int64_t{blockIdx.x} * 32 + lane();
   A sum = 0;
   if (column < 2 * width)
-    for (int64_t r = warp(); r < rows; r += 16) sum += partial[r * 2 * width + column];
+    for (int64_t b = warp(); b < blocks; b += 16) {
+      const A* of_block = partial + b * teams * 2 * width + column;
+      A added = of_block[0];
+      for (int t = 1; t < teams; ++t) added += of_block[t * 2 * width];
+      sum += added;
+    }
   room.v[warp()][lane()] = sum;
   __syncthreads();
   if (warp() > 0 || column >= 2 * width) return;
@@ -205,9 +207,10 @@ void norm_backward(const NormSpec& spec, const kernels::NormGradients& out, cons
     const Target<T> dx = target_of<T>(out.dx), dbranch = target_of<T>(out.dbranch);
     const Rows rows = rows_of<T>(in.x, dy.rows, dsum.rows, x.rows, gain.rows, dx.rows, dbranch.rows);
     const int64_t most = affine ? kTeams / (rows.warps * rows.teams()) : int64_t{1} << 40;
-    const int64_t sums = std::min(ceil_div(rows.count, rows.teams()), most) * (rows.held ? 1 : rows.teams());
+    const int64_t blocks = std::min(ceil_div(rows.count, rows.teams()), most);
+    const int teams = rows.held ? 1 : rows.teams();  // of a block, that have a row of `partial` each
     const Stream& stream = stream_of(in.x);
-    const Scratch partial(in.x.device(), affine ? sums * 2 * width * static_cast<int64_t>(sizeof(A)) : 0);
+    const Scratch partial(in.x.device(), affine ? blocks * teams * 2 * width * static_cast<int64_t>(sizeof(A)) : 0);
     const Backward<T> a{rows,
                         dx,
                         dbranch,
@@ -229,7 +232,7 @@ void norm_backward(const NormSpec& spec, const kernels::NormGradients& out, cons
       });
     if (out.dgain.defined() || out.dbias.defined())
       launch("norm_backward.add_partial", &add_partial<T, A>, blocks_of(ceil_div(2 * width, 32), 512), stream,
-             target_of<T>(out.dgain), target_of<T>(out.dbias), partial.as<const A>(), sums, width);
+             target_of<T>(out.dgain), target_of<T>(out.dbias), partial.as<const A>(), blocks, teams, width);
   });
 }
 

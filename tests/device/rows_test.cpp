@@ -35,17 +35,9 @@ template <class F> void compare(const Tensors& inputs, double length, F f) {
   }
 }
 
-// The values of x one element behind an address that is a multiple of 16.
-Tensor shifted(const Tensor& x) {
-  const Tensor room = empty({x.numel() + 1}, x.options());
-  const Tensor y = reshape(slice(room, 0, 1, x.numel() + 1), x.shape());
-  copy_into(y, x);
-  return y;
-}
-
 }  // namespace
 
-TEST_CASE("norms of narrow and wide rows, of f32 and bf16 together too: in turn, at any address, rounded once") {
+TEST_CASE("norms of narrow and wide rows, of f32 and bf16 together too: in turn, rounded once") {
   Generator g{.seed = 8};
   struct Mixture {
     DType x, branch, gain, y;
@@ -82,8 +74,6 @@ TEST_CASE("norms of narrow and wide rows, of f32 and bf16 together too: in turn,
             all.insert(all.end(), d.begin(), d.end());
             return all;
           });
-          const Tensor there = to(x[0], kCuda);
-          CHECK(same_bytes(normalize(shifted(there), spec), normalize(there, spec)));
         }
 }
 
@@ -99,7 +89,6 @@ TEST_CASE("sums, extrema and means of long rows and columns") {
         return Tensors{sum(t[0], {1}), amax(t[0], {1}), amin(t[0], {1}), argmax(t[0], 1), recentre(t[0], 1)};
       };
       compare({x}, static_cast<double>(s.length), all);
-      CHECK(same_bytes(sum(shifted(to(x, kCuda)), {1}), sum(to(x, kCuda), {1})));
       if (dtype != DType::bf16) {  // the mean of what is left is that of roundings of the result, not of x
         const Tensor centred = to(recentre(to(x + 1000, kCuda), 1), kCpu);
         CHECK(amax(abs(mean(centred.to(DType::f64), {1}))).item() <= 8 * epsilon(dtype));
@@ -138,8 +127,6 @@ TEST_CASE("softmax of narrow and wide rows") {
           const Tensor in = require_grad(detach(t[0])), y = log ? log_softmax(in, -1) : softmax(in, -1);
           return Tensors{exp(y), grad(y, {in}, t[1])[0]};
         });
-        const Tensor there = to(x, kCuda);
-        CHECK(same_bytes(softmax(shifted(there), -1), softmax(there, -1)));
       }
 }
 

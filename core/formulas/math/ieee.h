@@ -63,8 +63,14 @@ template <class T> ISO_HD T square_error(T a, T z) {
 #endif
 }
 
-/// c0 + x (c1 + x (c2 + ...)), Horner's rule.
+/// c0 + x (c1 + x (c2 + ...)), Horner's rule. Kernels of CUDA are compiled without contraction (cmake/gpu.cmake).
 template <class T> ISO_HD T poly(T, double c0) { return T(c0); }
-template <class T, class... C> ISO_HD T poly(T x, double c0, C... c) { return T(c0) + x * poly(x, c...); }
+template <class T, class... C> ISO_HD T poly(T x, double c0, C... c) {
+#ifdef __CUDA_ARCH__
+  return std::fma(x, poly(x, c...), T(c0));
+#else
+  return T(c0) + x * poly(x, c...);
+#endif
+}
 
 }  // namespace isonorm::math
