@@ -7,8 +7,8 @@ namespace isonorm::distributed {
 
 // All processes of a launcher of MPI, `mpirun -np 4 PROGRAM`, found by the environment that it sets; without one this process
 // alone. MPI begins with the first call and ends with the process. Warns (core/system/warning.h) if the launcher has bound this process to
-// fewer cores than its share of the machine. Throws where the launcher's library cannot be opened: several processes
-// that each train alone are never what was meant.
+// fewer cores than its share of the machine. Throws if the launcher's library cannot be opened: nobody wants several
+// processes that each train alone.
 Group& world();
 
 // Whether a launcher has started this process as one of several.
