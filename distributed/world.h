@@ -10,7 +10,8 @@ namespace isonorm::distributed {
 // All processes of a launcher of MPI, `mpirun -np 4 PROGRAM`, found by the environment that it sets; without one this process
 // alone. MPI begins with the first call and ends with the process. Warns (core/system/warning.h) if the launcher has bound this process to
 // fewer cores than its share of the machine. Throws if the launcher's library cannot be opened, and if the environment is of a launcher
-// whose processes this one cannot join, as torchrun's: several processes that each train alone are never what was meant.
+// whose processes this one cannot join, as torchrun's: nobody wants several
+// processes that each train alone.
 Group& world();
 
 // Whether a launcher of MPI has started this process as one of several.

@@ -80,8 +80,9 @@ void insert(Cores& cores, int core) {
   if (place == cores.end() || *place != core) cores.insert(place, core);
 }
 
-// If libgomp has pinned the thread with this mask to one of its places: the cores of its places, in their order, as many as the
-// process began with. LLVM's runtime is not asked: its functions pin the thread that calls them.
+// The cores of libgomp's places if it has pinned the thread with this mask to one of them, else none. Places may go beyond the mask that
+// the process began with: omp_get_num_procs() is the number of cores in the mask, and the first places count. LLVM's runtime is not
+// asked, because its functions pin the thread that calls them.
 Cores openmp_cores(const Cores& mask) {
   const auto places = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_num_places"));
   const auto size = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "omp_get_place_num_procs"));
@@ -121,7 +122,7 @@ Cores core_list(std::string_view list) {
   return cores;
 }
 
-// Whether the cores are hyperthreads of one core of the CPU.
+// Returns true if the cores are hyperthreads of one core of the CPU.
 bool within_one_core(const Cores& cores) {
   if (cores.empty()) return false;
   const std::string siblings =

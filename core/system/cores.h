@@ -15,7 +15,7 @@ Cores mask_of(pid_t thread);
 
 // The facts that decide the cores and the number of threads of a process.
 struct Placement {
-  Cores mask = {};    // of the thread that asks
+  Cores mask = {};    // the mask of the calling thread
   Cores openmp = {};  // if libgomp has pinned the thread to one of its places, the cores of all places; else empty
   bool bound_by_default = false;  // Open MPI has bound the process to one core, and nobody asked for a binding
   int ranks = 1;                  // processes of one launcher on this machine, this one included
@@ -29,16 +29,16 @@ Placement placement();
 
 struct CoreUse {
   Cores cores = {};     // the cores that its threads run on
-  bool pinned = false;  // the mask of the thread that asked has fewer
+  bool pinned = false;  // the mask of the calling thread has fewer
   int ranks = 1;        // as in Placement
   int machine = 1;      // number of cores that the ranks share
   int share = 1;    // number of cores of one rank: machine / ranks, or less if a control group allows less; at least 1
   int threads = 1;  // number of threads: the number of cores, at most `share`
 };
 
-// A mask that was set on purpose is obeyed. Two others are not, since they leave a process with many threads one core: libgomp's
-// (OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY pin the main thread to the first place), which gives way to the cores of all
-// places, and the default of Open MPI 4 for one or two ranks, which gives way to the launcher's mask.
+// Decides the cores and the number of threads. A mask that somebody set on purpose is obeyed. Two masks are nobody's purpose:
+// libgomp pins the main thread to its first place if OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY is set; the process then uses the
+// cores of all places. Open MPI 4 binds one or two ranks to a core each by default; they then use the launcher's cores.
 CoreUse core_use(const Placement& p);
 
 // The same for this process, decided at the first call.

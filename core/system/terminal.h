@@ -34,9 +34,9 @@ std::string duration_text(double seconds);
 // Shows where a long work is: on a terminal one line, rewritten at most ten times a second; elsewhere a plain line now
 // and then.
 //
-// It never waits. A terminal that takes no output (Ctrl-S, a connection that hangs) or a full pipe gets nothing until it takes
-// output again: then come the lines that stay, at most the last 64 KiB of them, and the newest live line. Lines that have not
-// been taken at the end are lost. Results are printed by print() and its like, which wait.
+// It never waits. If a terminal takes no output (Ctrl-S, a connection that hangs) or a pipe is full, live lines are dropped. Lines that
+// stay are kept, at most the last 64 KiB, and written when the terminal takes output again; the destructor drops them. Results are
+// printed by print() and its like, which wait.
 class StatusLine {
  public:
   explicit StatusLine(std::FILE* file, bool quiet = false);
@@ -56,8 +56,8 @@ class StatusLine {
   void keep();
 
  private:
-  void write(std::string_view words);  // as far as they are taken; the rest goes to waiting_
-  bool takes_output();                 // writes waiting_; whether all of it was taken and there is room for more
+  void write(std::string_view words);  // keeps in waiting_ what the terminal does not take
+  bool takes_output();                 // writes waiting_; true if the terminal took all of it and has room for more
 
   std::FILE* file_;
   bool quiet_, live_;

@@ -1,4 +1,4 @@
-// Preloaded into a program under test: a machine with 2048 cores, of which the program may use 0, 1 and 2000.
+// Linked to a program: a machine with 2048 cores, of which the program may use 0, 1 and 2000.
 #include <sched.h>
 
 #include <cerrno>
