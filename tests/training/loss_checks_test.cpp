@@ -3,6 +3,7 @@
 #include "training/steps/loss_checks.h"
 
 #include <cmath>
+#include <optional>
 
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
@@ -18,6 +19,7 @@
 #include "nn/linear.h"
 #include "optim/sgd.h"
 #include "parallel/collectives.h"
+#include "parallel/sharded_parameters.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
@@ -36,6 +38,7 @@ struct Setting {
   double dropout = 0;
   nn::Precision products = nn::Precision::full;
   uint64_t seed = 1;
+  bool shared = false;  // ranks share the parameters
 };
 
 // The loss of the first of two steps of a small GPT.
@@ -48,8 +51,11 @@ double first_loss(const Objective& objective, const Setting& s) {
     o.transformer.precision.products = s.products;
     nn::Gpt model(o);
     model.to(s.dtype);
+    std::optional<parallel::ShardedParameters> shards;
+    if (s.shared) shards.emplace(model, group);
     optim::Sgd sgd(model.parameters(), {.lr = 0.1});
-    Step step(model, sgd, objective, {.accumulate = s.accumulate, .group = &group});
+    Step step(model, sgd, objective,
+              {.accumulate = s.accumulate, .group = &group, .parts = shards ? &*shards : nullptr});
     Generator draws{s.seed, 0};
     for (const bool first : {true, false}) {
       const Tensor ids = randint(0, kVocab, {s.rows, kContext + 1}, kCpu, draws);
@@ -105,9 +111,9 @@ TEST_CASE("first steps: an objective that is no mean over rows is refused, on ra
   const Objective sum_of_rows = [](nn::Module& m, const Examples& b) {
     return WeightedSum{negatives(m, b) * b.inputs.size(0), full({}, static_cast<double>(b.inputs.size(0)))};
   };
-  for (const Setting& s :
-       {Setting{.accumulate = 2}, Setting{.ranks = 3}, Setting{.rows = 11, .ranks = 4},
-        Setting{.accumulate = 2, .ranks = 2, .dropout = 0.1}, Setting{.dtype = DType::f32, .ranks = 2}}) {
+  for (const Setting& s : {Setting{.accumulate = 2}, Setting{.ranks = 3}, Setting{.rows = 11, .ranks = 4},
+                           Setting{.accumulate = 2, .ranks = 2, .dropout = 0.1},
+                           Setting{.dtype = DType::f32, .ranks = 2}, Setting{.ranks = 3, .shared = true}}) {
     INFO(s.rows << " rows, accumulate " << s.accumulate << ", " << s.ranks << " ranks, " << name_of(s.dtype));
     const std::pair<const char*, Objective> kinds[] = {
         {"own mask", own_mask}, {"sum", summed}, {"negatives", negatives}, {"sum of negatives", sum_of_rows}};
@@ -162,7 +168,8 @@ TEST_CASE("first steps: a mean over rows, or a sum with its weight, is never ref
   for (uint64_t seed = 1; seed <= 8; ++seed)
     for (const Setting& base : {Setting{}, Setting{.dtype = DType::f32}, Setting{.dtype = DType::bf16},
                                 Setting{.dtype = DType::f32, .products = nn::Precision::bf16}})
-      for (Setting s : {Setting{.accumulate = 3}, Setting{.rows = 11, .ranks = 3}, Setting{.rows = 3, .ranks = 4}})
+      for (Setting s : {Setting{.accumulate = 3}, Setting{.rows = 11, .ranks = 3}, Setting{.rows = 3, .ranks = 4},
+                        Setting{.ranks = 2, .shared = true}})
         for (const auto& [name, objective] : kinds) {
           s.dtype = base.dtype, s.products = base.products, s.seed = seed, s.dropout = seed % 2 == 0 ? 0.2 : 0;
           INFO(name << ", " << name_of(s.dtype) << ", seed " << seed << ", " << s.rows << " rows, " << s.ranks
