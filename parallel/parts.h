@@ -43,6 +43,11 @@ class Parts {
   bool sums_gradients() const { return sums_gradients_; }
   distributed::Group& group() const { return group_; }
 
+  // Gathers what the ranks share, so that each may run the model by itself until the next update or release(). Every rank calls
+  // gather(). Does nothing if a rank's part is another model (tensor_parallel.h).
+  virtual void gather() {}
+  virtual void release() {}
+
   // Behind a backward: throws where a gradient is that of a part by itself, which a module has read as if it were the whole.
   virtual void check_gradients() const {}
 

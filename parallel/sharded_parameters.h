@@ -29,10 +29,8 @@ class ShardedParameters : public Parts {
 
   void check_gradients() const override;
 
-  // Gathers all, every rank at once, so that each may run the model by itself until the next update or release().
-  void gather();
-  // Lets go of what is gathered, unless it is to be kept.
-  void release();
+  void gather() override;
+  void release() override;  // what is gathered, unless it is to be kept
 
  private:
   struct Rows;  // of one parameter

@@ -117,6 +117,22 @@ Losses different_losses(const TrainedTogether& t, const Examples& batch, const R
   return {together, combined};
 }
 
+// While it lives, a rank runs a model whose parameters ranks share by itself.
+class Gathered {
+ public:
+  explicit Gathered(parallel::Parts* parts) : parts_(parts) {
+    if (parts_) parts_->gather();
+  }
+  ~Gathered() {
+    if (parts_) parts_->release();
+  }
+  Gathered(const Gathered&) = delete;
+  Gathered& operator=(const Gathered&) = delete;
+
+ private:
+  parallel::Parts* const parts_;
+};
+
 std::string range(const Rows& rows) { return text(rows.begin, " to ", rows.begin + rows.count - 1); }
 
 }  // namespace
@@ -127,6 +143,7 @@ void check_shares(const TrainedTogether& t, const Examples& batch) {
   if (pairs < 1) return;
   const Aside aside(t.model);
   const nn::EvaluationMode evaluation;
+  const Gathered gathered(t.options.parts);
   Group alone;
   Group& group = t.options.group ? *t.options.group : alone;
   std::vector<double> own(3);  // the first pair that differs, and its losses
