@@ -31,8 +31,8 @@ int number_in(const char* variable) {
   return said && read_number(said, number) ? number : 0;
 }
 
-// How many processes an MPI launcher says that it has started; 0: there is no launcher. Open MPI, MPICH and what has its interface
-// say it; PMIx (srun --mpi=pmix) does not.
+// The number of processes by an MPI launcher's variables; 0: there is no launcher. Open MPI and MPICH (and launchers with its
+// interface) set it; PMIx (srun --mpi=pmix) does not.
 int said_size() {
   const int said = std::max(number_in("OMPI_COMM_WORLD_SIZE"), number_in("PMI_SIZE"));
   if (said > 0 || !std::getenv("PMIX_RANK")) return said;
