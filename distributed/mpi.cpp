@@ -47,10 +47,16 @@ struct Sign {
   bool mpi;  // only without an MPI launcher: one that has started a single process may itself have been started by srun
 };
 constexpr Sign kSigns[] = {
-    {"WORLD_SIZE", 1, false},          {"LOCAL_RANK", 0, false},  // torchrun, accelerate, Kubeflow
-    {"SLURM_STEP_NUM_TASKS", 1, true}, {"SLURM_PROCID", 0, true},
-    {"OMPI_COMM_WORLD_RANK", 0, true}, {"PMI_RANK", 0, true},
-    {"MPI_LOCALNRANKS", 1, true},      {"MPI_LOCALRANKID", 0, true}};
+    {"WORLD_SIZE", 1, false},                                            // torchrun, accelerate, DeepSpeed, Kubeflow
+    {"LOCAL_RANK", 0, false},        {"SLURM_STEP_NUM_TASKS", 1, true},  // srun
+    {"SLURM_PROCID", 0, true},       {"OMPI_COMM_WORLD_RANK", 0, true},  // Open MPI
+    {"PMI_RANK", 0, true},                                               // MPICH
+    {"MPI_LOCALNRANKS", 1, true},    {"MPI_LOCALRANKID", 0, true},      {"MV2_COMM_WORLD_SIZE", 1, true},  // MVAPICH
+    {"JSM_NAMESPACE_SIZE", 1, true},                                                                       // jsrun
+    {"FLUX_TASK_RANK", 0, true},                                                                           // Flux
+    {"PALS_RANKID", 0, true},                                                                              // Cray PALS
+    {"ALPS_APP_PE", 0, true},                                                                              // aprun
+};
 
 // Whether the library is Open MPI's, which PMIx starts: of two launchers, the one that has started more.
 bool by_open_mpi() {
