@@ -64,10 +64,12 @@ class Group {
   bool any(bool here);
   // Returns when every rank has called it.
   void barrier();
-  // Rank 0 runs work(), as a save, and the others wait for its end without a time limit. If it throws, rank 0 throws.
+  // Runs work() on rank 0, for example a save. The other ranks wait for its end without a time limit. Throws on rank 0 if
+  // work() throws.
   void on_first(const std::function<void()>& work);
 
-  // Throws Disagreement if a tensor has other bits on another rank. The line names rank, machine, `what`, the tensor, and then the advice.
+  // Throws Disagreement if a tensor has other bits on another rank. The line names rank, machine, `what` and the tensor, and
+  // ends with the advice.
   void check_same(const TensorMap& tensors, const char* what, const char* advice = "");
   // The same for words. The line shows the first of their parts, between commas or lines, that differs.
   void check_same(const std::string& words, const char* what);

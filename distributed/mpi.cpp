@@ -32,8 +32,8 @@ int number_in(const char* variable) {
   return said && read_number(said, number) ? number : 0;
 }
 
-// How many processes an MPI launcher says that it has started; 0: there is no launcher. Open MPI, MPICH and what has its interface
-// say it; PMIx (srun --mpi=pmix) does not.
+// The number of processes by an MPI launcher's variables; 0: there is no launcher. Open MPI and MPICH (and launchers with its
+// interface) set it; PMIx (srun --mpi=pmix) does not.
 int said_size() {
   const int said = std::max(number_in("OMPI_COMM_WORLD_SIZE"), number_in("PMI_SIZE"));
   if (said > 0 || !std::getenv("PMIX_RANK")) return said;
@@ -48,10 +48,16 @@ struct Sign {
   bool mpi;  // only without an MPI launcher: one that has started a single process may itself have been started by srun
 };
 constexpr Sign kSigns[] = {
-    {"WORLD_SIZE", 1, false},          {"LOCAL_RANK", 0, false},  // torchrun, accelerate, Kubeflow
-    {"SLURM_STEP_NUM_TASKS", 1, true}, {"SLURM_PROCID", 0, true},
-    {"OMPI_COMM_WORLD_RANK", 0, true}, {"PMI_RANK", 0, true},
-    {"MPI_LOCALNRANKS", 1, true},      {"MPI_LOCALRANKID", 0, true}};
+    {"WORLD_SIZE", 1, false},                                            // torchrun, accelerate, DeepSpeed, Kubeflow
+    {"LOCAL_RANK", 0, false},        {"SLURM_STEP_NUM_TASKS", 1, true},  // srun
+    {"SLURM_PROCID", 0, true},       {"OMPI_COMM_WORLD_RANK", 0, true},  // Open MPI
+    {"PMI_RANK", 0, true},                                               // MPICH
+    {"MPI_LOCALNRANKS", 1, true},    {"MPI_LOCALRANKID", 0, true},      {"MV2_COMM_WORLD_SIZE", 1, true},  // MVAPICH
+    {"JSM_NAMESPACE_SIZE", 1, true},                                                                       // jsrun
+    {"FLUX_TASK_RANK", 0, true},                                                                           // Flux
+    {"PALS_RANKID", 0, true},                                                                              // Cray PALS
+    {"ALPS_APP_PE", 0, true},                                                                              // aprun
+};
 
 // Whether the library is Open MPI's, which PMIx starts: of two launchers, the one that has started more.
 bool by_open_mpi() {

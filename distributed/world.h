@@ -9,18 +9,17 @@ namespace isonorm::distributed {
 
 // All processes of a launcher of MPI, `mpirun -np 4 PROGRAM`, found by the environment that it sets; without one this process
 // alone. MPI begins with the first call and ends with the process. Warns (core/system/warning.h) if the launcher has bound this process to
-// fewer cores than its share of the machine. Throws if the launcher's library cannot be opened, and if the environment is of a launcher
-// whose processes this one cannot join, as torchrun's: nobody wants several
-// processes that each train alone.
+// fewer cores than its share of the machine. Throws if the launcher's library cannot be opened. Throws, too, if another launcher has set
+// the environment, such as torchrun, whose processes cannot train together here: nobody wants them to train alone.
 Group& world();
 
 // Whether a launcher of MPI has started this process as one of several.
 bool one_of_several();
 
-// For a program that prints its errors: returns when this rank is to print the error. A Disagreement is printed by the rank that it
-// names. Another error may have come to all ranks: the first rank prints it at once, the others after a while, in which end_all() of
-// another rank would have ended them. Returns what the line begins with, "rank 1 on moon: "; nothing in a process alone, and for a
-// Disagreement, whose line names ranks.
+// For a program that prints its errors: returns when it is this rank's turn to print. The rank that a Disagreement names prints it.
+// Another error may have come to all ranks, so the first rank prints it at once, and the others wait for two seconds: if the first
+// rank prints, its end_all() ends them before. Returns the beginning of the line, "rank 1 on moon: "; nothing in a process alone, and
+// nothing for a Disagreement, whose line names ranks already.
 std::string wait_to_tell(const std::exception& e) noexcept;
 // Ends all processes with that exit code. Does nothing in a process alone.
 void end_all(int code) noexcept;

@@ -62,8 +62,8 @@ class Module {
   int64_t parameter_count() const;
 
   // Names and tensors; a module's buffers follow its parameters. These are the parameters and buffers themselves, which
-  // training goes on to change: to keep the values of now, clone(state_dict()). Throws if a parameter is a part of the
-  // model's (Parameter::hold_part): what is made of the tensors would lack the other ranks' parts (parallel/parts.h).
+  // training goes on to change: to keep the values of now, clone(state_dict()). Throws if a parameter is a rank's part
+  // (Parameter::hold_part): a file of the tensors would lack the other ranks' parts. parallel::Parts::whole() has them all.
   TensorMap state_dict() const;
   // The same tensors with their descriptions; parts, too.
   std::vector<NamedParameter> named_state() const;

@@ -25,12 +25,12 @@ class Parts {
   // size of the whole.
   void load(const TensorMap& whole);
   bool is_loaded() const { return loaded_; }  // a part of a model that all ranks have parts of
-  // This rank's parts under the names of the whole model's state_dict(), with the tensors that all ranks have. The model's own state_dict()
-  // throws: in a file, parts look like a model.
+  // This rank's parts, and the tensors that all ranks have, under the names of the whole model's state_dict(). (The model's own
+  // state_dict() throws: a file of parts would look like a file of the model.)
   TensorMap own() const;
   // The whole tensors of such parts. All ranks call it.
   TensorMap whole(const TensorMap& parts);
-  // The state_dict() of the whole model. All ranks call it, and one saves it.
+  // The whole model's state_dict(). All ranks call it, and one saves it.
   TensorMap whole() { return whole(own()); }
   // The state of an optimizer of the model's parameters as one process has it, for a file; and a rank's part of such a state. (The
   // optimizer's numbers of parameters are the model's.)

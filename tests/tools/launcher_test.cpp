@@ -15,6 +15,8 @@ TEST_CASE("train refuses to be one of several processes that cannot train togeth
               {{"SLURM_PROCID=1"}, "SLURM_PROCID is 1"},
               {{"OMPI_COMM_WORLD_RANK=1"}, "OMPI_COMM_WORLD_RANK is 1"},  // mpirun's, without the number of ranks
               {{"PMI_RANK=1"}, "PMI_RANK is 1"},
+              {{"FLUX_TASK_RANK=3"}, "FLUX_TASK_RANK is 3"},
+              {{"JSM_NAMESPACE_SIZE=4"}, "JSM_NAMESPACE_SIZE is 4"},
               {{"MPI_LOCALNRANKS=2", "MPI_LOCALRANKID=0"}, "MPI_LOCALNRANKS is 2"},
               {{"OMPI_COMM_WORLD_SIZE=1", "WORLD_SIZE=2"}, "WORLD_SIZE is 2"}};
   for (const auto& [environment, names] : lost)
