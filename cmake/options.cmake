@@ -117,7 +117,7 @@ set(cpu "")
 if(EXISTS /proc/cpuinfo)
   file(STRINGS /proc/cpuinfo cpu REGEX "^flags" LIMIT_COUNT 1)
 endif()
-foreach(target IN LISTS ISONORM_TARGETS)  # the best one last; what each asks of a machine: core/kernels/isa.cpp
+foreach(target IN LISTS ISONORM_TARGETS)  # the best one last; what each asks of a machine: core/kernels/isa_choice.cpp
   set(needs_avx2 avx2 fma)
   set(needs_avx512 avx2 fma avx512f avx512dq avx512bw avx512vl)
   set(best ${target})

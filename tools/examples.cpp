@@ -16,7 +16,6 @@ constexpr Example kExamples[] = {
     {"lr-find", "isonorm lr-find --data README.md", "a rate for --lr"},
     {"lr-find", "isonorm lr-find --config gpt.ckpt.toml --report rates.html", "for a training that train has written"},
     {"info", "isonorm info gpt.ckpt", "a checkpoint"},
-    {"info", "isonorm info gpt2/", "a folder of the Hugging Face hub"},
     {"info", "isonorm info", "CPU, kernels and BLAS of this machine"},
     {"evaluate", "isonorm evaluate gpt.ckpt --data README.md", "the last tenth of the text"},
     {"evaluate", "isonorm evaluate gpt.ckpt --data README.md --json evaluation.json", "loss and accuracy as JSON, too"},

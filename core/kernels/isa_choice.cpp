@@ -1,3 +1,5 @@
+#include "core/kernels/isa_choice.h"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -8,7 +10,6 @@
 #endif
 
 #include "core/error.h"
-#include "core/kernels/isa_choice.h"
 
 namespace isonorm {
 
