@@ -18,8 +18,8 @@ template <class Signature> class Kernel;
 template <class... A> class Kernel<void(A...)> {
  public:
   using Function = void (*)(A...);
-  // Of a call, for the profile. flops: floating-point operations. reread: bytes of tensors that are an argument once and are
-  // both read and written.
+  // Numbers of a call for the profile. flops: floating-point operations. reread: bytes of tensors that a call both reads and
+  // writes although its arguments name them once.
   using Count = int64_t (*)(A...);
 
   // One function for every instruction set.

@@ -117,6 +117,29 @@ class Script(unittest.TestCase):
             self.assertIn("the device was emulated on the CPU", page)
 
 
+    @unittest.skipUnless(FORM == "emulated", "no device to try it on")
+    def test_a_lease_that_is_killed_goes_on_in_its_second_call(self):
+        with tempfile.TemporaryDirectory() as folder:
+            asked = [ROOT / "scripts" / "gpu", "lease", "--tiny", "--minutes", "60", "--build", BUILD, "--out", folder]
+            with subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) as call:
+                before = ""
+                for line in call.stdout:
+                    before += line
+                    if "captured steps of gpt" in line:
+                        break
+                call.kill()
+            found = json.loads((Path(folder) / "gpu.json").read_text())["legs"]
+            self.assertTrue(found["truth"]["parts"]["tests of ops"]["done"], before)
+            done = subprocess.run(asked, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertRegex(done.stdout, "lease: 0 failed; all done\n$")
+            self.assertNotIn("tests of ops", done.stdout)
+            legs = json.loads((Path(folder) / "gpu.json").read_text())["legs"]
+            self.assertEqual(list(legs), ["probe", "truth", "speed", "profile", "paper"])
+            for part, state in found["truth"]["parts"].items():
+                self.assertTrue(legs["truth"]["parts"][part]["done"] or not state["done"])
+
+
 class Build(unittest.TestCase):
     def test_all_that_is_missing_is_said_at_once(self):
         absent = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("ZLIB", "nlohmann_json", "CLI11")]

@@ -1,6 +1,6 @@
-// Bits of results do not depend on where tensors lie. Kernels read tensors that begin at a multiple of 16 bytes by packs and
-// others by elements; both forms must add in one order, and what contracts a product and a sum (nvcc) must do so in both. What
-// is compared is the same program on the same device: nothing is rounded otherwise.
+// The bits of a result do not depend on the addresses of tensors. Kernels read tensors that begin at a multiple of 16 bytes by
+// packs and others by elements. Both forms must add in one order, and a compiler must contract products and sums in both or in
+// neither.
 #include "autograd/fused/add_norm.h"
 #include "autograd/fused/group_norm.h"
 #include "autograd/fused/mlp.h"
