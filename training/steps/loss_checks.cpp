@@ -20,8 +20,8 @@ namespace {
 class Aside {
  public:
   explicit Aside(const nn::Module& model) : draws_(default_generator()) {
-    for (const auto& [_, x] : model.state_dict())
-      if (!requires_grad(x)) buffers_.emplace_back(x, detached::clone(x));
+    for (const nn::NamedParameter& p : model.named_state())
+      if (!requires_grad(p.tensor)) buffers_.emplace_back(p.tensor, detached::clone(p.tensor));
   }
   ~Aside() {
     for (const auto& [x, before] : buffers_) copy_into(x, before);

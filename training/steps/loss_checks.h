@@ -11,9 +11,9 @@ namespace isonorm::training {
 // k = targets x ranks: by 8 eps sqrt(k) max(1, |loss|). All other losses have the same bits.
 void check_same_loss(distributed::Group& group, const TrainedTogether& trained, const Examples& batch, int64_t rows);
 
-// Throws Disagreement if the loss of two neighbouring shares of the batch (micro-batches, or ranks' rows of them) together is not the
-// loss that differentiate() combines from the two. Ranks look at different pairs, each at as many as it has shares, so all pairs are seen. Modules are in evaluation mode:
-// dropout and the statistics of a batch are no matter of the objective.
+// Throws Disagreement if the loss of two neighbouring shares of the batch (micro-batches, or ranks' rows of them) is not the loss that
+// differentiate() combines from the losses of the two shares. Each rank looks at other pairs, and together the ranks look at all. Modules
+// are in evaluation mode: dropout and the statistics of a batch do not belong to the objective.
 //
 // Both losses lose digits by rounding, and how many depends on the model. They are equal if they agree in half of the digits of the
 // coarsest dtype among parameters and loss: within sqrt(eps) max(|loss|, (|sum 1| + |sum 2|) / |weight|) + 32 eps, where the last
