@@ -60,6 +60,9 @@ endfunction()
 if(ISONORM_CUDA_FOUND)
   enable_language(CUDA)
   string(REGEX REPLACE "--?use_fast_math" "" CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS}")  # no flag undoes all of it
+  if(ISONORM_GPU_FORM STREQUAL "ptx")
+    set(CMAKE_CUDA_RUNTIME_LIBRARY None)
+  endif()
   find_package(CUDAToolkit REQUIRED)
 
   # Headers of the libraries that gpu/dynamic.cpp opens at run time: the toolkit's, or those beside the folders that
@@ -128,7 +131,7 @@ function(isonorm_link_ptx_gpu target)
   if(NOT ISONORM_GPU_FORM STREQUAL "ptx")
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:isonorm_gpu_cuda>)
     target_link_libraries(${target} PRIVATE isonorm_ptx ${CMAKE_DL_LIBS})
-    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY None)
   endif()
 endfunction()
 message(STATUS "GPU: ${ISONORM_GPU_FORM}")

@@ -104,10 +104,12 @@ TEST_CASE("cells of the grid come out on a device as theory says") {
   CHECK(std::ranges::count(r.manifest.options, std::pair<std::string, std::string>("device", "cuda:0")) == 1);
   o.device = kCpu;
   const TableResult here = table(o);
+  int other_bits = 0;  // a device sums in another order; a large deviation may have the same bits all the same
   for (size_t i = 0; i < r.cells.size(); ++i) {
     CHECK(r.cells[i].observed == here.cells[i].observed);
-    CHECK(r.cells[i].deviation.gradient != here.cells[i].deviation.gradient);  // of another machine's sums
+    other_bits += r.cells[i].deviation.gradient != here.cells[i].deviation.gradient;
   }
+  CHECK(other_bits > 0);
 }
 
 TEST_CASE("a certificate is drawn up on a device") {
