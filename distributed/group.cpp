@@ -92,13 +92,6 @@ void unpack(std::span<const Tensor> tensors, const Tensor& flat) {
   for (const Tensor& x : tensors) copy_into(x, as_strided(flat, x.shape(), x.strides(), at)), at += x.numel();
 }
 
-// `kept`, or a longer one in its place.
-Tensor room(Tensor& kept, int64_t count, TensorOptions options) {
-  if (!kept.defined() || kept.dtype() != options.dtype || kept.device() != options.device || kept.numel() < count)
-    kept = empty({count}, options);
-  return kept.numel() == count ? kept : detached::narrow(kept, 0, 0, count);
-}
-
 // The parts between commas or lines.
 std::vector<std::string> parts_of(const std::string& words) {
   std::vector<std::string> parts;
@@ -220,8 +213,7 @@ void Group::all_reduce(std::span<const std::vector<Tensor>> parts) {
   if (size_ > 1) where = match(Call::reduce, static_cast<int64_t>(dtype), count, where, k);
   if (count == 0) return;
   const int64_t bytes = block * size_of(dtype);
-  const Tensor flat = room(sent_, size_ * block, {dtype, where}),
-               blocks = room(received_, k * size_ * block, {dtype, where});
+  const Tensor flat = empty({size_ * block}, {dtype, where}), blocks = empty({k * size_ * block}, {dtype, where});
   kernels::fill(detached::narrow(flat, 0, count, size_ * block - count), 0);
   for (int64_t p = 0; p < k; ++p) {
     pack(size_ > 1 ? flat : blocks, parts[static_cast<size_t>(p)], size_ > 1 ? 0 : p * block);
@@ -243,7 +235,7 @@ Tensor Group::reduce_scatter(const Tensor& x) {
   shape[0] /= size_;
   const Tensor own = empty(shape, {dtype, where});
   if (x.numel() > 0) {
-    const Tensor blocks = room(received_, x.numel(), {dtype, where});
+    const Tensor blocks = empty({x.numel()}, {dtype, where});
     exchange(where, bytes_of(moved(x, where)), mutable_bytes_of(blocks), byte_size(own), "reduce_scatter");
     kernels::sum_blocks.on(where, own, blocks, 1, size_);
   }
@@ -270,10 +262,10 @@ void Group::broadcast(std::span<const Tensor> tensors, int root) {
   const int64_t count = count_of(tensors), block = (count + size_ - 1) / size_;
   const Device where = match(Call::broadcast, static_cast<int64_t>(dtype), count, common_device(tensors), 1, root);
   if (count == 0) return;
-  const Tensor flat = room(sent_, size_ * block, {dtype, where});
+  const Tensor flat = empty({size_ * block}, {dtype, where});
   pack(flat, tensors);
   const int64_t bytes = block * size_of(dtype);
-  const Tensor parts = room(received_, size_ * block, {dtype, where});
+  const Tensor parts = empty({size_ * block}, {dtype, where});
   exchange(where, bytes_of(flat), mutable_bytes_of(parts), bytes, "broadcast");
   gather(where, bytes_of(parts) + root * bytes, mutable_bytes_of(flat), bytes, "broadcast");
   if (rank_ != root) unpack(tensors, flat);

@@ -105,7 +105,6 @@ class Group {
   struct Linked;
   std::shared_ptr<Linked> linked_;     // also background()'s: one thread at a time sends tensors of GPUs
   std::unique_ptr<Group> background_;  // null: not asked for yet
-  Tensor sent_, received_;             // kept from call to call
 };
 
 // How long a call waits for another rank, in seconds: ISONORM_TIMEOUT, else 600.
