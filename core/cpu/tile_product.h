@@ -44,7 +44,7 @@ template <class T, class S> void pack(const Panels<T>& to, const S* x, int64_t s
     const int64_t w = to.panel_width(c), filled = std::clamp<int64_t>(n - c, 0, w);
     T* line = to.at(0, c);
     int64_t r = 0;
-    if (filled > 0 && filled < lanes && w == lanes) {  // whole registers, as long as they end within x
+    if (filled > 0 && filled < lanes && w == lanes && step > 0) {  // whole registers, as long as they end within x
       const Mask<T> behind = last_lanes<T>(lanes - filled);
       for (const int64_t end = to.depth - ceil_div(lanes - filled, step); r < end; ++r, line += w)
         store_lanes<T>(line, std::bit_cast<Vec<T>>(std::bit_cast<Mask<T>>(load_lanes<T>(x + r * step + c)) & ~behind));
