@@ -1,6 +1,6 @@
 // Signals that end a program: Ctrl-C (SIGINT), SIGTERM, a closed terminal (SIGHUP, unless nohup ignores it), a limit of CPU
-// time (SIGXCPU), a reader of standard output that is gone (SIGPIPE), and the notices that batch systems send before they end a
-// job or let another one take its place (SIGUSR1 by Slurm's --signal=USR1 and Grid Engine, SIGUSR2 by LSF).
+// time (SIGXCPU), and a closed pipe of standard output (SIGPIPE). Batch systems send notices before they end a job or let
+// another job take its place: SIGUSR1 (Slurm's --signal=USR1, Grid Engine) or SIGUSR2 (LSF).
 #pragma once
 
 namespace isonorm::tools {

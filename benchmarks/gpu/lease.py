@@ -11,7 +11,7 @@ CALLS = (500, 180)
 
 class Stage(NamedTuple):
     leg: str
-    parts: tuple = ()  # of the leg; none: all of them
+    parts: tuple = ()  # parts of the leg; (): all parts
     seconds: float = 0  # planned; 0: what the other stages leave
 
     @property
@@ -45,7 +45,7 @@ def lease(options, results, run):
             if left < 2 * LEAST or state(stage)["complete"]:
                 continue
             code = run(stage.leg, options, results, left / 60, stage)
-            if code in (NO_DEVICE, NOT_BUILT):  # no call of the lease was used up
+            if code in (NO_DEVICE, NOT_BUILT):  # this call does not count
                 results.all["lease"] = calls
                 results.save()
                 return code

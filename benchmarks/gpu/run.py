@@ -39,7 +39,7 @@ class Leg:
         self.part_ends = math.inf
         self.only = stage.parts if stage else options.only
         earlier = results.all["legs"].get(name, {})
-        # Groups of a run before, of other parts of this leg; all of them anew if nothing is chosen.
+        # An earlier run's groups of this leg's other parts. Empty if the whole leg runs.
         self.groups = earlier.get("groups", []) if stage or options.only else []
         earlier = earlier if stage else {}
         self.parts, self.raw, self.failures, self.stages = (
@@ -209,7 +209,7 @@ class Leg:
         try:
             yield True
             state["done"] = True
-        except Exception as why:  # also what no one thought of: the time on a device does not end by it
+        except Exception as why:  # also unexpected ones: an error must not end the time on a device
             state["done"] = self.ends - time.monotonic() > 1
             if state["done"]:
                 self.failed(what, why if isinstance(why, Failure) else f"{type(why).__name__}: {why}")

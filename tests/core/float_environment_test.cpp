@@ -1,4 +1,4 @@
-// Results do not depend on what a program has set for its own arithmetic.
+// Results do not depend on the floating-point environment that a program has set for its own arithmetic.
 #include "core/system/float_environment.h"
 
 #include <bit>

@@ -45,7 +45,7 @@ bool is_access(const Instruction& in, const Operand& address, const Operand& val
   return in.operands.size() == 2 && address.kind == Operand::Kind::address && address.reg >= 0 && count == in.width &&
          in.type != Type::none && in.type != Type::pred;
 }
-// Every access is done as it is written, so all may be volatile.
+// Every access takes place, in the program's order, so `volatile` changes nothing.
 void take_width(Instruction& in, Modifiers& modifiers) {
   modifiers.take("volatile");
   if (modifiers.take("v2")) in.width = 2;

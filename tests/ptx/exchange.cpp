@@ -1,4 +1,4 @@
-// What lanes do together: shuffles (9.7.9.6) and barriers (9.7.13); branches and calls (9.7.12).
+// Instructions of several lanes: shuffles (9.7.9.6) and barriers (9.7.13). Branches and calls (9.7.12).
 #include <algorithm>
 #include <array>
 
@@ -9,7 +9,7 @@
 namespace isonorm::ptx {
 namespace {
 
-// d|p = the value of lane i ^ by, where that is within the segment; else its own.
+// d: the value of lane i ^ by if this lane is within the segment, else the lane's own. p: whether it is within.
 void shuffle(Warp& w, const Instruction& in, uint32_t lanes) {
   const size_t first = in.operands.size() == 6 ? 2 : 1;
   const uint64_t *const a = w.row(in.operands[first].reg), *const by = w.row(in.operands[first + 1].reg),
