@@ -26,8 +26,8 @@ PLAN = [Stage("probe", seconds=40), Stage("truth", ("tests",), 110), Stage("trut
 
 
 def lease(options, results, run):
-    """One call. Each stage takes at most its planned seconds, scaled by --minutes; stages that did not come to their end take what
-    is left, in the same order. run(leg, options, results, minutes, stage) -> exit code."""
+    """One call. Each stage takes at most its planned seconds, scaled by --minutes. Unfinished stages then share the remaining
+    time, in the same order. run(leg, options, results, minutes, stage) -> exit code."""
     calls = results.all.get("lease", 0)
     options.scale = scale = 60 * options.minutes / sum(CALLS) if options.minutes else 1
     ends = options.begun + scale * CALLS[calls % len(CALLS)]

@@ -47,7 +47,7 @@ const std::vector<std::function<void()>> kSettings = {
     [] { feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW); },
 };
 
-// The environment of the test, which a scope changes.
+// Changes the floating-point environment of the test for a scope.
 struct Environment {
   fenv_t before;
   explicit Environment(const std::function<void()>& set) {

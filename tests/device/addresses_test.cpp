@@ -23,8 +23,8 @@ namespace {
 using Tensors = std::vector<Tensor>;
 constexpr DType kFloating[] = {DType::f64, DType::f32, DType::bf16};
 
-// Compares f(inputs), a list of tensors, and its gradients for inputs and cotangents that begin at multiples of 16 bytes and
-// for the same values that do not.
+// Compares f(inputs), a list of tensors, and its gradients for inputs and cotangents that begin at multiples of 16
+// bytes and for the same values that do not.
 template <class F> void compare(const std::vector<Dims>& shapes, DType dtype, const F& f) {
   Generator g{.seed = 15};
   Tensors inputs;

@@ -56,8 +56,8 @@ inline std::vector<double> losses_of_normed_stack(distributed::Group& group) {
   return losses;
 }
 
-// Throws unless the ranks' losses equal one process's up to rounding. A loss is a mean of some 10,000 terms of size 1, and the
-// steps before it make about 50 roundings of each term.
+// Throws unless the ranks' losses equal one process's up to rounding. A loss is a mean of some 10,000 terms of size 1,
+// and the steps before it make about 50 roundings of each term.
 inline void check_normed_stack(distributed::Group& group) {
   distributed::Group one;
   const std::vector<double> expected = losses_of_normed_stack(one), found = losses_of_normed_stack(group);

@@ -1,5 +1,5 @@
-// Asynchronous copies to shared memory (9.7.9.25). A copy takes place in the wait for its group, as late as a device may do
-// it, so a read before this wait gives garbage.
+// Asynchronous copies to shared memory (9.7.9.25). A copy takes place in the wait for its group, as late as a device
+// may do it, so a read before this wait gives garbage.
 #pragma once
 
 #include <cstdint>

@@ -65,7 +65,7 @@ Execute insert_field(Instruction& instruction, Modifiers&) {
   });
 }
 
-// prmt d, a, b, selector: four bytes of the eight of b:a, each by four bits of the selector; bit 3 repeats its sign.
+// prmt d, a, b, selector: four bytes of b:a. Four bits of the selector choose each; bit 3 repeats the byte's sign.
 Execute permute(Instruction& in, Modifiers&) {
   if (in.type != Type::b32) return nullptr;
   return ternary<uint32_t>(in, [](uint32_t a, uint32_t b, uint32_t selector) {

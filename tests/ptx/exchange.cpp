@@ -36,7 +36,7 @@ Execute select_shuffle(Instruction& in, Modifiers& modifiers) {
   return shuffle;
 }
 
-void nothing(Warp&, const Instruction&, uint32_t) {}  // Flow says it all
+void nothing(Warp&, const Instruction&, uint32_t) {}  // Instruction::flow does the work
 
 // bar.sync 0 (the whole block), bar.warp.sync mask
 Execute select_barrier(Instruction& in, Modifiers& modifiers) {
@@ -58,7 +58,7 @@ Execute select_exit(Instruction& in, Modifiers&) {
   return in.operands.empty() ? nothing : nullptr;
 }
 
-// The function is executed to its end by lanes of their own.
+// Executes the function to its end, in a warp of its own.
 void call(Warp& w, const Instruction& in, uint32_t lanes) {
   const Function& f = *in.callee;
   Warp callee(f, w.number);
@@ -85,7 +85,7 @@ Execute select_call(Instruction& in, Modifiers& modifiers) {
   return in.callee ? call : nullptr;
 }
 
-Execute select_fence(Instruction&, Modifiers& modifiers) {  // all lanes see one memory here
+Execute select_fence(Instruction&, Modifiers& modifiers) {  // all lanes see the same memory at once
   modifiers.take("gl");
   modifiers.take("sys");
   modifiers.take("cta");

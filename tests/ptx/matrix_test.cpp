@@ -45,7 +45,7 @@ TEST_CASE("ptx: mma multiplies what ldmatrix loads, with one rounding in f32") {
         for (size_t k = 0; k < 16; ++k) sum += double{value(a[16 * r + k])} * value(b[16 * c + k]);
         INFO(r << ", " << c);
         CHECK(std::fabs(out.values()[8 * r + c] - sum) <= std::ldexp(std::fabs(sum), -23));
-        CHECK(std::fabs(out.values()[8 * r + c]) <= std::fabs(sum));  // cut off
+        CHECK(std::fabs(out.values()[8 * r + c]) <= std::fabs(sum));  // rounded toward zero
       }
   });
 }

@@ -10,8 +10,8 @@ void add_memory(const void* p, size_t bytes);
 void remove_memory(const void* p);
 bool is_memory(uint64_t address, size_t bytes);
 
-// The host's address of `bytes` bytes that a lane accesses. Throws Fault if they are not within one block of the space's
-// memory, or if the address is not a multiple of `bytes` (9.7.9.1).
+// The host's address of `bytes` bytes that a lane accesses. Throws Fault if they are not within one block of the
+// space's memory, or if the address is not a multiple of `bytes` (9.7.9.1).
 std::byte* reach(Warp& w, const Instruction& in, int lane, Space space, uint64_t address, size_t bytes);
 
 // The space and, for one lane, the address that an operand [a+b] names.

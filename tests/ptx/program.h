@@ -1,4 +1,4 @@
-// PTX, ready to be executed: modules, functions, instructions. Registers have numbers; labels are positions in the code.
+// PTX that is ready to execute: modules, functions, instructions. Registers have numbers; labels are code positions.
 #pragma once
 
 #include <map>

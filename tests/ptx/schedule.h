@@ -23,8 +23,8 @@ class Schedule {
   uint64_t random_;
 };
 
-// The schedule of all launches. The first call reads ISONORM_PTX_ORDER: forward (or unset), reverse, or a number, the seed of
-// a drawn order.
+// The schedule of all launches. The first call reads ISONORM_PTX_ORDER: forward (or unset), reverse, or a number, the
+// seed of a drawn order.
 Schedule& schedule();
 
 }  // namespace isonorm::ptx

@@ -28,8 +28,8 @@ struct Warp {
   void begin(Block& block, uint32_t lanes);
   // Executes until all lanes have ended or wait for other warps, or the schedule interrupts the warp. Throws Fault.
   void run(Schedule& schedule);
-  // Call it when no lane of the block is running: lanes that wait in a barrier continue. Returns false if no lane waits.
-  // Throws Fault if the lanes wait in different barriers (9.7.13.1: aligned), or for lanes of their own warp.
+  // Call it when no lane of the block is running: lanes that wait in a barrier continue. Returns false if no lane
+  // waits. Throws Fault if the lanes wait in different barriers (9.7.13.1: aligned), or for lanes of their own warp.
   bool pass_barrier();
   bool has(Lane::State state) const;
   uint32_t in_state(Lane::State state) const;

@@ -1,5 +1,5 @@
-// In its first two steps a training compares the loss of some rows with the loss that micro-batches or ranks combine from
-// parts of these rows. An objective that is no mean over rows is refused; all others train.
+// In its first two steps a training compares the loss of some rows with the loss that micro-batches or ranks combine
+// from parts of these rows. An objective that is no mean over rows is refused; all others train.
 #include "training/steps/loss_checks.h"
 
 #include <cmath>
@@ -180,8 +180,9 @@ TEST_CASE("first steps: a mean over rows, or a sum with its weight, is never ref
 
 namespace {
 
-// mean_i sum_(j != i) exp(s_ij - s_ii) with s_ij = W u_i . W v_j / temperature over all rows j of the batch: inputs [n, 2, d].
-// Rank r leaves out j = r n + i, so if all rows are equal, the ranks add the same numbers in different orders.
+// mean_i sum_(j != i) exp(s_ij - s_ii) with s_ij = W u_i . W v_j / temperature over all rows j of the batch.
+// inputs: [n, 2, d]. Rank r leaves out j = r n + i. So if all ranks get the same rows, they add the same numbers in
+// different orders.
 struct Contrast {
   Group& group;
   double temperature = 16;

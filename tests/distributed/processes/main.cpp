@@ -1,5 +1,7 @@
-// Runs the suite of groups on a launcher's processes: mpirun -np 3 rank_processes.
-// backward [TIMES]: trains a model whose backward pass calls the group. Any other word names the way in which rank 1 fails.
+// The tests of groups on a launcher's processes: mpirun -np 3 rank_processes [WORD].
+//   no word           runs test::check_group()
+//   backward [TIMES]  trains a model whose backward pass calls the group
+//   any other word    names the way in which rank 1 fails
 #include <csignal>
 #include <cstdio>
 #include <string>

@@ -1,5 +1,5 @@
-// nvcc puts PTX into the objects as fat binaries. When the program starts, they are registered, and each kernel with the
-// address of its host function. The toolkit's fatbinary_section.h has the layout of the wrapper.
+// nvcc puts PTX into the objects as fat binaries. When the program starts, they are registered, and each kernel with
+// the address of its host function. The toolkit's fatbinary_section.h has the layout of the wrapper.
 #include "tests/ptx/runtime/kernels.h"
 
 #include <algorithm>
