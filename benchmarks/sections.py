@@ -345,8 +345,8 @@ def norm_share(case, sides):
 
 
 def instruction_sets(bench):
-    """Training and inference with products of bf16 by each instruction set that this machine has for them, and in f32. A CPU on
-    which avx512_bf16 beats avx512 belongs into the table of core/kernels/isa_choice.h, with the log."""
+    """Training and inference with products of bf16 by each instruction set that this machine has for them, and in f32. If avx512_bf16
+    beats avx512 on a CPU, add the CPU to the table of core/kernels/isa_choice.h, with the log."""
     training, inference = [], {b: [] for b in INFERENCE_BATCHES}
     for case in CASES:
         with contextlib.ExitStack() as stack:

@@ -41,7 +41,8 @@ void guard_the_end();
 void tell(const std::string& who, const std::string& what);
 // The same, and returns the code.
 int fail(const std::string& who, const std::string& what, int code);
-// The same for the exception that is being handled, "who: rank what". Allocates no memory if the exception says that memory ran out.
+// The same for the exception that is being handled, "who: rank what". Allocates nothing if the exception says that
+// memory ran out.
 int fail(const std::string& who, const std::string& rank = "") noexcept;
 
 // Ends work that asked whether to stop.

@@ -1,4 +1,4 @@
-// isonorm info [FILE]: what a file holds, without a look at its numbers; without one, what this machine computes with.
+// isonorm info [FILE]: describes a file without reading its numbers; without FILE, how this machine computes.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -49,7 +49,7 @@ void print_training(const Metadata& values) {
   say("training", text("after step ", text_at(values, "step"), training::said(of_given.options, of_defaults.options)));
 }
 
-// What OpenBLAS is used for, and if that is slow here.
+// Says which products OpenBLAS computes, and whether they are slow on this machine.
 std::string products_by_blas(const BlasInfo& blas) {
   if (!kernels::openblas_multiplies()) return "computes nothing";
   const int bits = vector_bits(this_processor());

@@ -28,7 +28,7 @@ int64_t now() {
 
 void take_signal(int signal) {
   if (catching) {
-    // SIGPIPE and SIGXCPU come again on the way to the end. SIGUSR1 and SIGUSR2 say that SIGTERM will follow.
+    // SIGPIPE and SIGXCPU come again while the work ends. SIGUSR1 and SIGUSR2 announce a SIGTERM.
     const bool may_wait = signal != SIGINT && signal != SIGTERM && signal != SIGHUP;
     flag = true;
     int64_t first = 0;

@@ -1,6 +1,6 @@
-// Signals that end a program: Ctrl-C (SIGINT), SIGTERM, a closed terminal (SIGHUP, unless nohup ignores it), a limit of CPU
-// time (SIGXCPU), a reader of standard output that is gone (SIGPIPE), and the notices that batch systems send before they end a
-// job or let another one take its place (SIGUSR1 by Slurm's --signal=USR1 and Grid Engine, SIGUSR2 by LSF).
+// Signals that end a program: Ctrl-C (SIGINT), SIGTERM, a closed terminal (SIGHUP, unless nohup ignores it), a limit of
+// CPU time (SIGXCPU), and a closed pipe of standard output (SIGPIPE). Batch systems send notices before they end a job
+// or let another job take its place: SIGUSR1 (Slurm's --signal=USR1, Grid Engine) or SIGUSR2 (LSF).
 #pragma once
 
 namespace isonorm::tools {
@@ -9,8 +9,9 @@ namespace isonorm::tools {
 // ignored.
 void end_clean_on_signals();
 
-// From now on these signals only set a flag, which the work reads between two steps. A second SIGINT, SIGTERM or SIGHUP, at least
-// 0.2 s after the first, ends the process at once, as above. After the other signals the work has the time that the sender gives it.
+// From now on these signals only set a flag, which the work reads between two steps. A second SIGINT, SIGTERM or
+// SIGHUP, at least 0.2 s after the first, ends the process at once, as above. After other signals the work has the time
+// that the sender allows.
 void catch_interrupt();
 // May be asked from any thread.
 bool interrupted();

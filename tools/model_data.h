@@ -42,7 +42,7 @@ std::string agreement_text(const std::string& where, const equivalence::Agreemen
 // "entries differ by 43 % of what rounding explains: same", where being "entries"; or the entry that differs most.
 std::string entries_text(const std::string& where, const equivalence::EntryComparison& entries);
 
-// Prints, line by line, a table of what a conversion did to each tensor.
+// Prints, line by line, a table of the changes that a conversion made to each tensor.
 void print_changes(const equivalence::FileConversion& conversion, const std::function<void(const std::string&)>& print);
 
 }  // namespace isonorm::tools

@@ -33,8 +33,8 @@ void check_access(const std::string& path, const std::string& what, int mode) {
   check_io(allowed, path, ": cannot be written: ", std::strerror(errno));
 }
 
-// A file that is written under its own name: may it be, and if it is not there, can a file be made in its folder? Nothing is made under
-// the name itself, which may be a lock (io/name_lock.h): another process could take the file in the moment before it is removed.
+// Checks that a file can be written in place. If it does not exist, checks that a file can be made in its folder. Makes
+// no file of this name: it may be a lock (io/name_lock.h), which another process could take before it is removed.
 void rehearse_in_place(const std::string& path) {
   std::error_code none;
   check_io(!fs::is_directory(path, none), path, ": is a folder");

@@ -45,7 +45,7 @@ void write_file(const std::string& path, const std::string& content);
 
 // Writes a result to each file that is named. Throws Error (io).
 void write(const reports::Document& document, const std::string& report, const std::string& json);
-// Prints now and throws later: if standard output cannot be written, the work goes on, so that its result is written to files.
+// Prints now and throws later: if standard output cannot be written, the work still writes its result to the files.
 class Printing {
  public:
   // Calls print() and keeps the first Error that it throws.

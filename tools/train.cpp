@@ -55,7 +55,7 @@ void check_config_beside(const TrainOptions& o, const std::string& config) {
   if (writes_config(o, config)) check_ours(config_beside(o), kConfigBegin, "--checkpoint " + o.checkpoint);
 }
 
-// Whether the path, or a folder that it lies in, is the file.
+// True if the path, or a folder that it lies in, is the file.
 bool is_at_or_below(const std::filesystem::path& path, const std::string& file) {
   return one_file(path.string(), file) ||
          (path.has_parent_path() && path != path.parent_path() && is_at_or_below(path.parent_path(), file));

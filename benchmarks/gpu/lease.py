@@ -11,7 +11,7 @@ CALLS = (500, 180)
 
 class Stage(NamedTuple):
     leg: str
-    parts: tuple = ()  # of the leg; none: all of them
+    parts: tuple = ()  # parts of the leg; (): all parts
     seconds: float = 0  # planned; 0: what the other stages leave
 
     @property
@@ -26,8 +26,8 @@ PLAN = [Stage("probe", seconds=40), Stage("truth", ("tests",), 110), Stage("trut
 
 
 def lease(options, results, run):
-    """One call. Each stage takes at most its planned seconds, scaled by --minutes; stages that did not come to their end take what
-    is left, in the same order. run(leg, options, results, minutes, stage) -> exit code."""
+    """One call. Each stage takes at most its planned seconds, scaled by --minutes. Unfinished stages then share the remaining
+    time, in the same order. run(leg, options, results, minutes, stage) -> exit code."""
     calls = results.all.get("lease", 0)
     options.scale = scale = 60 * options.minutes / sum(CALLS) if options.minutes else 1
     ends = options.begun + scale * CALLS[calls % len(CALLS)]
@@ -45,7 +45,7 @@ def lease(options, results, run):
             if left < 2 * LEAST or state(stage)["complete"]:
                 continue
             code = run(stage.leg, options, results, left / 60, stage)
-            if code in (NO_DEVICE, NOT_BUILT):  # no call of the lease was used up
+            if code in (NO_DEVICE, NOT_BUILT):  # this call does not count
                 results.all["lease"] = calls
                 results.save()
                 return code

@@ -70,7 +70,7 @@ def make(tree, programs, archive, preset=9):
 
 
 def unpacked(archive):
-    """(its build tree, a folder for results beside it), in the system's temporary folder. Unpacked once for each archive."""
+    """Returns the pack's build tree and its folder for results, in the system's temporary folder. Unpacks each archive once."""
     try:
         digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
         folder = Path(tempfile.gettempdir()) / f"{NAME}-{digest}"

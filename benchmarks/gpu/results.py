@@ -13,7 +13,7 @@ class Results:
     """One JSON file and one page of all legs, written anew after every part of a leg."""
 
     def __init__(self, folder, copy=None):
-        """copy: a second folder, which gets what `folder` gets, and is read if `folder` has no results."""
+        """copy: a second folder for the same files. It is read if `folder` has no results."""
         self.folders = [folder, copy] if copy else [folder]
         for f in self.folders:
             try:

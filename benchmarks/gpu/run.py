@@ -30,8 +30,8 @@ class NotBuilt(Failure):
 
 
 class Leg:
-    """What a leg did and found. Its parts are noted when they begin and when they are done, so that a stage of a plan (lease.py)
-    goes on where a call before was cut short: what is done stands, what was begun twice and never ended is a failure."""
+    """The parts and results of a leg. A part is recorded when it begins and when it is done. So a stage of a plan (lease.py)
+    continues after an earlier call was cut short: it keeps finished parts, and a part that was begun twice and never ended fails."""
 
     def __init__(self, name, options, results, minutes, stage=None):
         self.name, self.options, self.results, self.stage = name, options, results, stage
@@ -39,7 +39,7 @@ class Leg:
         self.part_ends = math.inf
         self.only = stage.parts if stage else options.only
         earlier = results.all["legs"].get(name, {})
-        # Groups of a run before, of other parts of this leg; all of them anew if nothing is chosen.
+        # An earlier run's groups of this leg's other parts. Empty if the whole leg runs.
         self.groups = earlier.get("groups", []) if stage or options.only else []
         earlier = earlier if stage else {}
         self.parts, self.raw, self.failures, self.stages = (
@@ -54,7 +54,7 @@ class Leg:
         return min(self.ends, self.part_ends) - time.monotonic()
 
     def enough(self, what, seconds):
-        """Whether there is time for it, of which a short --minutes takes less; if not, that is noted."""
+        """True if `seconds`, or less if --minutes is short, are left. If not, records that `what` was left out."""
         seconds *= min(1, self.options.scale)
         left = max(0, self.left())
         if left >= max(seconds, LEAST):
@@ -78,7 +78,7 @@ class Leg:
         self.say(f"FAILED {what}: {why}")
 
     def run_parts(self, parts):
-        """The chosen ones, or all."""
+        """Runs the chosen parts, or all parts."""
         unknown = [name for name in self.only if name not in parts]
         if unknown:
             raise Failure(f"--only {unknown[0]}: its parts are {', '.join(parts)}")
@@ -192,8 +192,8 @@ class Leg:
 
     @contextlib.contextmanager
     def part(self, what, seconds, limit=PART):
-        """What may fail in any way, or have no time left, without the rest of the leg:  with leg.part(...) as go: if go: ...
-        It may take `limit` seconds, scaled as --minutes is; one that the end of the leg cut short is left out and no failure."""
+        """A part may fail, or have no time left, without ending the leg:  with leg.part(...) as go: if go: ...
+        It may take `limit` seconds, scaled by --minutes. If the leg's end cuts a part short, the part is left out and does not fail."""
         self.met.add(what)
         state = self.parts.setdefault(what, {"begun": 0, "done": False})
         if not state["done"] and state["begun"] == TRIES:
@@ -209,7 +209,7 @@ class Leg:
         try:
             yield True
             state["done"] = True
-        except Exception as why:  # also what no one thought of: the time on a device does not end by it
+        except Exception as why:  # also unexpected ones: an error must not end the time on a device
             state["done"] = self.ends - time.monotonic() > 1
             if state["done"]:
                 self.failed(what, why if isinstance(why, Failure) else f"{type(why).__name__}: {why}")

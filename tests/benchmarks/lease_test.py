@@ -140,7 +140,7 @@ class Lease(Played):
         process.communicate()
 
     def test_a_call_goes_on_where_the_last_one_stopped(self):
-        said = self.script("lease", "--tiny", "--minutes", "0.05", code=run.GO_ON)  # too little for anything
+        said = self.script("lease", "--tiny", "--minutes", "0.05", code=run.GO_ON)  # too short for any part
         self.assertRegex(said, r"^lease: 0 failed; not done: probe; truth: tests; .*; paper; the next call goes on\n$")
         self.assertEqual(self.calls(), [])
         captured = "one captured training"
@@ -156,7 +156,7 @@ class Lease(Played):
 
         said = self.script("lease", "--tiny", "--python", str(self.folder / "bin" / "python"), code=run.FAILED)
         self.assertRegex(said, r"lease: 1 failed; all done\n$")
-        self.assertEqual(self.calls("test_"), [])  # of a stage that was done
+        self.assertEqual(self.calls("test_"), [])  # finished stages do not run again
         for name in ("probe", "truth", "speed", "profile", "paper"):
             leg = self.leg(name)
             self.assertEqual({state["complete"] for state in leg["stages"].values()}, {True})
@@ -177,7 +177,7 @@ class Lease(Played):
             process.send_signal(signal.SIGKILL)
             process.communicate()
             legs = json.loads(gpu.read_text())["legs"] if gpu.exists() else {}
-            for name, before in found.items():  # nothing that was done is lost
+            for name, before in found.items():  # finished parts and their results are kept
                 for part, state in before["parts"].items():
                     self.assertTrue(legs[name]["parts"][part]["done"] or not state["done"])
                 self.assertLessEqual({g["title"] for g in before["groups"]}, {g["title"] for g in legs[name]["groups"]})
@@ -196,7 +196,7 @@ class Lease(Played):
         kept, = temporary.glob("isonorm-gpu-*/results/gpu.json")
         out = self.folder / "out" / "gpu.json"
         self.assertEqual(out.read_bytes(), kept.read_bytes())
-        out.unlink()  # as a machine does that empties the folder before each command
+        out.unlink()  # some machines empty the folder before each command
         began = kept.parent.parent.stat().st_mtime_ns
         self.script(*asked, TMPDIR=str(temporary))
         self.assertEqual(json.loads(out.read_text())["lease"], 2)

@@ -22,7 +22,7 @@ import run  # noqa: E402
 import test_programs  # noqa: E402
 import truth  # noqa: E402
 
-# Seconds that a program takes: one that serves until it answers, torch.compile on top of that, a test program, another one.
+# Seconds. START: a server until it answers; COMPILE: torch.compile, in addition; TEST: a test program; PROGRAM: any other program.
 START, COMPILE, TEST, PROGRAM = 6, 60, 8, 10
 FIRST, SECOND = lease.CALLS
 
@@ -55,7 +55,7 @@ class Machine:
         counts = dict(floor_ms={"H200": 1.0}, launches=1)
         return 0, json.dumps(dict(device="NVIDIA H200", layer_norm=dict(slots={"matmul": counts}, all=counts, waits=1)))
 
-    def tests(self, leg):  # in turn, as many for each moment as run at once
+    def tests(self, leg):  # one after another; a program stands for the AT_ONCE programs that run at once
         for label in ("", ", without libraries"):
             for what, _, runs in test_programs.programs(leg):
                 with leg.part(f"tests of {what}{label}", 10, 300) as go:
@@ -108,7 +108,7 @@ class Plan(unittest.TestCase):
     def test_the_plan_fits_its_calls(self):
         planned = sum(stage.seconds for stage in lease.PLAN)
         self.assertLessEqual(planned, FIRST + SECOND)
-        self.assertLessEqual(FIRST + SECOND + 2 * 90, 900)  # the start, and what goes there and back
+        self.assertLessEqual(FIRST + SECOND + 2 * 90, 900)  # 90 s for the start, 90 s for copies in both directions
         first = [stage for stage in lease.PLAN if stage.leg != "speed" or "choices" not in stage.parts][:5]
         self.assertLessEqual(sum(stage.seconds for stage in first), FIRST)
         self.assertEqual(first[-1].leg, "profile")

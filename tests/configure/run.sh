@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Configures the project on other people's machines and in their projects, as far as scripts of a few lines can stand for an old compiler, nvcc
-# and ccache:  run.sh SOURCE WORK COMPILER OPTION...  (of cmake)
+# run.sh SOURCE WORK COMPILER CMAKE_OPTION...
+# Configures the project as on other people's machines and in their projects. Scripts of a few lines stand for an old compiler, nvcc and ccache.
 set -euo pipefail
 source=$1 work=$2 compiler=$3 options=("${@:4}")
 unset CUDACXX CUDAARCHS CMAKE_CXX_COMPILER_LAUNCHER CMAKE_BUILD_TYPE
@@ -26,7 +26,7 @@ configure() {
 configures() { configure "$@" || fail "$1 failed: $(cat "$1.log")"; }
 refuses() { ! configure "$@" || fail "$1 was not refused: $(cat "$1.log")"; }
 says() { grep -qF -- "$2" "$1.txt" || fail "$1: expected '$2': $(cat "$1.log")"; }
-# launches NAME PROGRAM: the generated build (of Ninja or make) starts compilers by PROGRAM.
+# launches NAME PROGRAM: the generated build (Ninja or make) starts compilers through PROGRAM.
 launches() { grep -rqF --include={rules,build}.ninja --include=build.make "$work/$2" "$1"; }
 
 # An old compiler.
@@ -105,7 +105,7 @@ changed=$(tr ';' '\n' <parent/changed.txt |
 [[ -z $changed ]] || fail "a parent project is changed: $changed"
 grep 'core/error.cpp' parent/compile_commands.json | grep -qE -e '-O3 .*-w ' || fail 'in a project without a build type isonorm is not optimised, or warns'
 
-# OpenBLAS's header is taken from beside the library, and a library that is none is refused.
+# The header comes from beside OpenBLAS's library. A header of another BLAS is refused.
 mkdir -p blas/{lib,include}/openblas-pthread
 echo 'int cblas_sgemm();' >blas/include/cblas.h # another BLAS's
 echo 'extern "C" { int cblas_sgemm(); int openblas_get_config(); int openblas_get_corename(); int openblas_get_parallel(); }' \

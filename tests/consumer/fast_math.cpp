@@ -1,5 +1,5 @@
-// A program that is compiled and linked with -ffast-math gets the library's results all the same. It compares bits,
-// because its own arithmetic is not IEEE 754's.
+// A program that is compiled and linked with -ffast-math gets the library's usual results. It compares bits, because
+// its own arithmetic does not follow IEEE 754.
 #include <isonorm/isonorm.h>
 
 #include <bit>

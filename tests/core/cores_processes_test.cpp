@@ -1,5 +1,5 @@
-// The cores that processes use under libgomp's variables, masks and launchers. Each is a process of its own: libgomp pins a process
-// before its main().
+// The cores that processes use under libgomp's variables, masks and launchers. Each case starts a process, because
+// libgomp pins a process before its main().
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -12,7 +12,7 @@ using namespace isonorm;
 
 namespace {
 
-// The output of print_cores. words: variables, and commands that start it, as in a shell.
+// The output of print_cores. words: variables, and commands to start it with, as in a shell.
 std::string said(const std::string& words, const char* program = ISONORM_PRINT_CORES) {
   const std::string command = text(
       "env -u OMP_NUM_THREADS -u OMP_PROC_BIND -u OMP_PLACES -u GOMP_CPU_AFFINITY -u PMIX_RANK -u PMI_RANK -u "
@@ -37,7 +37,7 @@ TEST_CASE("processes under libgomp's variables, a mask and a launcher") {
   const int a = mine[0], b = mine[1];
   const std::string first = text(a), second = text(b), both = text(a, b == a + 1 ? "-" : "+", b),
                     two = text("taskset -c ", a, ',', b, ' '), one = text("taskset -c ", b, ' ');
-  // The mask of main() is libgomp's doing, and stays. All other threads run on both cores.
+  // libgomp has set the mask of main(), which stays as it is. All other threads run on both cores.
   const std::string spread = text("threads 2, main ", first, ", workers ", both, ", started ", both, '\n');
   const std::string obeyed = text("threads 1, main ", second, ", workers none, started ", second, '\n');
 

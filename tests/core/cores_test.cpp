@@ -136,7 +136,8 @@ TEST_CASE("Open MPI binds by default if it has bound the program itself and no v
   CHECK_FALSE(::by({bound}).bound_by_default);
   CHECK_FALSE(by({}).bound_by_default);
   CHECK_FALSE(by({{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}).bound_by_default);
-  // The variables that mpirun 4.1 makes of --bind-to, -bind-to-core, --cpu-list, --cpu-set, --cpus-per-proc, --rankfile and --map-by.
+  // The variables that mpirun 4.1 sets for --bind-to, -bind-to-core, --cpu-list, --cpu-set, --cpus-per-proc, --rankfile
+  // and --map-by.
   for (const char* name : {"hwloc_base_binding_policy", "hwloc_base_bind_to_core", "hwloc_base_cpu_list",
                            "hwloc_base_cpu_set", "rmaps_base_cpus_per_rank", "orte_rankfile"})
     CHECK_FALSE(by({bound, {std::string("OMPI_MCA_") + name, "1"}}).bound_by_default);
@@ -147,7 +148,7 @@ TEST_CASE("Open MPI binds by default if it has bound the program itself and no v
 
 TEST_CASE("the launcher of a process is its nearest ancestor without the variable") {
   CHECK(launcher_of("ISONORM_NO_SUCH_VARIABLE") == getppid());
-  CHECK(launcher_of("PATH") != getppid());  // all ancestors have one, up to the first process or another user's
+  CHECK(launcher_of("PATH") != getppid());  // every ancestor has PATH, up to process 1 or another user's process
 }
 
 TEST_CASE("the mask of a process has the cores that it may run on") {

@@ -1,4 +1,4 @@
-// Results do not depend on what a program has set for its own arithmetic.
+// Results do not depend on the floating-point environment that a program has set for its own arithmetic.
 #include "core/system/float_environment.h"
 
 #include <bit>
@@ -47,7 +47,7 @@ const std::vector<std::function<void()>> kSettings = {
     [] { feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW); },
 };
 
-// The environment of the test, which a scope changes.
+// Changes the floating-point environment of the test for a scope.
 struct Environment {
   fenv_t before;
   explicit Environment(const std::function<void()>& set) {

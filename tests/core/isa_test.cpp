@@ -13,7 +13,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr int kTiles = 1, kNoGrant = 2;  // of AMX: granted, or there and refused
+constexpr int kTiles = 1, kNoGrant = 2;  // AMX: granted; there but refused
 
 Processor cpu(const char* vendor, int family, int model, Isa has, int amx = 0) {
   return {vendor,   family,       model, has >= Isa::avx2, has >= Isa::avx512, has >= Isa::avx512_bf16,
@@ -118,6 +118,6 @@ TEST_CASE("instruction set: this processor is the one of /proc/cpuinfo") {
   const auto has = [&](const char* flag) { return flags.find(std::string(" ") + flag + " ") != flags.npos; };
   CHECK(here.avx2 == (has("avx2") && has("fma")));
   CHECK(here.avx512_bf16 == has("avx512_bf16"));
-  CHECK(here.amx_bf16 >= has("amx_bf16"));  // the kernel hides a flag whose registers it does not save
+  CHECK(here.amx_bf16 >= has("amx_bf16"));  // /proc/cpuinfo hides a flag if the kernel does not save its registers
 }
 #endif

@@ -28,7 +28,7 @@ template <class... A> void pass_on(const char* name, A... arguments) {
 
 }  // namespace
 
-// The library calls these in the place of OpenBLAS's.
+// The library calls these functions instead of OpenBLAS's.
 extern "C" void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a, int lda,
                             const float* b, int ldb, float beta, float* c, int ldc) {
   pass_on("cblas_sgemm", order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
@@ -96,8 +96,8 @@ double error_of(const Tensor& out, const Tensor& a, const Tensor& b, const std::
   return worst;
 }
 
-// Around the blocks: 6 rows, panels of 4 to 64 columns, strips of 48, a depth of 512; few rows and few columns, which have
-// kernels of their own, with depths around 64.
+// Sizes around the blocks: 6 rows, panels of 4 to 64 columns, strips of 48, a depth of 512. Few rows and few columns
+// have kernels of their own; their depths are around 64.
 const int64_t kSizes[][3] = {{1, 1, 1},     {16, 8, 1},    {17, 9, 3},    {15, 40, 7},    {40, 7, 9},    {97, 65, 130},
                              {49, 130, 31}, {16, 64, 512}, {23, 33, 513}, {19, 16, 1300}, {130, 700, 5}, {64, 128, 64},
                              {9, 700, 130}, {700, 5, 130}, {7, 70, 1300}, {15, 8, 513},   {1, 300, 700}, {3, 2, 1100},

@@ -15,7 +15,7 @@ using test::FullOutput;
 
 namespace {
 
-// Whether body() ends, in a process of its own. The limit is for machines that are very busy.
+// Runs body() in a process of its own and returns true if it ends. The limit of 300 s allows for very busy machines.
 template <class F> bool comes_to_its_end(F body) {
   return test::status_of_child([&] {
            alarm(300);
@@ -94,7 +94,7 @@ TEST_CASE("a status line keeps the last 64 KiB of the lines that stay") {
 }
 
 TEST_CASE("a moving rate: the speed of the last half minute, on a clock of the test's own") {
-  MovingRate rate(0, 100);  // of a work that goes on after step 100
+  MovingRate rate(0, 100);  // work that is continued after step 100
   CHECK(rate.per_second() == 0);
   double now = 0, steps = 100;
   const auto run = [&](int count, double seconds) {
@@ -104,12 +104,12 @@ TEST_CASE("a moving rate: the speed of the last half minute, on a clock of the t
   CHECK(rate.per_second() == 8);
   CHECK(rate.seconds_left(steps + 80) == 10);
 
-  now += 3600;  // SIGSTOP, for an hour; the mean of all steps would be 0.3 a second
+  now += 3600;  // stopped by SIGSTOP for an hour; the mean over all steps would be 0.3 a second
   run(1, 0.125);
   run(2, 0.125);
   CHECK(rate.per_second() == 8);
 
-  run(100, 0.5);  // slower, for 50 s: what was before is forgotten
+  run(100, 0.5);  // slower, for 50 s: the earlier speed is forgotten
   CHECK(rate.per_second() == 2);
   run(5, 100);  // steps of more than half a minute: the last one counts
   CHECK(rate.per_second() == 0.01);

@@ -38,7 +38,7 @@ TEST_CASE("files of data: what sets read is among them") {
   for (const char* name : {"/train/cat/a.png", "/val/cat/more/b.JPG"}) write_text(dir + name, "x");
   CHECK(ImageFolder::files(dir).size() == 2);
   for (const std::string& file : ImageFolder::files(dir)) CHECK(std::ranges::count(data_files(dir), file) == 1);
-  for (const char* name : {"/train/cat/c.gif", "/val/labels.txt"}) {  // not read, but of the data
+  for (const char* name : {"/train/cat/c.gif", "/val/labels.txt"}) {  // not read, but part of the data
     write_text(dir + name, "x");
     CHECK(std::ranges::count(data_files(dir), dir + name) == 1);
   }

@@ -23,7 +23,8 @@ namespace {
 using Tensors = std::vector<Tensor>;
 constexpr DType kFloating[] = {DType::f64, DType::f32, DType::bf16};
 
-// f(inputs) and its gradients, for inputs and cotangents at multiples of 16 bytes and beside them. f gives a list.
+// Compares f(inputs), a list of tensors, and its gradients for inputs and cotangents that begin at multiples of 16
+// bytes and for the same values that do not.
 template <class F> void compare(const std::vector<Dims>& shapes, DType dtype, const F& f) {
   Generator g{.seed = 15};
   Tensors inputs;
@@ -45,7 +46,7 @@ template <class F> void compare(const std::vector<Dims>& shapes, DType dtype, co
   }
 }
 
-// Of one warp, of a block, wider than registers hold; all of whole packs.
+// Rows for one warp, for a block, and wider than registers hold. Every width is a whole number of packs.
 const Dims kRows[] = {{9, 64}, {5, 1032}, {3, 9000}, {130, 16}};
 
 }  // namespace

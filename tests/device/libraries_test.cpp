@@ -72,7 +72,7 @@ TEST_CASE("products by cuBLASLt, and by own kernels if sums of rows are not at a
       const Names products = launched([&] { kernels::matmul.on(kCuda, out, x, detached::transpose(w, 0, 1), bias); });
       kernels::matmul.on(kCpu, expected, host(x), detached::transpose(host(w), 0, 1), host(bias));
       CHECK(by_library(products));
-      CHECK(products.count("product.bias") == (aside == 0 ? 0 : 1));  // such a bias is no epilogue's
+      CHECK(products.count("product.bias") == (aside == 0 ? 0 : 1));  // no epilogue adds a bias at such an address
       check_close(host(out), expected, tolerance(dtype, k));
 
       const Tensor dw = empty({n, k}, {dtype, kCuda}), db = placed({n}, dtype, aside, g);
@@ -98,7 +98,7 @@ TEST_CASE("a bias that no epilogue adds is what the product is added to") {
                  bias = placed({n}, dtype, 0, g);
     const Tensor y = full({3, m, n}, NAN, {dtype, kCuda}), expected = empty({3, m, n}, {DType::f64});
     kernels::matmul.on(kCpu, expected, host(x), host(w), host(bias));
-    fail_next("cublasLtMatmulAlgoGetHeuristic", gpu::cudaErrorInvalidValue);  // of the product with its epilogue
+    fail_next("cublasLtMatmulAlgoGetHeuristic", gpu::cudaErrorInvalidValue);  // for the product with its epilogue
     for (int i = 0; i < 2; ++i) {
       CHECK(launched([&] { kernels::matmul.on(kCuda, y, x, w, bias); }) == Names{"product.bias", "product.cublaslt"});
       check_close(host(y), expected, tolerance(dtype, k));

@@ -375,7 +375,7 @@ TEST_CASE("memory that is out in a capture is told, and nothing is freed that th
     gpu::Captured captured(kCuda, [&] {
       (void)(x + x);
       if (++runs < 3) return;
-      std::vector<Tensor> all;  // the first of them, given back, would be kept for reuse and then freed
+      std::vector<Tensor> all;  // the first tensor's block would be kept for reuse and then freed
       for (int64_t n = 1; n < 100; ++n) all = {}, all.push_back(empty({n * size}, {DType::u8, kCuda}));
     });
     captured(), captured();

@@ -45,7 +45,7 @@ bool is_access(const Instruction& in, const Operand& address, const Operand& val
   return in.operands.size() == 2 && address.kind == Operand::Kind::address && address.reg >= 0 && count == in.width &&
          in.type != Type::none && in.type != Type::pred;
 }
-// Every access is done as it is written, so all may be volatile.
+// Every access takes place, in the program's order, so `volatile` changes nothing.
 void take_width(Instruction& in, Modifiers& modifiers) {
   modifiers.take("volatile");
   if (modifiers.take("v2")) in.width = 2;
@@ -53,7 +53,7 @@ void take_width(Instruction& in, Modifiers& modifiers) {
 }
 
 Execute select_load(Instruction& in, Modifiers& modifiers) {
-  modifiers.take("nc");  // through the cache of memory that no one writes (9.7.9.9); there are no caches here
+  modifiers.take("nc");  // loads through the read-only cache (9.7.9.9); there are no caches here
   take_width(in, modifiers);
   return in.operands.size() == 2 && is_access(in, in.operands[1], in.operands[0]) ? load : nullptr;
 }
@@ -83,7 +83,7 @@ Execute select_atomic(Instruction& in, Modifiers& modifiers) {
   if (count < 2 || count > 3 || in.operands[count - 2].kind != Operand::Kind::address ||
       in.operands[count - 1].kind != Operand::Kind::reg)
     return nullptr;
-  modifiers.take("relaxed");  // blocks execute one after another, so all orders and scopes are the same
+  modifiers.take("relaxed");  // blocks execute one after another, so memory orders and scopes make no difference
   modifiers.take("gpu");
   const Type type = is_signed(in.type) ? in.type : unsigned_of(in.type);
   return for_type<uint32_t, uint64_t, int32_t, int64_t>(type, [&]<class T>() -> Execute {

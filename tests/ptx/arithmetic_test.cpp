@@ -23,7 +23,7 @@ std::pair<std::vector<int32_t>, std::vector<int32_t>> pairs() {
   return p;
 }
 
-// The instruction for 32 bits against `expected` of 64 bits, cut off.
+// Compares a 32-bit instruction with the low 32 bits of `expected`.
 template <class F> void check_integers(const std::string& instruction, F expected) {
   INFO(instruction);
   const auto [a, b] = pairs();
@@ -76,7 +76,7 @@ TEST_CASE("ptx: shifts by more than the width, fields of bits, bytes") {
   CHECK(results<uint32_t>("bfi.b32 %r3, %r1, %r2, 0, 32;", a, b)[0] == 0x11223344);
   CHECK(results<uint32_t>("prmt.b32 %r3, %r1, %r2, 0x7410;", a, b)[0] == 0xaadd3344);
   CHECK(results<uint32_t>("prmt.b32 %r3, %r1, %r2, 0x0c80;", a, b)[0] ==
-        0x44ff0044);  // with bit 3 of a selector the sign of the byte
+        0x44ff0044);  // bit 3 of a selector: the byte's sign, repeated
 }
 
 TEST_CASE("ptx: conversions round and saturate as their modifiers say") {

@@ -24,7 +24,7 @@ void begin(Warp& w, const Instruction& in, uint32_t lanes) {
 void commit(Warp& w, const Instruction&, uint32_t lanes) {
   each(lanes, [&](int i) { ++w.copies[static_cast<size_t>(i)].groups; });
 }
-// cp.async.wait_group n: until at most the n groups that were committed last are not complete.
+// cp.async.wait_group n: completes all groups except the n that were committed last.
 void wait(Warp& w, const Instruction& in, uint32_t lanes) {
   each(lanes, [&](int i) {
     const uint64_t left = w.row(in.operands[0].reg)[i];

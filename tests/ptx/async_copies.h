@@ -1,5 +1,5 @@
-// Asynchronous copies to shared memory (9.7.9.25). A copy takes place in the wait that names its group, as late as a device
-// may do it: a read before that wait gives garbage.
+// Asynchronous copies to shared memory (9.7.9.25). A copy takes place in the wait for its group, as late as a device
+// may do it, so a read before this wait gives garbage.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct AsyncCopy {
 
 struct AsyncCopies {
   std::deque<AsyncCopy> begun;
-  uint32_t groups = 0;  // that were committed
+  uint32_t groups = 0;  // number of committed groups
 };
 
 }  // namespace isonorm::ptx

@@ -4,7 +4,7 @@
 namespace isonorm::ptx {
 namespace {
 
-// Of predicates and of words.
+// Logic works on predicates and on words.
 template <class F> Execute for_logic(Type type, F select) {
   return for_type<bool, uint16_t, uint32_t, uint64_t>(unsigned_of(type), select);
 }
@@ -29,7 +29,7 @@ Execute complement(Instruction& in, Modifiers&) {
   });
 }
 
-// By as many places as the type has, or more, nothing is left, or copies of the sign.
+// A shift by the type's width or more leaves zeros; to the right, a signed value leaves copies of its sign.
 Execute shift_left(Instruction& in, Modifiers&) {
   return for_bits(in.type, [&]<class T> {
     return binary<T, uint32_t>(
@@ -46,7 +46,7 @@ Execute shift_right(Instruction& in, Modifiers&) {
   });
 }
 
-// bfi d, a, b, at, length: b with the low bits of a in the place of `length` bits from `at` on.
+// bfi d, a, b, at, length: b, whose `length` bits from bit `at` on are replaced by the low bits of a.
 Execute insert_field(Instruction& instruction, Modifiers&) {
   if (!are_registers(instruction, 5)) return nullptr;
   return for_type<uint32_t, uint64_t>(unsigned_of(instruction.type), [&]<class T>() -> Execute {
@@ -65,7 +65,7 @@ Execute insert_field(Instruction& instruction, Modifiers&) {
   });
 }
 
-// prmt d, a, b, selector: four bytes of the eight of b:a, each by four bits of the selector; bit 3 repeats its sign.
+// prmt d, a, b, selector: four bytes of b:a. Four bits of the selector choose each; bit 3 repeats the byte's sign.
 Execute permute(Instruction& in, Modifiers&) {
   if (in.type != Type::b32) return nullptr;
   return ternary<uint32_t>(in, [](uint32_t a, uint32_t b, uint32_t selector) {

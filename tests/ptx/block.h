@@ -21,7 +21,7 @@ struct Block {
   std::vector<Warp> warps;
 
   uint32_t special(Special s, uint32_t thread) const;
-  // Executes the block `index`: shared memory is all ones at first. Throws Fault.
+  // Executes the block `index`. Every bit of shared memory is 1 at first. Throws Fault.
   void run(Schedule& schedule);
 };
 
@@ -30,8 +30,7 @@ class Kernel {
  public:
   explicit Kernel(Function& f);
   const Function& function() const { return f_; }
-  // parameters: the bytes of all parameters, each at Parameter::at. dynamic: bytes of dynamic shared memory.
-  // Throws Fault.
+  // parameters: all parameters, each at Parameter::at. dynamic: bytes of dynamic shared memory. Throws Fault.
   void launch(Dim3 blocks, Dim3 threads, std::vector<std::byte> parameters, size_t dynamic = 0);
 
  private:

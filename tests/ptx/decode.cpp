@@ -108,7 +108,7 @@ class Decoder {
     if (const auto s = special.find(name); s != special.end()) f_.specials.emplace_back(at->second, s->second);
     return at->second;
   }
-  // A register's number, or that of a constant: what an instruction reads or writes.
+  // The number of the register that an operand names. Constants and addresses have registers, too. -1: none.
   int value(const std::string& text) {
     if (text == "_") return fresh();
     if (text.starts_with('%')) return named_register(text);

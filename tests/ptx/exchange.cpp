@@ -1,4 +1,4 @@
-// What lanes do together: shuffles (9.7.9.6) and barriers (9.7.13); branches and calls (9.7.12).
+// Instructions of several lanes: shuffles (9.7.9.6) and barriers (9.7.13). Branches and calls (9.7.12).
 #include <algorithm>
 #include <array>
 
@@ -9,7 +9,7 @@
 namespace isonorm::ptx {
 namespace {
 
-// d|p = the value of lane i ^ by, where that is within the segment; else its own.
+// d: the value of lane i ^ by if this lane is within the segment, else the lane's own. p: whether it is within.
 void shuffle(Warp& w, const Instruction& in, uint32_t lanes) {
   const size_t first = in.operands.size() == 6 ? 2 : 1;
   const uint64_t *const a = w.row(in.operands[first].reg), *const by = w.row(in.operands[first + 1].reg),
@@ -36,7 +36,7 @@ Execute select_shuffle(Instruction& in, Modifiers& modifiers) {
   return shuffle;
 }
 
-void nothing(Warp&, const Instruction&, uint32_t) {}  // Flow says it all
+void nothing(Warp&, const Instruction&, uint32_t) {}  // Instruction::flow does the work
 
 // bar.sync 0 (the whole block), bar.warp.sync mask
 Execute select_barrier(Instruction& in, Modifiers& modifiers) {
@@ -58,7 +58,7 @@ Execute select_exit(Instruction& in, Modifiers&) {
   return in.operands.empty() ? nothing : nullptr;
 }
 
-// The function is executed to its end by lanes of their own.
+// Executes the function to its end, in a warp of its own.
 void call(Warp& w, const Instruction& in, uint32_t lanes) {
   const Function& f = *in.callee;
   Warp callee(f, w.number);
@@ -85,7 +85,7 @@ Execute select_call(Instruction& in, Modifiers& modifiers) {
   return in.callee ? call : nullptr;
 }
 
-Execute select_fence(Instruction&, Modifiers& modifiers) {  // all lanes see one memory here
+Execute select_fence(Instruction&, Modifiers& modifiers) {  // all lanes see the same memory at once
   modifiers.take("gl");
   modifiers.take("sys");
   modifiers.take("cta");

@@ -24,7 +24,7 @@ Execute subtract(Instruction& in, Modifiers&) {
   return for_bits(in.type, [&]<class T> { return binary<T>(in, [](T a, T b) { return static_cast<T>(a - b); }); });
 }
 
-// lo: the low half of the product, hi: the high half, wide: all of it.
+// lo: the low half of the product; hi: the high half; wide: the whole product.
 Execute multiply(Instruction& in, Modifiers& modifiers) {
   const bool low = modifiers.take("lo"), high = modifiers.take("hi"), wide = modifiers.take("wide");
   if (low + high + wide != 1 || (wide && size_of(in.type) == 8)) return nullptr;
@@ -47,7 +47,7 @@ Execute multiply_add(Instruction& in, Modifiers& modifiers) {
   });
 }
 
-// Of a division by zero the value is unspecified (9.7.1.9): all ones. The smallest number / -1 wraps around.
+// A division by zero has an unspecified result (9.7.1.9), here all ones. The smallest number / -1 wraps around.
 Execute divide(Instruction& in, Modifiers&) {
   return for_integers(in.type, [&]<class T> {
     return binary<T>(in, [](T a, T b) -> Unsigned<T> {

@@ -1,4 +1,4 @@
-// Instructions that do the same to each lane: functions of registers.
+// Instructions that compute each lane's result from its own registers.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 
 namespace isonorm::ptx {
 
-// f(lane) for each lane of a mask.
+// Calls f(lane) for each lane of a mask.
 template <class F> void each(uint32_t lanes, F f) {
   if (lanes == kAllLanes) {
     for (int i = 0; i < kLanes; ++i) f(i);
@@ -52,7 +52,7 @@ template <class A, class B = A, class C = A, class F> Execute ternary(const Inst
   };
 }
 
-// select<T>() for the T of the list that computes with a type; null: none does.
+// Returns select<T>() for the T in the list that computes with `type`. Null if there is none.
 template <class... T, class F> Execute for_type(Type type, F select) {
   Execute found = nullptr;
   ((type == kType<T> ? void(found = select.template operator()<T>()) : void()), ...);
@@ -61,7 +61,7 @@ template <class... T, class F> Execute for_type(Type type, F select) {
 template <class F> Execute for_integers(Type type, F select) {
   return for_type<uint16_t, uint32_t, uint64_t, int16_t, int32_t, int64_t>(type, select);
 }
-// Signed integers and bits as unsigned integers.
+// Computes with unsigned integers, for signed integers and bits, too.
 template <class F> Execute for_bits(Type type, F select) {
   return for_type<uint16_t, uint32_t, uint64_t>(unsigned_of(type), select);
 }

@@ -1,4 +1,4 @@
-// Matrices that the lanes of a warp hold together (9.7.15): lane i has group i / 4 and place i % 4 in it.
+// Matrices that the lanes of a warp hold together (9.7.15). Lane i is in group i / 4, at place i % 4.
 #include <array>
 #include <cmath>
 
@@ -8,8 +8,8 @@
 namespace isonorm::ptx {
 namespace {
 
-// ldmatrix: matrices of 8 x 8 entries of 16 bits. Lane 8 k + r has the address of row r of matrix k. Lane i receives entry
-// 2 (i % 4) and the next one of row i / 4 (trans: of column i / 4).
+// ldmatrix: matrices of 8 x 8 entries of 16 bits. Lane 8 k + r has the address of row r of matrix k. Lane i receives
+// entries 2 (i % 4) and 2 (i % 4) + 1 of row i / 4; with trans, of column i / 4.
 template <bool kTransposed> void load_matrices(Warp& w, const Instruction& in, uint32_t lanes) {
   if (lanes != kAllLanes) fault(w, in, 0, Fault::Kind::other, "a part of the warp loads matrices");
   const std::vector<int>& to = in.operands[0].parts;
@@ -48,7 +48,7 @@ float sum_of_products(const float* a, const float* b, float c) {
 
 float from_bf16(uint64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits & 0xffff) << 16); }
 
-// mma.m16n8k16: d [16, 8] = a [16, 16] b [16, 8] + c, bf16 and f32. Which entries a lane has: 9.7.15.5.8.
+// mma.m16n8k16: d [16, 8] = a [16, 16] b [16, 8] + c, bf16 and f32. Section 9.7.15.5.8 says which entries a lane has.
 void multiply(Warp& w, const Instruction& in, uint32_t lanes) {
   if (lanes != kAllLanes) fault(w, in, 0, Fault::Kind::other, "a part of the warp multiplies matrices");
   float a[16][16], b[8][16], c[16][8];  // b by columns

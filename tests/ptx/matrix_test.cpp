@@ -10,7 +10,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 // Loads a [16, 16] and b^T [8, 16] of bf16 by ldmatrix (the two matrices of b twice), and stores a b [16, 8] in f32.
-// The places of the entries are those of section 9.7.15.5.8.
+// Section 9.7.15.5.8 has the places of the entries.
 const std::string kProduct = R"(
     mov.u32 %r1, room; and.b32 %r2, %r0, 15; shl.b32 %r2, %r2, 5; shr.u32 %r3, %r0, 4; shl.b32 %r3, %r3, 4;
     add.s32 %r2, %r2, %r3; add.s32 %r1, %r1, %r2; mul.wide.u32 %rd9, %r2, 1; add.s64 %rd3, %rd0, %rd9;
@@ -45,7 +45,7 @@ TEST_CASE("ptx: mma multiplies what ldmatrix loads, with one rounding in f32") {
         for (size_t k = 0; k < 16; ++k) sum += double{value(a[16 * r + k])} * value(b[16 * c + k]);
         INFO(r << ", " << c);
         CHECK(std::fabs(out.values()[8 * r + c] - sum) <= std::ldexp(std::fabs(sum), -23));
-        CHECK(std::fabs(out.values()[8 * r + c]) <= std::fabs(sum));  // cut off
+        CHECK(std::fabs(out.values()[8 * r + c]) <= std::fabs(sum));  // rounded toward zero
       }
   });
 }

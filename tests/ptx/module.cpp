@@ -7,7 +7,7 @@
 namespace isonorm::ptx {
 namespace {
 
-// Parameters lie one behind the other, each at its alignment (5.1.6.1).
+// Parameters follow each other, each at a multiple of its alignment (5.1.6.1).
 size_t place_parameters(std::string_view list, std::vector<Parameter>& to) {
   size_t end = 0;
   for (const std::string& one : split_commas(list)) {

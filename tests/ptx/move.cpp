@@ -43,7 +43,7 @@ Execute select_move(Instruction& in, Modifiers&) {
   });
 }
 
-// Generic addresses: of global memory the same, of shared memory in a window of their own.
+// Generic addresses: global memory has the same addresses, shared memory a window of its own.
 Execute select_address(Instruction& in, Modifiers& modifiers) {
   const bool to = modifiers.take("to");
   if (in.type != Type::u64) return nullptr;
@@ -53,14 +53,15 @@ Execute select_address(Instruction& in, Modifiers& modifiers) {
   return unary<uint64_t>(in, [](uint64_t a) { return a + kSharedWindow; });
 }
 
-// To the nearest, ties to even; the only NaN of bf16 is 0x7fff.
+// Rounds to nearest, ties to even. Every NaN becomes 0x7fff.
 uint16_t to_bf16(float x) {
   if (x != x) return 0x7fff;
   const auto bits = std::bit_cast<uint32_t>(x);
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// An integer that is out of range becomes the nearest one, NaN 0 (or of 64 bits from f64 the smallest or largest).
+// A value out of range becomes the nearest integer in range. NaN becomes 0; from f64 to 64 bits it becomes 2^63
+// (unsigned) or -2^63 (signed).
 template <class To, class From> To to_integer(From x) {
   if (x != x) return sizeof(To) == 8 && sizeof(From) == 8 ? static_cast<To>(uint64_t{1} << 63) : To{0};
   const From low = static_cast<From>(std::numeric_limits<To>::min()),
@@ -81,7 +82,7 @@ struct Up {
   template <class T> T operator()(T x) const { return std::ceil(x); }
 };
 
-// From a real number to one without a fraction of the same type, or to an integer.
+// Rounds a real number to a whole number of the same type, or converts it to an integer.
 template <class From, class Round> Execute to_whole(const Instruction& in) {
   if (in.type == kType<From>) return unary<From>(in, [](From x) { return Round{}(x); });
   return for_type<uint32_t, uint64_t, int32_t, int64_t>(

@@ -1,4 +1,4 @@
-// PTX as it is executed: modules, functions, instructions. Registers are numbered, labels are positions in the code.
+// PTX that is ready to execute: modules, functions, instructions. Registers have numbers; labels are code positions.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace isonorm::ptx {
 
-// What a kernel does wrong, or what the interpreter does not execute.
+// A kernel's mistake, or PTX that the interpreter cannot execute (Kind::refused).
 class Fault : public std::runtime_error {
  public:
   enum class Kind { refused, address, misaligned, other };
@@ -24,18 +24,18 @@ class Fault : public std::runtime_error {
 struct Operand {
   enum class Kind : uint8_t { reg, address, vector, name };
   Kind kind = Kind::reg;
-  Space space = Space::generic;  // of the variable that an address names
-  int reg = -1;                  // of an address: its base
+  Space space = Space::generic;  // address: the space of the variable that it names
+  int reg = -1;                  // the register; address: its base
   int64_t offset = 0;
   std::vector<int> parts;  // registers of a vector
   std::string name;        // a label or a function
 };
 
-// What comes after an instruction, and when its lanes execute it.
+// The instruction that lanes execute after this one, and when they execute it.
 enum class Flow : uint8_t {
   next,       // the next one
-  branch,     // the target's, for lanes whose predicate holds
-  exit,       // nothing
+  branch,     // the target, for lanes whose predicate holds; else the next one
+  exit,       // none: the lane ends
   barrier,    // the next one, when all lanes of the block wait here
   converged,  // the next one; lanes wait until all lanes of the mask are here
 };
@@ -50,14 +50,14 @@ struct Instruction {
   Flow flow = Flow::next;
   bool unless = false;  // @!p
   int predicate = -1;   // a register; -1: always
-  int mask = -1;        // of converged lanes: a register; -1: the whole warp
+  int mask = -1;        // converged: the mask's register; -1: the whole warp
   int target = -1;
-  Type type = Type::none, source = Type::none;  // the first type of its name and the second
+  Type type = Type::none, source = Type::none;  // the first and the second type in the name
   Space space = Space::generic;
   size_t width = 1;  // values of a vector or matrices that are loaded or stored
   std::vector<Operand> operands;
   Function* callee = nullptr;
-  std::vector<int> arguments, results;  // of a call: places in the frame
+  std::vector<int> arguments, results;  // call: offsets in the frame
   std::string text;                     // "line 12: add.s32 %r1, %r2, 1"
 };
 
@@ -88,19 +88,19 @@ struct Function {
   std::string name;
   Module* module = nullptr;
   bool is_kernel = false;
-  int line = 0;  // of the body's first line in the module
+  int line = 0;  // number of the body's first line in the module
   std::string body;
   std::vector<Parameter> parameters, results;
   size_t parameter_bytes = 0;
-  uint32_t most_threads = 1024;  // of a block: .maxntid (11.4.2)
+  uint32_t most_threads = 1024;  // the largest block: .maxntid (11.4.2)
 
-  // By decode().
+  // decode() sets these.
   bool decoded = false;
   std::vector<Instruction> code;
   int registers = 0;
-  std::vector<std::pair<int, uint64_t>> constants;  // registers and what they hold
-  std::vector<std::pair<int, Special>> specials;    // registers and which special register they hold
-  size_t frame_bytes = 0;                           // of a lane: parameters and results of functions
+  std::vector<std::pair<int, uint64_t>> constants;  // (register, value)
+  std::vector<std::pair<int, Special>> specials;    // (register, the special register that it holds)
+  size_t frame_bytes = 0;                           // per lane: parameters and results of functions
   size_t shared_bytes = 0;                          // without dynamic shared memory
 };
 
@@ -114,12 +114,12 @@ struct Module {
   std::map<std::string, SharedVariable, std::less<>> shared;
 };
 
-// Throws Fault (refused) with the line for what it does not know.
+// Throws Fault (refused), which names the line, if it does not know a statement.
 std::unique_ptr<Module> parse(std::string_view text);
-// The code of a function, and of those that it calls, from its body. Throws Fault (refused) with the line of PTX.
+// Makes the code of a function and of the functions that it calls. Throws Fault (refused), which names the line of PTX.
 void decode(Function& f);
 
-// Dynamic shared memory begins here, far from what a kernel declares, so that an access beyond either is seen.
+// Dynamic shared memory begins here, far from a kernel's static shared memory, so an access past either one is found.
 inline constexpr uint64_t kDynamicShared = 1 << 18;
 // Shared memory among generic addresses (5.1.7).
 inline constexpr uint64_t kSharedWindow = uint64_t{1} << 62;

@@ -68,12 +68,12 @@ Execute negate(Instruction& in, Modifiers&) {
 Execute magnitude(Instruction& in, Modifiers&) {
   return for_reals(in.type, [&]<class T> { return unary<T>(in, [](T a) { return std::fabs(a); }); });
 }
-Execute copy_sign(Instruction& in, Modifiers&) {  // of the first operand to the second
+Execute copy_sign(Instruction& in, Modifiers&) {  // the first operand's sign, the second's size
   return for_reals(in.type,
                    [&]<class T> { return binary<T>(in, [](T sign, T size) { return std::copysign(size, sign); }); });
 }
 
-// Of a number and a NaN the number; -0 is less than +0 (9.7.3.11).
+// If one operand is NaN, the other one. -0 is less than +0 (9.7.3.11).
 template <class T> T smaller(T a, T b) {
   if (a != a) return b;
   if (b != b) return a;

@@ -1,4 +1,4 @@
-// The order in which blocks, warps and lanes execute. CUDA promises none, so results may not depend on it.
+// The order in which blocks, warps and lanes execute. CUDA promises no order, so results must not depend on it.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace isonorm::ptx {
 class Schedule {
  public:
   enum class Order { forward, reverse, drawn };
-  // drawn: the seed draws the order of blocks and warps. A warp is interrupted after at most 64 instructions. If lanes took
-  // different branches, the lanes furthest behind usually go on first, now and then other lanes.
+  // drawn: the order of blocks and warps is random. A warp is interrupted after at most 64 instructions. If lanes took
+  // different branches, the lanes at the earliest instruction usually execute first, now and then other lanes.
   explicit Schedule(Order order = Order::forward, uint64_t seed = 1) : order_(order), random_(2 * seed + 1) {}
 
   std::vector<uint32_t> order_of(uint32_t count);
-  int64_t turn();  // instructions that a warp executes before others do
-  int lane();      // whose group goes on; -1: the lanes furthest behind
+  int64_t turn();  // number of instructions that a warp executes before it is interrupted
+  int lane();      // a lane of the group that executes next; -1: the group at the earliest instruction
 
  private:
   uint64_t draw(uint64_t below);
@@ -23,8 +23,8 @@ class Schedule {
   uint64_t random_;
 };
 
-// The schedule of all launches. ISONORM_PTX_ORDER sets it at the start of the process: forward (or unset), reverse, or a
-// number, the seed of a drawn order.
+// The schedule of all launches. The first call reads ISONORM_PTX_ORDER: forward (or unset), reverse, or a number, the
+// seed of a drawn order.
 Schedule& schedule();
 
 }  // namespace isonorm::ptx

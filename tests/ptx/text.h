@@ -11,16 +11,16 @@
 
 namespace isonorm::ptx {
 
-// Spaces in the place of comments; lines stay lines.
+// Replaces comments by spaces. Line numbers stay the same.
 std::string without_comments(std::string_view text);
 std::string_view trimmed(std::string_view text);
 std::vector<std::string> words(std::string_view text);
 // "a, {b, c}, [d]" has three parts.
 std::vector<std::string> split_commas(std::string_view text);
-// Where the bracket that opens at `open` is closed. Throws Fault.
+// The position of the bracket that closes the one at `open`. Throws Fault.
 size_t closing(std::string_view text, size_t open);
 
-// Integers, 0f3F800000 and 0d3FF0000000000000 (4.5) as a register holds them.
+// The bits that a register has for an integer, 0f3F800000 or 0d3FF0000000000000 (4.5).
 std::optional<uint64_t> number(std::string_view text);
 
 // ".param .align 8 .b8 name[128]", ".extern .shared .align 16 .b8 name[]", ".param .f64 name".

@@ -37,7 +37,7 @@ enum class Space : uint8_t { generic, param, global, shared, local };
 Type type_named(std::string_view name);  // none: there is no such type
 size_t size_of(Type type);               // in bytes; 1 for pred
 bool is_signed(Type type);
-Type unsigned_of(Type type);  // of bits and signed integers the unsigned integer of their size, else the type itself
+Type unsigned_of(Type type);  // bits, signed integers: the unsigned integer of this size; else the type
 
 // The C++ type that computes with values of a type.
 template <class T> inline constexpr Type kType = Type::none;

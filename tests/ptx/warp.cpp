@@ -47,8 +47,8 @@ void Warp::stop(uint32_t stopped, Lane::State state) {
   each(stopped, [&](int i) { lanes[static_cast<size_t>(i)].state = state; });
 }
 
-// The lanes furthest behind, so that lanes which took different branches meet again. A drawn order sometimes takes other
-// lanes.
+// The lanes at the earliest instruction, so that lanes that took different branches meet again. A drawn order sometimes
+// takes other lanes.
 Warp::Group Warp::next_group(Schedule& schedule) const {
   const uint32_t running = in_state(Lane::State::running);
   Group g;
@@ -116,7 +116,7 @@ bool Warp::pass_barrier() {
   return true;
 }
 
-// True: the group goes on at g.at. False: every lane knows its own position, and groups are to be formed again.
+// True: the group continues at g.at. False: Lane::at has every lane's position, and new groups must be formed.
 bool Warp::step(Group& g) {
   const Instruction& in = function->code[static_cast<size_t>(g.at)];
   const uint32_t active = guarded(in, g.lanes);
@@ -133,7 +133,7 @@ bool Warp::step(Group& g) {
   if (in.flow == Flow::barrier) stop(active, Lane::State::at_barrier);
   if (in.flow == Flow::exit) {
     stop(active, Lane::State::ended);
-    stop(in_state(Lane::State::converging), Lane::State::running);  // these lanes may be all that are left
+    stop(in_state(Lane::State::converging), Lane::State::running);  // perhaps no other lanes are left
   }
   return false;
 }

@@ -16,7 +16,7 @@ class Schedule;
 
 struct Lane {
   enum class State : uint8_t { running, at_barrier, converging, ended };
-  int at = 0;  // its next instruction, or the one in which it waits
+  int at = 0;  // the next instruction, or the instruction in which it waits
   State state = State::ended;
 };
 
@@ -26,10 +26,10 @@ struct Warp {
 
   // Begins a block with these lanes. Registers and frames are not cleared: they hold garbage, later another block's values.
   void begin(Block& block, uint32_t lanes);
-  // Executes until all lanes have ended or wait for other warps, or as long as the schedule says. Throws Fault.
+  // Executes until all lanes have ended or wait for other warps, or the schedule interrupts the warp. Throws Fault.
   void run(Schedule& schedule);
-  // When no lane of the block is running: lanes that wait in a barrier go on. False: there are none. Throws Fault if the lanes
-  // wait in different barriers (9.7.13.1: aligned), or for lanes of their own warp.
+  // Call it when no lane of the block is running: lanes that wait in a barrier continue. Returns false if no lane
+  // waits. Throws Fault if the lanes wait in different barriers (9.7.13.1: aligned), or for lanes of their own warp.
   bool pass_barrier();
   bool has(Lane::State state) const;
   uint32_t in_state(Lane::State state) const;
@@ -37,8 +37,8 @@ struct Warp {
   const Function* function;
   int number;  // within its block
   Block* block = nullptr;
-  std::vector<uint64_t> registers;  // a row of kLanes words for each
-  std::vector<std::byte> frames;    // a lane's behind another's
+  std::vector<uint64_t> registers;  // for each register a row of kLanes words
+  std::vector<std::byte> frames;    // one frame after another, by lane
   std::array<Lane, kLanes> lanes{};
   std::array<AsyncCopies, kLanes> copies;
 
@@ -46,7 +46,7 @@ struct Warp {
   struct Group {
     uint32_t lanes = 0;
     int at = 0;
-    int meets_at = -1;  // where lanes of another group wait for their turn; -1: there are none further on
+    int meets_at = -1;  // the next position at which other lanes wait for their turn; -1: none
   };
   Group next_group(Schedule& schedule) const;
   uint32_t guarded(const Instruction& in, uint32_t lanes);

@@ -1,4 +1,4 @@
-// What lanes, warps and blocks do together: the results do not depend on the order, and mistakes are found.
+// Shuffles, barriers and branches: results do not depend on the order of execution, and mistakes are found.
 #include <numeric>
 
 #include "tests/ptx/handwritten.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Flags of the environment that change what is computed, or for which machine, have no effect: flags.sh SOURCE BUILD COMPILER
+# flags.sh SOURCE BUILD COMPILER: flags of the environment that change results, or the machine to compile for, have no effect.
 # Looks at every command of a build with such flags, then builds and runs arithmetic.cpp with them.
 set -euo pipefail
 source=$1 build=$2 compiler=$3
@@ -8,7 +8,7 @@ hostile="-Ofast -ffast-math -fassociative-math -freciprocal-math -ffinite-math-o
 cmake -S "$source" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$hostile" \
   -DCMAKE_CUDA_FLAGS="--use_fast_math -Xcompiler=-ffast-math" -DISONORM_KERNELS=all >/dev/null
 
-# Behind the last flag that asks for it, every command has what undoes it. A kernel contracts, for its own instruction set.
+# Every command undoes fast math after the last flag that asks for it. Only kernels may contract, each for its own instruction set.
 ninja -C "$build" -t commands all | awk '
   function need(flag) { if (!(flag in after)) { print "without " flag ": " $0; bad = 1 } }
   / -ffast-math / || / -Xcompiler=-ffast-math / {

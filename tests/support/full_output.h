@@ -28,7 +28,7 @@ struct FullOutput {
   FullOutput(const FullOutput&) = delete;
   FullOutput& operator=(const FullOutput&) = delete;
 
-  // The kernel moves what a terminal holds from buffer to buffer for a while.
+  // The kernel moves a terminal's bytes from buffer to buffer for a while, so there may be room again.
   void fill() {
     fcntl(writer, F_SETFL, O_WRONLY | O_NONBLOCK);
     for (int idle = 0; idle < 3; ++idle) {
@@ -38,7 +38,7 @@ struct FullOutput {
     fcntl(writer, F_SETFL, O_WRONLY);
   }
 
-  // All that it holds, and that arrives within 0.1 s.
+  // Reads all bytes until none has arrived for 0.1 s.
   std::string drain() {
     fcntl(reader, F_SETFL, O_RDONLY | O_NONBLOCK);
     std::string all;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Libraries and programs do not tell the folder that they were built in: paths.sh SOURCE BUILD COMPILER FILE...
+# paths.sh SOURCE BUILD COMPILER FILE...: libraries and programs do not contain the name of the folder that they were built in.
 # Looks for SOURCE in every FILE. Then compiles one object of the library in two folders, with debug information, and compares the two.
 set -euo pipefail
 source=$1 build=$2 compiler=$3

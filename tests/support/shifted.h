@@ -1,4 +1,4 @@
-// Tensors that begin at no multiple of 16 bytes, for kernels that read those in another way.
+// Tensors that do not begin at a multiple of 16 bytes. Kernels read such tensors element by element.
 #pragma once
 
 #include "core/tensor.h"
@@ -6,7 +6,7 @@
 
 namespace isonorm::test {
 
-// The values of x, contiguous, one element behind an address that is a multiple of 16.
+// A contiguous copy of x that begins one element after a multiple of 16 bytes.
 inline Tensor shifted(const Tensor& x) {
   const Tensor room = empty({x.numel() + 1}, x.options());
   const Tensor y = detached::reshape(detached::narrow(room, 0, 1, x.numel()), x.shape());

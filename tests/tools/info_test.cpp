@@ -1,4 +1,4 @@
-// What isonorm info says of files and of this machine.
+// isonorm info describes files and this machine.
 #include "core/kernels/isa_choice.h"
 #include "core/system/foreign_name.h"
 #include "io/safetensors.h"

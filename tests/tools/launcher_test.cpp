@@ -1,4 +1,4 @@
-// A process that a launcher has started as one of several does not train alone.
+// isonorm train refuses if a launcher has started several processes that cannot train together.
 #include "tests/tools/small_run.h"
 
 using namespace isonorm;
@@ -23,7 +23,7 @@ TEST_CASE("train refuses to be one of several processes that cannot train togeth
     f.refuses(train, 3, names + ": a launcher has started this process as one of several",
               {.environment = environment});
   CHECK(f.files() == 1);
-  // Processes alone: of torchrun, in the script of a Slurm job, and of mpirun, which srun may have started.
+  // Processes that are alone: started by torchrun, by a Slurm job's script, and by mpirun, which srun may have started.
   const std::vector<std::string> alone[] = {{"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=1"},
                                             {"SLURM_NTASKS=4", "SLURM_PROCID=0"},
                                             {"SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=1", "OMPI_COMM_WORLD_SIZE=1"}};

@@ -158,5 +158,5 @@ TEST_CASE("train makes no file under its name only to remove it: another process
   CHECK(made["c.lock"] == 1);
   CHECK(made["log"] == 1);
   CHECK(made["c.previous"] == 0);
-  CHECK(made["c.toml"] == 0);  // it is renamed to that name
+  CHECK(made["c.toml"] == 0);  // the file gets its name only by a rename
 }

@@ -58,7 +58,7 @@ TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
   write_text(f / "short", "abc");
   f.refuses("prove --model gpt --data @short", 3,
             ": a context of 64 needs a text of 64 tokens and one more, this has 3 to train on\n");
-  CHECK(contains(f.succeeds("train +small --context 1 --steps 1 -q").out, ", 1 step: "));  // the least
+  CHECK(contains(f.succeeds("train +small --context 1 --steps 1 -q").out, ", 1 step: "));  // the smallest training
   // The last 80 of 800 characters are held out.
   f.refuses("prove --model gpt --data @text.txt --context 720", 3, "this has 720 to train on");
   // The result is not lost if one of its two outputs fails.

@@ -1,4 +1,4 @@
-// A training whose output nobody takes goes on to its end.
+// A training runs to its end even if nobody reads its output.
 #include <thread>
 
 #include "io/checkpoint.h"

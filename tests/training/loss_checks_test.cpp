@@ -1,5 +1,5 @@
-// In its first two steps a training compares the loss of rows together with the loss that micro-batches or ranks combine from the same rows:
-// objectives that are no mean over rows are refused, all others train.
+// In its first two steps a training compares the loss of some rows with the loss that micro-batches or ranks combine
+// from parts of these rows. An objective that is no mean over rows is refused; all others train.
 #include "training/steps/loss_checks.h"
 
 #include <cmath>
@@ -67,7 +67,7 @@ double first_loss(const Objective& objective, const Setting& s) {
   return losses[0];
 }
 
-// The losses [rows, context] of all tokens.
+// One loss for each token, [rows, context].
 Tensor token_losses(nn::Module& m, const Examples& b) {
   return cross_entropy(m(b.inputs), b.targets, {.reduction = Reduction::none});
 }
@@ -79,7 +79,7 @@ Tensor own_mask(nn::Module& m, const Examples& b) {
   return sum(l * w) / sum(w);
 }
 Tensor summed(nn::Module& m, const Examples& b) { return sum(token_losses(m, b)); }
-// Each row's mean logits against the rows' one-hot counts: the other rows of the batch are its negatives.
+// Contrasts each row's mean logits with all rows' mean logits: the other rows of the batch are its negatives.
 Tensor negatives(nn::Module& m, const Examples& b) {
   const Tensor u = mean(m(b.inputs), {1}), v = reshape(u * 30, {b.inputs.size(0), kVocab});
   return cross_entropy(matmul(v, transpose(v, 0, 1)), arange(b.inputs.size(0)));
@@ -180,8 +180,9 @@ TEST_CASE("first steps: a mean over rows, or a sum with its weight, is never ref
 
 namespace {
 
-// mean_i sum_(j != i) exp(s_ij - s_ii) with s_ij = W u_i . W v_j / temperature over all rows j of the batch: inputs [n, 2, d].
-// Rank r leaves out j = r n + i. So on equal rows the ranks add the same numbers in other orders.
+// mean_i sum_(j != i) exp(s_ij - s_ii) with s_ij = W u_i . W v_j / temperature over all rows j of the batch.
+// inputs: [n, 2, d]. Rank r leaves out j = r n + i. So if all ranks get the same rows, they add the same numbers in
+// different orders.
 struct Contrast {
   Group& group;
   double temperature = 16;

@@ -27,7 +27,7 @@ std::string text_of(const Cores& cores) {
   return list;
 }
 
-// The masks of the threads that help the main thread, which meet in one region.
+// The masks of the threads that help the main thread in one parallel region.
 std::string workers() {
   const int threads = num_threads();
   std::vector<std::string> masks(static_cast<size_t>(threads));

@@ -1,4 +1,4 @@
-// Linked to a program: a machine with 2048 cores, of which the program may use 0, 1 and 2000.
+// A program that is linked with this file sees a machine with 2048 cores and may use cores 0, 1 and 2000.
 #include <sched.h>
 
 #include <cerrno>

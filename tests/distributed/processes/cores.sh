@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# cores.sh PRINT_CORES ISONORM: the cores and threads of ranks that Open MPI has bound by default, on purpose and not at all. Exit 77 if
-# there is no Open MPI, only one core of a CPU, or a quota of CPU time.
+# cores.sh PRINT_CORES ISONORM: tests the cores and threads of ranks that Open MPI has bound by default, on request, and not at all.
+# Exit 77 if there is no Open MPI, only one core, or a quota of CPU time.
 set -uo pipefail
 print_cores=$1 isonorm=$2
 command -v mpirun.openmpi >/dev/null && command -v lscpu >/dev/null || exit 77
@@ -14,7 +14,7 @@ fail() {
   printf '%s\n' "$*"
   exit 1
 }
-# says COUNT PATTERN WORD...: as many ranks of mpirun WORD... PRINT_CORES print a line with the pattern.
+# says COUNT PATTERN WORD...: exactly COUNT ranks of mpirun WORD... PRINT_CORES print a line with the pattern.
 says() {
   local count=$1 pattern=$2 said
   shift 2
@@ -30,7 +30,7 @@ says 2 "^threads $((cores / 2)), main $one, " -np 2
 says 2 "^threads $((cores / 2)), main " -np 2 --bind-to none
 says 2 "^threads 1, main " -np 2 --bind-to hwthread
 last=$(taskset --cpu-list --pid $$ | sed 's/.*[^0-9]//')
-says 1 "^threads 1, main $last, " -np 1 taskset --cpu-list "$last" # set on purpose, behind the launcher
+says 1 "^threads 1, main $last, " -np 1 taskset --cpu-list "$last" # set by the user, after the launcher's binding
 
 train=("$isonorm" train --data docs/numerics.md --model gpt --width 8 --depth 1 --heads 2 --context 8 --batch 4 --steps 2)
 warning="rank 0 may run on 1 core and would use 2 .*--bind-to none"

@@ -1,5 +1,7 @@
-// The suite on the processes of a launcher: mpirun -np 3 rank_processes. With the word backward [TIMES], trainings of a model whose
-// backward calls the group. With another word, one of the ways in which a rank can fail.
+// The tests of groups on a launcher's processes: mpirun -np 3 rank_processes [WORD].
+//   no word           runs test::check_group()
+//   backward [TIMES]  trains a model whose backward pass calls the group
+//   any other word    names the way in which rank 1 fails
 #include <csignal>
 #include <cstdio>
 #include <string>

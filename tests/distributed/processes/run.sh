@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# run.sh PROGRAM: the suite on 1, 2, 3, 4 and 7 processes of each launcher that is there, a backward that calls the group on 2 and 3, and what
-# all see of one that fails.
-# Exit 77 where there is none.
+# run.sh PROGRAM: for each launcher that is installed, runs the suite on 1, 2, 3, 4 and 7 processes and a backward pass that calls the group on
+# 2 and 3. Then lets one rank fail and reads the messages of all ranks. Exit 77 if no launcher is installed.
 set -uo pipefail
 program=$1 host=$(uname -n)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
@@ -30,7 +29,7 @@ for launcher in mpirun.openmpi mpirun.mpich; do
     ranks $n
     [[ $code == 0 ]] && (($(grep -c "^rank [0-9] of $n$" <<<"$said") == n)) || fail "$launcher -np $n: exit $code, $said"
   done
-  for n in 2 3; do # threads of a rank are in MPI by turns
+  for n in 2 3; do # a rank's threads take turns in MPI
     ranks $n backward 2
     [[ $code == 0 ]] || fail "$launcher -np $n, a backward that calls the group: exit $code, $said"
   done

@@ -91,7 +91,7 @@ grep -q "^isonorm prove: rank 0 on $host: MPI has started it several times, whic
 [[ -z $(find . -name '*.lock' -size +0 -newer told) ]] || fail 'a lock is left'
 
 # A file that one machine lacks: the line names rank and machine, and the other rank does not wait until its time limit.
-lacks() { # lacks CODE LINE OPTION...: of rank 1
+lacks() { # lacks CODE LINE OPTION...: rank 1 runs with these options
   mpi 1 "$isonorm" train "${options[@]}" -q --steps 16 --extend --checkpoint ranks : -np 1 "$isonorm" train "${@:3}" >/dev/null 2>told
   local code=$?
   [[ $code == "$1" ]] || fail "exit $code, expected $1: $(cat told)"
@@ -101,7 +101,7 @@ lacks 4 "rank 1 on $host: nothing: " "${options[@]/#text/nothing}" -q --steps 16
 lacks 3 "rank 1 on $host has another checkpoint than rank 0 on $host: there is no elsewhere, on rank 0 ranks after step 12" \
   "${options[@]}" -q --steps 16 --extend --checkpoint elsewhere
 
-# The ranks wait for a save as long as it takes: rank 0 stands still in the middle of one. Then SIGUSR1 to one rank saves and ends all.
+# Ranks wait for a save as long as it takes: rank 0 is stopped in the middle of one. Then SIGUSR1 to one rank makes all save and end.
 saves() { compgen -G 'slow.tmp.*' >/dev/null; }
 ISONORM_TIMEOUT=6 mpirun.openmpi --oversubscribe --bind-to none -np 2 "$isonorm" train --data text --model gpt --width 128 --depth 2 --heads 2 --context 16 \
   --dtype f64 -q --steps 1000000 --save-every 1 --checkpoint slow >/dev/null 2>told &

@@ -1,4 +1,4 @@
-// Trainings on nvcc's PTX: the losses of the CPU, and the same bits in every order of blocks and warps and as a graph.
+// Trainings on nvcc's PTX have the CPU's losses, and the same bits in every order of blocks and warps and as a graph.
 #include "nn/vit.h"
 #include "optim/adamw.h"
 #include "streams/transformer.h"
@@ -19,7 +19,7 @@ struct Task {
 };
 using Make = std::function<Task()>;
 
-// f64: what differs from the CPU is rounding alone.
+// f64: only rounding differs from the CPU.
 Task gpt(nn::TransformerOptions t, streams::Form form, DType dtype) {
   manual_seed(3);
   Generator g{.seed = 5};

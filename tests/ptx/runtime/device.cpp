@@ -62,7 +62,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   std::strcpy(p->name, "nvcc's PTX, interpreted on the CPU");
   p->uuid.bytes[0] = 1;
   p->major = 9;
-  p->multiProcessorCount = 3;  // odd and small, as the emulated device's
+  p->multiProcessorCount = 3;  // odd and small, as for the emulated device
   p->l2CacheSize = 1 << 20;
   p->warpSize = 32;
   p->maxThreadsPerBlock = 1024;

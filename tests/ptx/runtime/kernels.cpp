@@ -1,5 +1,5 @@
-// nvcc puts PTX into the objects as fat binaries. They are registered when the program starts, and kernels by the addresses
-// of their host functions. The toolkit's fatbinary_section.h has the layout of the wrapper.
+// nvcc puts PTX into the objects as fat binaries. When the program starts, they are registered, and each kernel with
+// the address of its host function. The toolkit's fatbinary_section.h has the layout of the wrapper.
 #include "tests/ptx/runtime/kernels.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ template <class T> T read(const char* p) {
   return value;
 }
 
-// The text of the entry that is PTX (kind 1). Entries lie one behind the other after a header.
+// The text of the last PTX entry (kind 1). The entries follow a header and each other.
 std::string_view ptx_of(const char* fat_binary) {
   std::string_view found;
   const char* entry = fat_binary + read<uint16_t>(fat_binary + 6);
@@ -36,7 +36,7 @@ std::string_view ptx_of(const char* fat_binary) {
   return found;
 }
 
-// The kernels of one source, parsed by the first launch of one of them.
+// The kernels of one source file. The first launch parses them.
 struct Binary {
   const char* data;
   std::unique_ptr<Module> module = nullptr;
@@ -52,7 +52,7 @@ struct Binary {
 struct Registered {
   Binary* binary = nullptr;
   std::string name;
-  std::unique_ptr<Kernel> kernel = nullptr;  // made by the first launch
+  std::unique_ptr<Kernel> kernel = nullptr;  // the first launch makes it
   int dynamic_limit = 48 << 10;
 };
 std::map<const void*, Registered>& registered() {
@@ -65,7 +65,7 @@ Kernel& kernel_of(Registered& r) {
   return *r.kernel;
 }
 
-// What the driver refuses at the launch.
+// The error with which the driver refuses a launch, or cudaSuccess.
 cudaError_t refusal(const Registered& r, const Function& f, dim3 grid, dim3 block, size_t dynamic) {
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   const bool has_blocks =
@@ -115,7 +115,7 @@ void __cudaRegisterFunction(void** binary, const char* host, char*, const char* 
   registered()[host] = {.binary = reinterpret_cast<Binary*>(binary), .name = name};
 }
 
-// What the host functions of kernels call. gpu/launch.h does not call these functions.
+// The host functions of kernels call these. gpu/launch.h does not call the host functions.
 cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, size_t*, void*) { return cudaErrorNotSupported; }
 cudaError_t __cudaGetKernel(cudaKernel_t*, const void*) { return cudaErrorNotSupported; }
 cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t) { return cudaErrorNotSupported; }

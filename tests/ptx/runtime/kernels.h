@@ -7,7 +7,7 @@ namespace isonorm::ptx {
 
 struct Decoded {
   int kernels = 0;
-  std::string refused;  // the first that the interpreter does not execute, and why
+  std::string refused;  // the first kernel that the interpreter cannot execute, and why
 };
 Decoded decode_all_kernels();
 

@@ -1,4 +1,4 @@
-// Memory, of the device and pinned: blocks of the host that kernels may access, all ones before they are written.
+// Device memory and pinned memory: blocks of host memory that kernels may access. Every bit is 1 at first.
 #include "tests/ptx/memory.h"
 
 #include <cstdlib>

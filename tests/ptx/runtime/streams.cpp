@@ -20,7 +20,7 @@ cudaError_t do_now(const std::function<void()>& work) {
   } catch (const Fault& fault) {
     lose(fault);
   }
-  return cudaSuccess;  // as a kernel's failure is seen: by the next call
+  return cudaSuccess;  // the next call returns a kernel's error
 }
 cudaError_t give(cudaStream_t stream, std::function<void()> work) {
   if (!stream->is_captured) return do_now(work);
