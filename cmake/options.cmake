@@ -120,7 +120,7 @@ set(cpu "")
 if(EXISTS /proc/cpuinfo)
   file(STRINGS /proc/cpuinfo cpu REGEX "^flags" LIMIT_COUNT 1)
 endif()
-foreach(target IN LISTS ISONORM_TARGETS)  # the best one last; same requirements as in core/kernels/isa_choice.cpp
+foreach(target IN LISTS ISONORM_TARGETS)  # the best one last; requirements as in core/kernels/isa_choice.cpp
   set(needs_avx2 avx2 fma)
   set(needs_avx512 avx2 fma avx512f avx512dq avx512bw avx512vl)
   set(best ${target})

@@ -33,7 +33,7 @@ int number_in(const char* variable) {
 }
 
 // The number of processes according to an MPI launcher's variables; 0: there is no launcher. Open MPI and MPICH (and
-// launchers with MPICH's interface) set it; PMIx (srun --mpi=pmix) does not.
+// launchers with MPICH's interface) give this number; PMIx (srun --mpi=pmix) does not.
 int said_size() {
   const int said = std::max(number_in("OMPI_COMM_WORLD_SIZE"), number_in("PMI_SIZE"));
   if (said > 0 || !std::getenv("PMIX_RANK")) return said;
