@@ -36,7 +36,7 @@ file(GLOB gpu_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gpu/*.cpp ${PROJEC
      ${PROJECT_SOURCE_DIR}/gpu/kernels/*.cu ${PROJECT_SOURCE_DIR}/gpu/steps/*.cpp ${PROJECT_SOURCE_DIR}/gpu/steps/*.cu)
 list(REMOVE_ITEM gpu_sources ${PROJECT_SOURCE_DIR}/gpu/none.cpp)
 
-# isonorm_gpu_objects(name): what all forms have in common.
+# isonorm_gpu_objects(name): an object library, as all forms have it.
 function(isonorm_gpu_objects name)
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${gpu_sources})
   target_link_libraries(${name} PRIVATE isonorm_flags)
@@ -113,9 +113,9 @@ if(ISONORM_CUDA_FOUND)
     target_compile_options(isonorm_gpu_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-O0 -Xptxas=-O0 --no-compress>)
   endif()
   set_target_properties(isonorm_gpu_cuda PROPERTIES CUDA_VISIBILITY_PRESET default)
-  # Whether nvcc contracts a product and a sum depends on the code around them: it did so in one form of a kernel and not in the
-  # other, so bits depended on the address of a tensor. Sources say std::fma instead. Random numbers, too, have the CPU's bits so.
-  # Dense products have one form.
+  # Whether nvcc contracts a product and a sum depends on the code around them. It did so in one form of a kernel and
+  # not in the other, so bits depended on the address of a tensor. Sources call std::fma instead. Without contraction
+  # random numbers also have the CPU's bits. Dense products have only one form, so nvcc may contract there.
   set(contracted ${gpu_sources})
   list(FILTER contracted INCLUDE REGEX "/(attention|product)(_bf16)?\\.cu$")
   foreach(source IN LISTS gpu_sources)
@@ -126,7 +126,8 @@ if(ISONORM_CUDA_FOUND)
 endif()
 add_subdirectory(tests/ptx)
 
-# isonorm_link_ptx_gpu(target): its device executes nvcc's PTX. As above its own objects come before the library's.
+# isonorm_link_ptx_gpu(target): the target's device executes nvcc's PTX. As above, its own objects come before the
+# library's.
 function(isonorm_link_ptx_gpu target)
   if(NOT ISONORM_GPU_FORM STREQUAL "ptx")
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:isonorm_gpu_cuda>)

@@ -1,7 +1,8 @@
-# Sets ISONORM_CUDA_FOUND if nvcc compiles C++20 for the wanted devices, whose flags are ISONORM_CUDA_FLAGS. Else ISONORM_CUDA_MISSING says why not.
+# Sets ISONORM_CUDA_FOUND if nvcc compiles C++20 for the wanted devices, else ISONORM_CUDA_MISSING, which says why not.
+# ISONORM_CUDA_FLAGS are the flags for these devices.
 
-# Which devices: our option, else CMake's variable. CUDAARCHS in the environment sets it, as in enable_language(CUDA). The flags are our own, since
-# CMake 3.25 does not know all architectures.
+# The devices: our option, else CMake's variable. CUDAARCHS in the environment sets this variable, as in
+# enable_language(CUDA). The flags are our own, since CMake 3.25 does not know all architectures.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND DEFINED ENV{CUDAARCHS})
   set(CMAKE_CUDA_ARCHITECTURES "$ENV{CUDAARCHS}" CACHE STRING "CUDA architectures")
 endif()
@@ -22,7 +23,8 @@ if(unknown OR NOT architectures)
 endif()
 set(CMAKE_CUDA_ARCHITECTURES OFF)
 
-# As in CMake, -real is machine code and -virtual is PTX, which later devices translate. Without either: machine code, and PTX for the first one.
+# As in CMake, -real is machine code and -virtual is PTX, which later devices translate. Without either, an architecture
+# gets machine code, and the first architecture gets PTX, too.
 set(ISONORM_CUDA_FLAGS)
 foreach(architecture IN LISTS architectures)
   string(REGEX REPLACE "-.*" "" number ${architecture})

@@ -1,11 +1,12 @@
-# OpenBLAS as the target isonorm_blas, or ISONORM_BLAS_MISSING, which says what to do. Debian's CMake file for it has no target. The OpenMP flavour
-# is looked for first: the pthread flavour starts threads when it is loaded, which we never use.
+# OpenBLAS as the target isonorm_blas, or ISONORM_BLAS_MISSING, which says what to do. Debian's CMake file for OpenBLAS
+# has no target. The OpenMP flavour is looked for first: the pthread flavour starts threads when it is loaded, and we
+# never use them.
 # Used by the build, and by the installed package file of a static library.
 
 find_library(ISONORM_OPENBLAS_LIBRARY openblas HINTS /usr/lib/x86_64-linux-gnu/openblas-openmp
              /usr/lib/aarch64-linux-gnu/openblas-openmp PATH_SUFFIXES openblas-openmp)
-# The header is the library's own one, beside it: .../lib/x/libopenblas.so has .../include/x/cblas.h. The cblas.h of the compiler's path may be
-# another library's (on Debian the one that update-alternatives prefers).
+# The library's own header lies next to it: .../lib/x/libopenblas.so has .../include/x/cblas.h. The cblas.h on the
+# compiler's path may belong to another library (on Debian the one that update-alternatives prefers).
 if(ISONORM_OPENBLAS_LIBRARY)
   get_filename_component(isonorm_beside ${ISONORM_OPENBLAS_LIBRARY} REALPATH)
   get_filename_component(isonorm_beside ${isonorm_beside} DIRECTORY)

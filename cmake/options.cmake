@@ -18,9 +18,9 @@ if(ISONORM_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   execute_process(COMMAND ${ISONORM_CCACHE} ${CMAKE_CXX_COMPILER} -c ${probe}.cpp -o ${probe}.o RESULT_VARIABLE result OUTPUT_QUIET
                   ERROR_VARIABLE error ERROR_STRIP_TRAILING_WHITESPACE)
   if(result EQUAL 0)
-    # The sloppiness is what ccache asks for where headers are precompiled. Without the depend mode it takes a precompiled
-    # header from before a comment was changed: then `#pragma once` does not know that header again, and it is included twice.
-    # The namespace leaves out what was cached without that mode.
+    # ccache asks for this sloppiness if headers are precompiled. Without the depend mode it takes a precompiled header
+    # from before a comment was changed: `#pragma once` then does not know that header again, and it is included twice.
+    # The namespace leaves out objects that were cached without the depend mode.
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_NAMESPACE=isonorm
                                     CCACHE_SLOPPINESS=pch_defines,time_macros ${ISONORM_CCACHE})
     if(NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER AND NOT DEFINED ENV{CMAKE_CUDA_COMPILER_LAUNCHER})
@@ -31,30 +31,32 @@ if(ISONORM_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# CMake's own unity builds put any eight files together. Names in unnamed namespaces are unique within the groups of ISONORM_UNITY only.
+# CMake's own unity builds put any eight files together. Names in unnamed namespaces are unique only within the groups
+# of ISONORM_UNITY.
 if(CMAKE_UNITY_BUILD)
   set(ISONORM_UNITY ON)
   set(CMAKE_UNITY_BUILD OFF)
 endif()
 
-# The configurations with our own optimisation levels: Release, and a project around this one that names none.
+# The configurations with our own optimisation levels: Release, and none (an enclosing project may name none).
 set(ISONORM_OPTIMISED $<CONFIG:Release,>)
 
-# Flags from the environment or from a project around this one do not change results. Options of a directory follow these flags and precede the
-# options of its targets. The first line undoes -ffast-math, -Ofast and their parts. Only kernels (below) contract products to fused multiply-adds:
-# core/formulas/distributions.h relies on it, and some instruction sets have them from the start (64-bit ARM, -march=x86-64-v3).
+# Flags from the environment or from an enclosing project do not change results. A directory's options follow these
+# flags and precede the options of its targets. The first line undoes -ffast-math, -Ofast and their parts. Only kernels
+# (below) contract products to fused multiply-adds. core/formulas/distributions.h relies on this, and some instruction
+# sets have fused multiply-adds from the start (64-bit ARM, -march=x86-64-v3).
 set(ISONORM_ARITHMETIC
     -fno-fast-math -fno-unsafe-math-optimizations -fno-associative-math -fno-reciprocal-math -fno-finite-math-only -fsigned-zeros
     -fno-rounding-math -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND ISONORM_ARITHMETIC -fno-single-precision-constant -fno-cx-limited-range -fno-allow-store-data-races)
 else()
-  list(APPEND ISONORM_ARITHMETIC -Wno-overriding-t-option)  # it warns when one flag overrides another
+  list(APPEND ISONORM_ARITHMETIC -Wno-overriding-t-option)  # clang warns if one flag overrides another
 endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND ISONORM_ARITHMETIC -mfpmath=sse)
 endif()
-# Libraries and programs do not tell the folder that they were built in. Of two maps that match, the last one counts.
+# Libraries and programs do not contain the path of their build folder. If two maps match, the last one counts.
 set(ISONORM_PATHS -ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -ffile-prefix-map=${PROJECT_BINARY_DIR}=build)
 foreach(flag IN LISTS ISONORM_ARITHMETIC ISONORM_PATHS)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${flag}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${flag}>)
@@ -68,7 +70,7 @@ target_compile_features(isonorm_flags INTERFACE cxx_std_20)
 target_compile_options(isonorm_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-pass-failed>)
 # Without errno and trapping the compiler may vectorise square roots and selections; results stay IEEE.
 # No other library replaces a function of this one, so one may be inlined where it is called in its own file.
-# A project around this one may be strict about its own code: it does not hear warnings about ours.
+# An enclosing project may be strict about its own code, so it gets no warnings about ours.
 set(warnings -Wall -Wextra)
 if(NOT PROJECT_IS_TOP_LEVEL AND NOT ISONORM_WERROR)
   set(warnings -w)
@@ -76,7 +78,8 @@ endif()
 target_compile_options(
   isonorm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-fno-math-errno;-fno-trapping-math;-fopenmp-simd;\
 -fno-semantic-interposition;$<$<BOOL:${ISONORM_WERROR}>:-Werror>>")
-# An installed archive of an LTO build holds machine code, too, so that any program can link it. clang before 17 has either the one or the other.
+# An installed archive of an LTO build holds machine code, too, so that any program can link it. clang before 17 can
+# have only one of the two.
 if(ISONORM_INSTALL AND NOT BUILD_SHARED_LIBS)
   set(archived -ffat-lto-objects)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 17)
@@ -117,7 +120,7 @@ set(cpu "")
 if(EXISTS /proc/cpuinfo)
   file(STRINGS /proc/cpuinfo cpu REGEX "^flags" LIMIT_COUNT 1)
 endif()
-foreach(target IN LISTS ISONORM_TARGETS)  # the best one last; what each asks of a machine: core/kernels/isa_choice.cpp
+foreach(target IN LISTS ISONORM_TARGETS)  # the best one last; requirements as in core/kernels/isa_choice.cpp
   set(needs_avx2 avx2 fma)
   set(needs_avx512 avx2 fma avx512f avx512dq avx512bw avx512vl)
   set(best ${target})

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// ImageFolder::load() reports what cannot be listed, if the folder is read.
+// A folder that cannot be listed gives no files. ImageFolder::load() reports it, if the folder is read.
 void add_files_below(const std::string& folder, std::vector<std::string>& files) {
   std::error_code failed;
   for (fs::recursive_directory_iterator at(folder, fs::directory_options::follow_directory_symlink, failed), end;

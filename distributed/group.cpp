@@ -130,7 +130,7 @@ double time_limit() {
 
 // How tensors on GPUs travel.
 struct Group::Linked {
-  std::vector<int> devices;    // the GPU of each rank that the link was asked for; empty: not yet
+  std::vector<int> devices;    // each rank's GPU when the link was asked for; empty: not asked for yet
   std::unique_ptr<Link> link;  // null: there is none
   std::string why_by_host;
 };

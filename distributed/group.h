@@ -27,11 +27,14 @@ class Disagreement : public Error {
   int speaker_;
 };
 
-// Tensors are contiguous, of f64, f32, bf16 or i64, and lie anywhere. Where all tensors of a call lie on GPUs, on all ranks, and each
-// rank has a GPU of its own, NCCL carries them (ISONORM_NCCL=0: never), once all ranks have agreed on it by the host; else they travel
-// by the host. The bits are the same. NCCL joins the GPUs of the first such call; those of other GPUs travel by the host. All calls throw
-// Disagreement where a rank calls something else, or another size or dtype, and where one has not come within time_limit()
-// seconds; Error where one has aborted. Not synchronised: one thread of a rank at a time. A second thread may call background().
+// Tensors are contiguous, of f64, f32, bf16 or i64, on any device. NCCL carries them if all tensors of a call are on
+// GPUs, on all ranks, and each rank has its own GPU (ISONORM_NCCL=0: never). The ranks first agree on this through the
+// host. Otherwise tensors travel through the host. The bits are the same. NCCL joins the GPUs of the first such call;
+// tensors on other GPUs travel through the host.
+//
+// All calls throw Disagreement if a rank calls something else, or passes another size or dtype, and if a rank has not
+// come within time_limit() seconds. They throw Error if a rank has aborted. Not synchronised: one thread of a rank at a
+// time. A second thread may call background().
 class Group {
  public:
   Group();  // of one rank: every call is for nothing
@@ -64,21 +67,22 @@ class Group {
   bool any(bool here);
   // Returns when every rank has called it.
   void barrier();
-  // Runs work() on rank 0, for example a save. The other ranks wait for its end without a time limit. Throws on rank 0 if
-  // work() throws.
+  // Runs work() on rank 0, for example a save. The other ranks wait until it has ended, without a time limit. Throws on
+  // rank 0 if work() throws.
   void on_first(const std::function<void()>& work);
 
-  // Throws Disagreement if a tensor has other bits on another rank. The line names rank, machine, `what` and the tensor, and
-  // ends with the advice.
+  // Throws Disagreement if a tensor has other bits on another rank. The message names the rank, its machine, `what` and
+  // the tensor, and ends with `advice`.
   void check_same(const TensorMap& tensors, const char* what, const char* advice = "");
-  // The same for words. The line shows the first of their parts, between commas or lines, that differs.
+  // The same for a text. The message shows its first part that differs; parts end at a comma or a newline.
   void check_same(const std::string& words, const char* what);
 
   // The ranks that give this colour (from 0), in order of `key`, then of rank.
   Group split(int colour, int key = 0);
 
-  // The same ranks for a second thread of each rank. Its calls are ordered among themselves and independent of this
-  // group's: no order between the two threads has to be the same on all ranks. Made at the first call, which every rank makes.
+  // A group of the same ranks for a second thread of each rank. Each of the two groups has its own order of calls, so
+  // the ranks need not interleave the calls of the two threads alike. The first call makes the group, and every rank
+  // makes that call.
   Group& background();
 
   // This rank makes no more calls; returns when all have said so.
@@ -86,7 +90,7 @@ class Group {
   // Ends the other ranks: threads throw, and say why; processes end with that exit code, this one too.
   void abort(const std::string& why, int code = 1) noexcept;
 
-  // Bytes that this rank has sent so far, in background(), too.
+  // Bytes that this rank has sent so far, including background().
   int64_t bytes_sent() const { return bytes_sent_ + (background_ ? background_->bytes_sent_ : 0); }
   // Why tensors on GPUs travel by the host; empty where NCCL carries them, and before the first of them.
   const std::string& why_by_host() const;
@@ -103,8 +107,8 @@ class Group {
   int rank_ = 0, size_ = 1;
   int64_t calls_ = 0, bytes_sent_ = 0;
   struct Linked;
-  std::shared_ptr<Linked> linked_;     // also background()'s: one thread at a time sends tensors of GPUs
-  std::unique_ptr<Group> background_;  // null: not asked for yet
+  std::shared_ptr<Linked> linked_;     // shared with background(): one thread at a time sends GPU tensors
+  std::unique_ptr<Group> background_;  // null: not made yet
 };
 
 // How long a call waits for another rank, in seconds: ISONORM_TIMEOUT, else 600.

@@ -32,8 +32,8 @@ int number_in(const char* variable) {
   return said && read_number(said, number) ? number : 0;
 }
 
-// The number of processes by an MPI launcher's variables; 0: there is no launcher. Open MPI and MPICH (and launchers with its
-// interface) set it; PMIx (srun --mpi=pmix) does not.
+// The number of processes according to an MPI launcher's variables; 0: there is no launcher. Open MPI and MPICH (and
+// launchers with MPICH's interface) give this number; PMIx (srun --mpi=pmix) does not.
 int said_size() {
   const int said = std::max(number_in("OMPI_COMM_WORLD_SIZE"), number_in("PMI_SIZE"));
   if (said > 0 || !std::getenv("PMIX_RANK")) return said;
@@ -41,11 +41,11 @@ int said_size() {
   return tasks > 0 ? tasks : kUnknown;
 }
 
-// Variables by which a launcher tells a process that there are others.
+// A variable that tells a process that its launcher has started others, too.
 struct Sign {
   const char* variable;
-  int alone;  // the largest value in a process alone
-  bool mpi;  // only without an MPI launcher: one that has started a single process may itself have been started by srun
+  int alone;  // the largest value if the process is alone
+  bool mpi;   // counts only without an MPI launcher: srun may have started a launcher that started one process
 };
 constexpr Sign kSigns[] = {
     {"WORLD_SIZE", 1, false},                                            // torchrun, accelerate, DeepSpeed, Kubeflow
@@ -65,8 +65,8 @@ bool by_open_mpi() {
   return number_in("OMPI_COMM_WORLD_SIZE") >= std::max(2, mpich) || (mpich < 2 && std::getenv("PMIX_RANK"));
 }
 
-// The functions that are called and the constants that they take (MPI 3.1; Open MPI 4.1: mpi.h; MPICH 4.0: mpi.h). Groups may call
-// from several threads: one of them is in MPI at a time (MPI_THREAD_SERIALIZED).
+// MPI's functions and constants, as far as they are used (MPI 3.1; Open MPI 4.1: mpi.h; MPICH 4.0: mpi.h). Groups may
+// call from several threads, but only one thread is in MPI at a time (MPI_THREAD_SERIALIZED).
 class Library {
  public:
   // Opened at the first call, which throws where that fails.
@@ -142,7 +142,7 @@ HostName host_name() {
 
 class MpiTransport : public Transport {
  public:
-  // Every rank of the communicator makes one.
+  // Every rank of the communicator constructs one: the ranks exchange the names of their machines.
   explicit MpiTransport(Handle comm) : comm_(comm) {
     mpi_(mpi_.comm_rank, comm, &rank_), mpi_(mpi_.comm_size, comm, &size_);
     HostName own = host_name();

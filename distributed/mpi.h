@@ -10,8 +10,9 @@ namespace isonorm::distributed {
 // Whether a launcher of MPI has started this process as one of several, by the environment that it sets.
 bool launched_by_mpi();
 
-// Throws if the environment says that this process is one of several, although MPI has not started it so: another launcher has
-// (torchrun, srun), or some of an MPI launcher's variables were lost. The line names the variable.
+// Throws if the environment says that this process was started together with others, but MPI has not started it so.
+// Then another launcher has started it (torchrun, srun), or some of an MPI launcher's variables were lost. The message
+// names the variable.
 void check_alone();
 
 // The ranks of the launcher. Opens its library: libmpi.so.40 of Open MPI 4 and 5, libmpich.so.12 or libmpi.so.12 of MPICH 3 and 4

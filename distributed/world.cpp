@@ -57,7 +57,7 @@ Group& world() {
   static World world;
   static std::atomic<bool> checked = false;
   if (world.group.size() > 1 && world.group.rank() == 0 && !checked.exchange(true))
-    check_binding();  // the handler may call this
+    check_binding();  // the handler of the warning may call world()
   return world.group;
 }
 

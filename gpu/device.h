@@ -55,12 +55,12 @@ void empty_cache(Device device = {DeviceKind::cuda, 0});
 // A library of NVIDIA's, which is opened where it is found; without it kernels of this library do its work.
 struct LibraryFacts {
   std::string name;            // "cuBLASLt"
-  std::string version;         // "13.1.0"; empty where there is none
+  std::string version;         // "13.1.0"; empty if there is no library
   std::string path;            // the file that was opened
-  std::string why_none;        // one line; empty where the library is used
-  int64_t refusals = 0;        // plans that it did not carry out; own kernels did their work
-  std::string refusal;         // why, for the last of them
-  int64_t epilogues_left = 0;  // epilogues without an algorithm; the library did the product, own kernels the rest
+  std::string why_none;        // one line; empty if the library is used
+  int64_t refusals = 0;        // plans that it did not carry out; our kernels did their work
+  std::string refusal;         // the reason of the last refusal
+  int64_t epilogues_left = 0;  // epilogues without an algorithm; the library did the product, our kernels the rest
 };
 // cuBLASLt and cuDNN, opened if they were not yet. Empty in a library without CUDA. Never throws.
 std::vector<LibraryFacts> libraries();

@@ -37,7 +37,7 @@ class Library {
   }
   // Own kernels do the work of a plan from now on, for this reason.
   void refused(std::string why) const;
-  // It has no algorithm for an epilogue, and does the product without it.
+  // Counts an epilogue for which the library has no algorithm. The library computes the product without it.
   void left_epilogue() const;
 
  private:

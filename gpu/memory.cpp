@@ -83,7 +83,7 @@ void* DeviceAllocator::source_allocate(int64_t bytes, int64_t) noexcept {
   return block;
 }
 
-// cudaFree() spoils a capture, and the graph works in blocks that were given back during the capture.
+// False during a capture: cudaFree() would spoil it, and the graph uses blocks that were given back during the capture.
 bool DeviceAllocator::source_takes_back() const noexcept { return !under_capture(); }
 
 void DeviceAllocator::source_release(void* block) noexcept {

@@ -1,11 +1,11 @@
-// Rows of contiguous [rows, width] tensors: which threads share a row, and which of its elements each of them has.
+// Rows of contiguous [rows, width] tensors: which threads share a row, and which elements of the row each thread has.
 //
-// A team has a row: a warp, four of them in a block, or where rows are wide a whole block. Of a team of s threads,
-// thread t has packs t, t + s, ... of kPack<T> elements each. Where a row does not begin at a multiple of 16 bytes its
-// packs are loaded element by element, by the same threads: the order of a sum follows from the width alone.
+// A team of threads has a row. A team is a warp, four teams in a block; if rows are wide, a team is a whole block. In a
+// team of s threads, thread t has packs t, t + s, ... of kPack<T> elements each. If a row does not begin at a multiple
+// of 16 bytes, the same threads load its packs element by element, so the order of a sum depends only on the width.
 //
-// A kernel has two forms then, one for each way to load, that must round alike: no product and sum is contracted by the
-// compiler (cmake/gpu.cmake), a sum of products says std::fma.
+// A kernel then has two forms, one for each way to load, and both must round alike. So the compiler contracts no
+// product and sum (cmake/gpu.cmake), and a sum of products calls std::fma.
 #pragma once
 
 #include <algorithm>

@@ -47,8 +47,8 @@ void launch_table(const char* name, void (*kernel)(Table<Item>, A...), Table<Ite
   table = {};
 }
 
-// Calls one(i) for each element i of a piece of `count`, or pack(i) for the N elements from i on. A thread has the same
-// elements in the same order whether there are packs or not.
+// Calls one(i) for each element i of a piece of `count`. With `packs`, it calls pack(i) for the N elements from i on
+// instead, while N are left. A thread has the same elements in the same order with and without packs.
 template <int N, class Packs, class One>
 __device__ __forceinline__ void for_piece(int64_t piece, int64_t count, bool packs, const Packs& pack, const One& one) {
   const int64_t begin = piece * kPiece, end = begin + kPiece < count ? begin + kPiece : count;

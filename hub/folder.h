@@ -23,7 +23,7 @@ struct Folder {
   std::vector<std::string> names() const;
 };
 
-// Reads config.json of the folder. Throws, naming folder and file, if it is no JSON object or has over 1 MiB.
+// Reads config.json of the folder. Throws, naming folder and file, if it is not a JSON object or is larger than 1 MiB.
 Config read_config(const std::string& folder);
 
 // Throws, naming the file, where config.json, the weights or the index are missing or not of their form, where a shard is

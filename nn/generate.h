@@ -23,15 +23,16 @@ struct GenerateOptions {
   void check() const;  // throws naming the option that is out of range
 };
 
-// Logits that leave no choice: one is NaN, or the largest is infinite.
+// The logits leave no choice: one is NaN, or the largest is infinite.
 class NotFinite : public Error {
  public:
   explicit NotFinite(const std::string& line) : Error(ErrorKind::invalid, line, __FILE__, __LINE__) {}
 };
 
-// The id that follows, of logits [vocab]; `seen` are the ids before it. What narrows the choice acts in the order of the
-// options. Draws once from the generator, and not at all if the temperature is 0. Throws NotFinite if a logit is NaN or the
-// largest one, penalised, is infinite; Error if an id of `seen` that is penalised is none of the vocabulary.
+// Chooses the next id from logits [vocab]; `seen` are the ids before it. The options that narrow the choice act in
+// their order. Draws once from the generator, and not at all if the temperature is 0. Throws NotFinite if a logit is
+// NaN or if the largest one, after the penalty, is infinite. Throws Error if a penalised id of `seen` is not in the
+// vocabulary.
 int64_t choose(std::span<const double> logits, const GenerateOptions& options, std::span<const int64_t> seen,
                Generator& generator);
 

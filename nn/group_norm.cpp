@@ -30,7 +30,8 @@ BatchNorm::BatchNorm(int64_t channels, BatchNormOptions o) : options_(o) {
   running_var = add_buffer("running_var", ones({channels}));
 }
 
-// The formulas of batch_norm(). Every mean is a sum of the ranks' sums, divided by the number of their values.
+// Computes batch_norm() over all ranks' rows. Every mean is the sum over the ranks, divided by the number of values on
+// all ranks.
 BatchNorm::Normalized BatchNorm::normalize_over_ranks(const Tensor& x) const {
   const int64_t channels = running_mean.numel();
   const Tensor rows = reshape(x.to(acc_dtype(x.dtype())), {-1, channels}), gain = weight(), offset = bias();

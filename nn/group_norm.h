@@ -44,8 +44,8 @@ class BatchNorm : public Module {
 
   Parameter weight, bias;
   Tensor running_mean, running_var;
-  // The sum over the ranks that share a batch, as a differentiable function of a rank's part [n]. training::Step sets it for
-  // its forward and backward passes: statistics are then taken over the rows of all ranks. Null: the batch is x.
+  // Sums a rank's part [n] over the ranks that share a batch; differentiable. training::Step sets it for its forward
+  // and backward passes, and statistics are then taken over all ranks' rows. Null: x is the whole batch.
   std::function<Tensor(const Tensor&)> sum_over_ranks;
 
  protected:
@@ -55,7 +55,7 @@ class BatchNorm : public Module {
   struct Normalized {
     Tensor y;
     BatchStatistics batch;
-    double count = 0;  // values of a channel
+    double count = 0;  // number of values per channel
   };
   Normalized normalize_over_ranks(const Tensor& x) const;
   BatchNormOptions options_;

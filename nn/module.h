@@ -61,11 +61,12 @@ class Module {
   std::vector<Tensor> parameters() const;
   int64_t parameter_count() const;
 
-  // Names and tensors; a module's buffers follow its parameters. These are the parameters and buffers themselves, which
-  // training goes on to change: to keep the values of now, clone(state_dict()). Throws if a parameter is a rank's part
-  // (Parameter::hold_part): a file of the tensors would lack the other ranks' parts. parallel::Parts::whole() has them all.
+  // Names and tensors; a module's buffers follow its parameters. These are the parameters and buffers themselves, and
+  // training changes them; clone(state_dict()) keeps their present values. Throws if a parameter is a rank's part
+  // (Parameter::hold_part): a file of the tensors would lack the other ranks' parts. parallel::Parts::whole() has them
+  // all.
   TensorMap state_dict() const;
-  // The same tensors with their descriptions; parts, too.
+  // The same tensors with their descriptions, including parts.
   std::vector<NamedParameter> named_state() const;
   // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the
   // names and shapes are not exactly this module's; likewise, naming the first, where a dtype differs: nothing is
@@ -176,7 +177,7 @@ class Module {
   std::function<void(Module&)> redo_;
 };
 
-// Throws if a parameter is a part of the model's (Parameter::hold_part), which `what` would take for the whole.
+// Throws if a parameter is only a part of the model's (Parameter::hold_part), which `what` would take for the whole.
 void check_whole(const Module& module, const std::string& what);
 
 // Makes a module that was built like `module` its copy: what redo() has, values, dtype, device, what is frozen and whether it trains.

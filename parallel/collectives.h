@@ -1,5 +1,6 @@
-// Functions over the ranks of a group, with their derivatives, for modules and objectives. Every rank calls them in the same order, in
-// its backward too, and the group outlives the graph. All throw as distributed::Group does, and where the group is of ranks that are not on the tensor's dtype or shape.
+// Functions over the ranks of a group, with their derivatives, for modules and objectives. Every rank calls them in the
+// same order, also in its backward, and the group outlives the graph. All throw as distributed::Group does, also if the
+// ranks' tensors differ in dtype or size.
 #pragma once
 
 #include "core/tensor.h"

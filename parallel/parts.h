@@ -25,12 +25,12 @@ class Parts {
   // size of the whole.
   void load(const TensorMap& whole);
   bool is_loaded() const { return loaded_; }  // a part of a model that all ranks have parts of
-  // This rank's parts, and the tensors that all ranks have, under the names of the whole model's state_dict(). (The model's own
-  // state_dict() throws: a file of parts would look like a file of the model.)
+  // This rank's parts, and the tensors that all ranks have, under the names of the whole model's state_dict(). (The
+  // model's own state_dict() throws: a file of parts would look like a file of the model.)
   TensorMap own() const;
-  // The whole tensors of such parts. All ranks call it.
+  // Joins parts, as own() returns them, to whole tensors. All ranks call it.
   TensorMap whole(const TensorMap& parts);
-  // The whole model's state_dict(). All ranks call it, and one saves it.
+  // The whole model's state_dict(). All ranks call it, and one rank saves it.
   TensorMap whole() { return whole(own()); }
   // The state of an optimizer of the model's parameters as one process has it, for a file; and a rank's part of such a state. (The
   // optimizer's numbers of parameters are the model's.)
@@ -43,8 +43,8 @@ class Parts {
   bool sums_gradients() const { return sums_gradients_; }
   distributed::Group& group() const { return group_; }
 
-  // Gathers what the ranks share, so that each may run the model by itself until the next update or release(). Every rank calls
-  // gather(). Does nothing if a rank's part is another model (tensor_parallel.h).
+  // Gathers the parameters that the ranks share. Each rank may then run the model by itself until the next update or
+  // release(). Every rank calls gather(). Does nothing if each rank's part is another model (tensor_parallel.h).
   virtual void gather() {}
   virtual void release() {}
 

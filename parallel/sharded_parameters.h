@@ -30,7 +30,7 @@ class ShardedParameters : public Parts {
   void check_gradients() const override;
 
   void gather() override;
-  void release() override;  // what is gathered, unless it is to be kept
+  void release() override;  // drops the gathered rows, unless keep_whole
 
  private:
   struct Rows;  // of one parameter

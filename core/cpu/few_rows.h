@@ -1,6 +1,6 @@
-// Products of a few rows with rows that are read once, as they lie: what decoding a token at a time waits for is
+// Products of a few rows with a matrix whose rows are read once, in place: decoding one token at a time is bound by
 // memory. An element is a dot product: lane l sums the entries l, l + lanes, ... by multiply-adds in order, then halves
-// of the register are added. Its bits depend neither on the threads nor on how many rows and columns there are.
+// of the register are added. Its bits depend neither on the threads nor on the numbers of rows and columns.
 #pragma once
 
 #include "core/cpu/gemm.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kFewAtOnce = kTarget == Isa::avx512 ? 6 : 3;  // rows of x that meet kTogether of w in registers
 constexpr int kTogether = kTarget == Isa::avx512 ? 4 : 2;
 
-// Element (row, column) of the m x n elements of a result.
+// A matrix in memory: element (r, c) is p[r * row + c * column].
 template <class T> struct Grid {
   T* p = nullptr;
   int64_t row = 0, column = 0;

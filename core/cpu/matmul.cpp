@@ -1,5 +1,5 @@
-// Matrix products: our own from AVX2 on, OpenBLAS's below. Our threads share large ones, OpenBLAS's too; of a batch of small
-// ones each is computed by one thread.
+// Matrix products: by our own kernels from AVX2 on, else by OpenBLAS. Our threads share a large product, OpenBLAS's
+// too. In a batch of small products, one thread computes each.
 #include "core/kernels/matmul.h"
 
 #include <cblas.h>

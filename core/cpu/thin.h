@@ -1,5 +1,5 @@
-// Products c = from + a b of f32 or f64 with few rows or few columns: packing b costs as much as some ten rows of the
-// product, and registers hold columns.
+// Products c = from + a b of f32 or f64 with few rows or few columns. With few rows, packing b does not pay: it costs
+// as much as some ten rows of the product. With few columns, gemm()'s registers, which hold columns, are not filled.
 #pragma once
 
 #include "core/cpu/few_rows.h"
@@ -7,12 +7,12 @@
 namespace isonorm {
 namespace {
 
-constexpr int64_t kFewestRows = 16;    // that pay for packing b
-constexpr int64_t kFewestColumns = 8;  // that fill registers
-constexpr int64_t kShortestDot = 64;   // depth that pays for adding a register's lanes
+constexpr int64_t kFewestRows = 16;    // fewest rows of a that pay for packing b
+constexpr int64_t kFewestColumns = 8;  // fewest columns that fill registers
+constexpr int64_t kShortestDot = 64;   // least depth that pays for adding a register's lanes
 
-// Few rows of a; rows of b are adjacent elements and are read where they lie. Elements have the bits that gemm() gives
-// them.
+// Computes the product if a has few rows. The elements of a row of b are adjacent and are read in place. The result has
+// the same bits as gemm()'s.
 template <class T> void few_rows_of_matrix(const Gemm<T>& g) {
   const int64_t most = std::min(g.k, depth_block(g.k, g.a.column != 1));
   const bool alone = g.m * g.n * g.k <= kWorthSharing;
@@ -35,7 +35,8 @@ template <class T> void few_rows_of_matrix(const Gemm<T>& g) {
   });
 }
 
-// Few columns: the transpose of c is a product of few rows, in which a matrix that lies as a weight is packed.
+// Computes the product if b has few columns: c^T = b^T a^T has few rows. If the elements of a row of a are adjacent,
+// a^T lies in memory like a weight, and gemm() packs it.
 template <class T> void few_columns_by_rows(const Gemm<T>& g) {
   const Workspace<T> memory(g.n * g.m);
   const T* const y = memory.data();
@@ -49,7 +50,8 @@ template <class T> void few_columns_by_rows(const Gemm<T>& g) {
     }
 }
 
-// Few columns; rows of a are adjacent elements, and so are columns of b, or they become so.
+// Computes the product if b has few columns and the elements of a row of a are adjacent. If the elements of a column of
+// b are not adjacent, the columns are copied first.
 template <class T> void few_columns_by_dots(const Gemm<T>& g) {
   const bool lies_so = g.b.row == 1;
   const Workspace<T> memory(lies_so ? 0 : g.n * g.k);
@@ -67,12 +69,13 @@ template <class T> void few_columns_by_dots(const Gemm<T>& g) {
                   {g.from.p, 1, g.from.step}});
 }
 
-// Whether gemm() computes a product; it takes the sums of a's rows, too.
+// Returns true if gemm() should compute the product. gemm() also computes the sums of a's rows (Gemm::sums);
+// thin_gemm() does not.
 template <class T, class S> bool pays_for_packing(const Gemm<T, S>& g) {
   return g.n >= kFewestColumns && (g.m >= kFewestRows || g.b.column != 1);
 }
 
-// Any other product, of f32 or f64.
+// Computes a product of f32 or f64 for which pays_for_packing() is false.
 template <class T> void thin_gemm(const Gemm<T>& g) {
   if (g.n >= kFewestColumns) return few_rows_of_matrix(g);
   g.a.column == 1 && g.k >= kShortestDot ? few_columns_by_dots(g) : few_columns_by_rows(g);

@@ -29,7 +29,7 @@ template <class T> struct Panels {
   int64_t size() const { return depth * width; }
 };
 
-// The same where it lies: rows `step` apart.
+// The same matrix in place, unpacked: its rows are `step` elements apart.
 template <class T> struct Unpacked {
   const T* p;
   int64_t step;
@@ -194,7 +194,8 @@ void product_rows(int64_t rows, int64_t depth, T alpha, Strided<T> a, const T* b
 }
 
 // c[rows, columns] = from + alpha a[rows, depth] b[row .. row + depth, column .. column + columns]. Columns are
-// computed in whole registers: c and from have room for them. b is Panels, where a panel begins at `column`, or Unpacked.
+// computed in whole registers, so c and from need room for them. b is Unpacked, or Panels with a panel that begins at
+// `column`.
 template <class T, class B, class Aside = BringResult>
 void product(int64_t rows, int64_t depth, int64_t columns, T alpha, Strided<T> a, const B& b, int64_t row,
              int64_t column, T* c, int64_t c_step, From<T> from = {}, Aside&& aside = {}) {

@@ -3,9 +3,9 @@
 
 namespace isonorm {
 
-// x86-64 as of 2003, AVX2 + FMA, AVX-512 (F, DQ, BW, VL), AVX-512 with AVX512_BF16, and that with AMX_BF16. Each
-// contains the sets before it. The last three differ in products of bf16 alone: by f32 to which bf16 is widened, by
-// vdpbf16ps, by AMX's tiles.
+// The instruction sets: x86-64 as of 2003; AVX2 with FMA; AVX-512 with F, DQ, BW and VL; AVX-512 with AVX512_BF16;
+// AVX-512 with AVX512_BF16 and AMX_BF16. Each contains the sets before it. The last three differ only in how they
+// multiply bf16: widened to f32, by vdpbf16ps, or by AMX's tiles.
 enum class Isa { base, avx2, avx512, avx512_bf16, amx_bf16 };
 inline constexpr const char* kIsaNames[] = {"base", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
 inline const char* name_of(Isa isa) { return kIsaNames[static_cast<int>(isa)]; }
@@ -14,8 +14,8 @@ inline const char* name_of(Isa isa) { return kIsaNames[static_cast<int>(isa)]; }
 // choose_isa() does.
 Isa isa();
 
-// The instruction sets that a CPU slot has a function for. Off x86-64 there is the base set alone. A build with
-// ISONORM_KERNELS=native has the best set of the machine that it was made on.
+// The instruction sets for which a kernel slot has a CPU function. CPUs other than x86-64 have only the base set. A
+// build with ISONORM_KERNELS=native has only the best set of the machine that compiled it.
 #ifdef ISONORM_ONLY
 inline constexpr Isa kCompiled[3] = {Isa::ISONORM_ONLY, Isa::ISONORM_ONLY, Isa::ISONORM_ONLY};
 #elif defined(__x86_64__)

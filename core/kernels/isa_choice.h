@@ -1,5 +1,5 @@
-// Internal: the choice of the kernels' instruction set. It is a function of what the processor and the operating system
-// say, and measures nothing: a machine has the same kernels, and so the same bits, in every run.
+// Internal: the choice of the kernels' instruction set. It depends on the processor and the operating system, and
+// measures nothing: a machine has the same kernels, and so the same bits, in every run.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace isonorm {
 
-// What CPUID and the operating system say. A feature counts if the operating system saves its registers.
+// The processor's features, from CPUID and the operating system. A feature counts only if the operating system saves
+// its registers.
 struct Processor {
   std::string vendor;         // "GenuineIntel", "AuthenticAMD"; empty off x86-64
-  int family = 0, model = 0;  // as /proc/cpuinfo has them
+  int family = 0, model = 0;  // as in /proc/cpuinfo
   bool avx2 = false;          // with FMA
   bool avx512 = false;        // F, DQ, BW and VL
   bool avx512_bf16 = false;
@@ -26,8 +27,8 @@ const Processor& this_processor();
 // "GenuineIntel family 6 model 207"; empty off x86-64.
 std::string name_of(const Processor& processor);
 
-// Bits of the widest vectors that kernels have for it: 128, 256 or 512. OpenBLAS's core may have shorter ones
-// (core/system/blas_info.h).
+// Width, in bits, of the widest vectors that our kernels use on this processor: 128, 256 or 512. OpenBLAS's core may
+// use narrower ones (core/system/blas_info.h).
 int vector_bits(const Processor& processor);
 
 // Family and model in EAX of CPUID leaf 1 (Intel, "Software Developer's Manual", volume 2, CPUID; AMD, APM volume 3,
@@ -42,22 +43,22 @@ struct IsaChoice {
   std::string reason;  // one clause, for manifests and `isonorm info`
 };
 
-// The instruction set for a build that has `least` to `most`. AMX, if the operating system grants it. AVX512_BF16, if
-// vdpbf16ps was measured to beat widening on this family and model: it is slower on some CPUs. Else the best set
-// without products of bf16.
+// Chooses the instruction set for a build that has the sets from `least` to `most`: AMX if the operating system grants
+// its tiles; AVX512_BF16 if vdpbf16ps was measured to beat widening on this family and model (it is slower on some
+// CPUs); else the best set without products of bf16.
 //
-// wish: the value of ISONORM_ISA, one of kIsaNames; empty: none. It takes the place of the rules above; a set that the
-// processor or the build lacks becomes the best one that both have.
+// wish: the value of ISONORM_ISA, one of kIsaNames; empty: none. It replaces the rules above. If the processor or the
+// build lacks the wished set, the result is the best set that both have.
 //
 // Throws if the wish is not a name or is less than `least`, or if the processor has less than `least`.
 IsaChoice choose_isa(const Processor& processor, std::string_view wish = {}, Isa least = Isa::base,
                      Isa most = Isa::amx_bf16);
 
-// The choice of this process: that of this processor and build and of ISONORM_ISA in the environment.
+// This process's choice, from its processor, its build and ISONORM_ISA in the environment.
 const IsaChoice& isa_choice();
 
-// A CPU on which training and inference in bf16 were faster by vdpbf16ps than by widening, in turns in one run, and the
-// log of that run.
+// A CPU on which training and inference in bf16 were faster with vdpbf16ps than with widening. `log` is the record of
+// the run, which measured both in turns.
 struct MeasuredCpu {
   std::string_view vendor;
   int family, model;

@@ -18,8 +18,8 @@ template <class Signature> class Kernel;
 template <class... A> class Kernel<void(A...)> {
  public:
   using Function = void (*)(A...);
-  // Numbers of a call for the profile. flops: floating-point operations. reread: bytes of tensors that a call both reads and
-  // writes although its arguments name them once.
+  // A number about a call, for the profile. flops: floating-point operations. reread: bytes of tensors that a call both
+  // reads and writes although its arguments name them once.
   using Count = int64_t (*)(A...);
 
   // One function for every instruction set.
@@ -35,8 +35,8 @@ template <class... A> class Kernel<void(A...)> {
         flops_(flops),
         reread_(reread) {}
 
-  // Runs the kernel on `device`, in the default floating-point environment. Throws "softmax: no kernel for cuda:0" if the
-  // slot is empty, and if a tensor lies elsewhere.
+  // Runs the kernel on `device`, in the default floating-point environment. Throws "softmax: no kernel for cuda:0" if
+  // the slot is empty. Throws, too, if a tensor is on another device.
   void on(Device device, A... args) const {
     const Function f = device.kind == DeviceKind::cpu ? cpu() : cuda_;
     check(f != nullptr, name_, ": no kernel for ", device);

@@ -6,23 +6,23 @@
 
 namespace isonorm::kernels {
 
-// Whether ISONORM_GEMM asks for OpenBLAS's products, to compare with: "openblas"; unset or "own": no. Throws if it is
-// another word.
+// Returns true if ISONORM_GEMM is "openblas": OpenBLAS then computes the products, for comparison. False if it is unset
+// or "own". Throws if it is another word.
 bool openblas_asked();
 
-// Whether OpenBLAS computes the CPU's products of f32 and f64. Then their speed and their bits depend on its core; else
-// they depend on isa() alone.
+// Returns true if OpenBLAS computes the CPU's products of f32 and f64. Their speed and their bits then depend on
+// OpenBLAS's core; otherwise they depend only on isa().
 inline bool openblas_multiplies() { return isa() == Isa::base || openblas_asked(); }
 
 // Whether all products on this device take bf16 as it is, with sums in f32. Where not, their rules compute in f32.
 inline bool bf16_products(Device d) { return native_bf16(d) || isa() >= Isa::avx512_bf16; }
 
-// Whether the most frequent ones do: a matrix on the right that all rows of a contiguous a meet, gradients of weights,
-// mlp. The CPU widens them then as it reads them.
+// Returns true if the most frequent products take bf16: a contiguous a times one matrix for all its rows, gradients of
+// weights, and mlp. The CPU then widens bf16 as it reads it.
 inline bool reads_bf16(Device d) { return native_bf16(d) || isa() != Isa::base; }
 
-// Whether the CPU, without bf16_products(), reads the bf16 weight that b [k, n] is the transpose of once, as it lies:
-// for few rows of a, contiguous, of a depth that pays.
+// Returns true if the CPU, without bf16_products(), reads a bf16 weight once, in place. b [k, n] is the transpose of
+// this weight. a is contiguous, has few rows, and is deep enough to pay for this.
 inline bool reads_once(const Tensor& a, const Tensor& b) {
   const int64_t k = b.size(-2);
   return a.dtype() == DType::bf16 && !bf16_products(a.device()) && a.device().kind == DeviceKind::cpu &&
@@ -36,11 +36,13 @@ template <Isa I> void weight_gradient(const Tensor& dw, const Tensor& db, const 
 template <Isa I> void keep_packed(const Tensor& w);
 }  // namespace cpu
 
-// out = from + a b. a [..., m, k], b [..., k, n], out [..., m, n] of one dtype f32, f64 or, where bf16_products() or
-// reads_once() or, of rank 2 with a contiguous, reads_bf16(), bf16; the leading dimensions are equal (a stride of 0
-// where an operand broadcasts). In the last two dimensions of a and b one stride is 1 (a transposed view is fine) and
-// the other at least the size of the contiguous one; out is contiguous. `from` is undefined (0), a contiguous [n] that
-// is added to every row, or `out` itself.
+// out = from + a b, with a [..., m, k], b [..., k, n] and out [..., m, n].
+//
+// All have one dtype: f32, f64 or bf16. bf16 needs bf16_products(), or reads_once(), or reads_bf16() with rank 2 and a
+// contiguous a. The leading dimensions are equal; an operand that broadcasts has stride 0 there. In the last two
+// dimensions of a and b one stride is 1 (a transposed view is fine), and the other is at least the size of the
+// contiguous dimension. out is contiguous. `from` is undefined (0), a contiguous [n] that is added to every row, or
+// `out` itself.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&)> matmul{
     "matmul", []<Isa I>() { return &cpu::matmul<I>; },
     [](const Tensor& out, const Tensor& a, const Tensor&, const Tensor&) { return 2 * out.numel() * a.size(-1); }};
@@ -57,9 +59,9 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
       return add ? bytes_of_all(dw, db) : 0;
     }};
 
-// Leaves w^T, in the form that products of this device read, with the storage of w [out, in] (contiguous, all of its
-// storage, f32, f64 or bf16): products and mlp read it there until w is written to. Nothing where there is no such
-// form.
+// Packs w^T in the form that this device's products read, and keeps it with the storage of w. w [out, in] is
+// contiguous, fills its storage, and is f32, f64 or bf16. Products and mlp read the packed form until w is written to.
+// Does nothing if the device has no such form.
 inline constinit Kernel<void(const Tensor&)> keep_packed{"keep_packed", []<Isa I>() { return &cpu::keep_packed<I>; }};
 
 }  // namespace isonorm::kernels

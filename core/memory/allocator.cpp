@@ -84,7 +84,7 @@ void* Allocator::take_large(int64_t bytes) {
   return block;
 }
 
-// If the source has nothing left, gives back what is kept for reuse.
+// If the source has no block left and takes blocks back, returns the memory kept for reuse to it and asks again.
 void* Allocator::from_source(int64_t bytes) {
   if (void* block = source_allocate(bytes, alignment_)) return block;
   if (!source_takes_back()) return nullptr;

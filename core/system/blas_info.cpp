@@ -9,7 +9,8 @@ namespace isonorm {
 
 namespace {
 
-// The widest vectors behind OpenBLAS's names of x86-64 cores (its driver/others/dynamic.c and kernel/x86_64/KERNEL.*).
+// Width, in bits, of the widest vectors that OpenBLAS's kernels use on an x86-64 core of this name (OpenBLAS's
+// driver/others/dynamic.c and kernel/x86_64/KERNEL.*). 0: the core is not known.
 int vector_bits(const std::string& core) {
   const auto is_one_of = [&](std::initializer_list<const char*> names) {
     return std::ranges::any_of(names, [&](const char* name) { return strcasecmp(core.c_str(), name) == 0; });

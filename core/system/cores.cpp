@@ -47,7 +47,7 @@ double cores_of_groups(const std::string& root) {
     const bool v1 = (',' + controllers + ',').find(",cpu,") != std::string::npos;
     if (!v1 && !controllers.empty()) continue;
     const std::string folder = root + (v1 ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup");
-    for (size_t last = path.size(); last != path.npos; last = path.rfind('/')) {  // the group and those above it
+    for (size_t last = path.size(); last != path.npos; last = path.rfind('/')) {  // the group and its ancestors
       path.resize(last);
       const double cores = cores_of_group(folder + path);
       if (cores > 0 && (least == 0 || cores < least)) least = cores;
@@ -66,7 +66,7 @@ Cores mask_of(pid_t thread) {
         if (CPU_ISSET_S(static_cast<size_t>(core), bytes, set.data())) cores.push_back(core);
       break;
     }
-    if (errno != EINVAL) break;  // the kernel knows more cores than the sets hold
+    if (errno != EINVAL) break;  // EINVAL: the kernel knows more cores than the sets hold
   }
   return cores;
 }
@@ -80,9 +80,10 @@ void insert(Cores& cores, int core) {
   if (place == cores.end() || *place != core) cores.insert(place, core);
 }
 
-// The cores of libgomp's places if it has pinned the thread with this mask to one of them, else none. Places may go beyond the mask that
-// the process began with: omp_get_num_procs() is the number of cores in the mask, and the first places count. LLVM's runtime is not
-// asked, because its functions pin the thread that calls them.
+// The cores of all of libgomp's places if it has pinned the thread with this mask to one place, else none. Places may
+// include cores outside the mask that the process began with. omp_get_num_procs() is the number of cores in that mask,
+// so only the first cores up to this number count. LLVM's runtime is not asked, because its functions pin the thread
+// that calls them.
 Cores openmp_cores(const Cores& mask) {
   const auto places = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_num_places"));
   const auto size = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "omp_get_place_num_procs"));
@@ -106,7 +107,7 @@ Cores openmp_cores(const Cores& mask) {
   return pinned ? all : Cores();
 }
 
-// The cores of a list of the kernel, "0-3,8".
+// The cores in a list that the kernel writes, such as "0-3,8". Empty if the list is malformed.
 Cores core_list(std::string_view list) {
   Cores cores;
   while (!list.empty()) {
@@ -122,7 +123,7 @@ Cores core_list(std::string_view list) {
   return cores;
 }
 
-// Returns true if the cores are hyperthreads of one core of the CPU.
+// Returns true if the cores are hyperthreads of one physical core.
 bool within_one_core(const Cores& cores) {
   if (cores.empty()) return false;
   const std::string siblings =

@@ -20,7 +20,8 @@ int positive(const Variables& environment, const char* name) {
   return said && read_number(std::string_view(said), n) && n > 0 ? n : 0;
 }
 
-// Entry `node` of Slurm's list: 2 for each of the nodes 0 to 2 of "2(x3),1". 0 if the list has no such entry.
+// The number of tasks on node `node` in Slurm's list: 2 for the nodes 0 to 2 of "2(x3),1". 0 if the list has no such
+// node.
 int tasks_of_node(std::string_view list, int node) {
   while (!list.empty()) {
     std::string_view entry = list.substr(0, list.find(','));
@@ -38,7 +39,8 @@ int tasks_of_node(std::string_view list, int node) {
   return 0;
 }
 
-// --bind-to, --cpu-list, --rankfile, --map-by ...:PE=2 and their like leave these variables to the ranks.
+// mpirun's options --bind-to, --cpu-list, --rankfile, --map-by ...:PE=2 and similar ones set these variables for the
+// ranks.
 bool asks_for_binding(const Variables& environment) {
   for (const char* name :
        {"OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_hwloc_base_bind_to_core", "OMPI_MCA_hwloc_base_bind_to_socket",
@@ -56,7 +58,7 @@ std::string contents(pid_t process, const char* name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// 0 if the process is gone or has none here.
+// The parent of a process. 0 if the process is gone or its parent is not visible here.
 pid_t parent_of(pid_t process) {
   const std::string stat = contents(process, "stat");  // "12 (any name) S 11 ..."
   const size_t name_end = stat.rfind(") ");
@@ -74,7 +76,7 @@ LocalRanks local_ranks(const Variables& environment, const std::string& program)
   LocalRanks ranks;
   const auto take = [&](const char* variable, int count) {
     if (count >= std::max(1, ranks.count))
-      ranks.count = count, ranks.variable = variable;  // of two launchers, the one with more
+      ranks.count = count, ranks.variable = variable;  // if there are two launchers, the one with more ranks
   };
   take("MPI_LOCALNRANKS", positive(environment, "MPI_LOCALNRANKS"));
   if (environment("PMIX_RANK") || environment("PMI_RANK")) {

@@ -1,18 +1,18 @@
-// The speed of a long work, for a line of progress.
+// The speed of a long task, for a progress line.
 #pragma once
 
 #include <deque>
 
 namespace isonorm {
 
-// How fast an amount has grown in the last 30 seconds, or between the last two points if they are further apart. A work that
-// stood still (SIGSTOP, a suspended machine) has its speed again after the next two points.
+// How fast an amount has grown in the last 30 seconds, or between the last two points if they are further apart. After
+// a pause (SIGSTOP, a suspended machine) the rate is right again after the next two points.
 class MovingRate {
  public:
-  // The work begins with `amount` at the time `seconds`.
+  // The task begins with `amount` at the time `seconds`.
   explicit MovingRate(double seconds = 0, double amount = 0) { points_.push_back({seconds, amount}); }
 
-  // The work has reached `amount` at the time `seconds`. Neither is ever less than before.
+  // The task has reached `amount` at the time `seconds`. Neither ever decreases.
   void add(double seconds, double amount) {
     constexpr double window = 30, grain = 0.25;  // seconds; two points at least this far apart are kept
     if (points_.size() > 1 && seconds - points_[points_.size() - 2].seconds < grain) points_.pop_back();
@@ -20,13 +20,13 @@ class MovingRate {
     while (points_.size() > 2 && points_.front().seconds < seconds - window) points_.pop_front();
   }
 
-  // 0: not known yet.
+  // 0 if the rate is not known yet.
   double per_second() const {
     const double seconds = points_.back().seconds - points_.front().seconds;
     return seconds > 0 ? (points_.back().amount - points_.front().amount) / seconds : 0;
   }
 
-  // Until the amount is `whole`; infinite, or NaN, if the rate is 0.
+  // Seconds until the amount is `whole`; infinite or NaN if the rate is 0.
   double seconds_left(double whole) const { return (whole - points_.back().amount) / per_second(); }
 
  private:

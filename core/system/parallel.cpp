@@ -14,7 +14,8 @@ namespace isonorm {
 
 namespace {
 
-// The first number of OMP_NUM_THREADS, a list in which OpenMP allows spaces, or the process's share of the cores.
+// The first number in OMP_NUM_THREADS, which is a list and may contain spaces. If there is none, the number of threads
+// for this process's share of the cores.
 int default_threads() {
   const char* wish = std::getenv("OMP_NUM_THREADS");
   std::string_view first(wish ? wish : "");

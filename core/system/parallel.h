@@ -15,10 +15,10 @@ namespace isonorm {
 // More threads than any machine's cores would only take memory; OMP_NUM_THREADS beyond it counts as this.
 inline constexpr int kMostThreads = 1024;
 
-// The number of threads of a parallel_for, the calling thread included: what set_num_threads set in it, else OMP_NUM_THREADS, else the cores
-// that the process may use; ranks of a launcher (MPI, srun) divide their machine's cores. All callers share the other threads.
-// A child of fork() starts threads of its own; but if fork() was called inside of parallel_for the child
-// may only end or start another program.
+// The number of threads of a parallel_for, including the calling thread: the number that set_num_threads() set in the
+// calling thread, else OMP_NUM_THREADS, else the number of cores that the process may use. Ranks of a launcher (MPI,
+// srun) divide the cores of their machine. All callers share the other threads. A child of fork() starts its own
+// threads; but if fork() was called inside parallel_for, the child may only end or start another program.
 int num_threads();
 // Sets the number for the calling thread; inside of parallel_for it holds afterwards. Throws where n is not in
 // [1, kMostThreads].
@@ -52,10 +52,10 @@ namespace detail {
 void parallel_blocks(int64_t count, void (*body)(const void*, int64_t), const void* closure);
 }
 
-// Calls f(begin, end) or f(begin, end, block) for each block, in the default floating-point environment. Runs in the
-// calling thread where there is one block, one thread, or a parallel region already. Others help where they are free and
-// the system has them: the calling thread waits for no thread that has not begun. Throws what a call of f threw, after
-// those of other threads.
+// Calls f(begin, end) or f(begin, end, block) for each block, in the default floating-point environment. The calling
+// thread does all the work if there is one block or one thread, or inside another parallel_for. Otherwise other threads
+// help if they are free and the system has them: the calling thread never waits for a thread that has not begun. If a
+// call of f throws, parallel_for rethrows the exception after the other threads have finished.
 template <class F> void parallel_for(const Partition& blocks, const F& f) {
   if (blocks.n <= 0) return;
   const DefaultFloatEnvironment environment;  // as in the workers

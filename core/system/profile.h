@@ -26,7 +26,7 @@ struct Call {
   bool backward;          // from a backward rule
   int thread;             // the calling thread, counted from 0
   double start, seconds;  // of the host; start: since profile::start()
-  int64_t bytes;          // that the kernel reads and writes; a tensor that it does both to counts twice
+  int64_t bytes;          // that the kernel reads and writes; a tensor that it reads and writes counts twice
   int64_t flops;          // 0 where the kernel does not say
   Device device = kCpu;
   double device_start = 0, device_seconds = 0;  // of a GPU, on the same clock as `start`

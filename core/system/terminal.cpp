@@ -80,7 +80,7 @@ void StatusLine::update(const std::string& line) {
   if (quiet_ || !takes_output()) return;
   if (!live_) return write(printable(line) + '\n');
   const size_t given = columns(file_), width = given > 0 ? given : 80;
-  std::string shown = printable(line);  // without the last fields where the terminal is too narrow
+  std::string shown = printable(line);  // without its last fields if the terminal is too narrow
   while (shown.size() >= width && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
   shown_ = shown.substr(0, width - 1);
   write(text('\r', shown_, "\x1b[K"));
@@ -112,8 +112,9 @@ void StatusLine::write(std::string_view words) {
   waiting_.erase(0, line_end == waiting_.npos ? waiting_.size() : line_end + 1);
 }
 
-// poll() says whether there is room; O_NONBLOCK would hold for the shell, too, which has the same open file. A terminal with room takes at
-// least 256 bytes in one piece. The driver cuts what it gets at control characters ("\n" becomes two), so each is a piece of its own.
+// poll() says whether there is room. O_NONBLOCK is no choice: it would hold for the shell, too, which has the same open
+// file. A terminal with room takes at least 256 bytes in one piece. The driver splits its input at control characters
+// ("\n" becomes two), so each of these is a piece by itself.
 bool StatusLine::takes_output() {
   constexpr size_t most = 256;
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
@@ -126,7 +127,7 @@ bool StatusLine::takes_output() {
         std::find_if(waiting_.begin() + 1, is_control(waiting_[0]) ? waiting_.begin() + 1 : end, is_control);
     const ssize_t taken = ::write(room.fd, waiting_.data(), static_cast<size_t>(piece_end - waiting_.begin()));
     if (taken < 0 && errno == EINTR) continue;
-    // All of it is dropped if nobody is there to read it.
+    // If nobody is there to read the output, it is dropped.
     waiting_.erase(0, taken > 0 ? static_cast<size_t>(taken) : waiting_.size());
   }
   return false;

@@ -31,12 +31,12 @@ void print_text(std::string_view result);
 // "1:23", "2:03:04".
 std::string duration_text(double seconds);
 
-// Shows where a long work is: on a terminal one line, rewritten at most ten times a second; elsewhere a plain line now
-// and then.
+// Shows the progress of a long task. A terminal gets one line, rewritten at most ten times a second. A file or pipe
+// gets a plain line now and then.
 //
-// It never waits. If a terminal takes no output (Ctrl-S, a connection that hangs) or a pipe is full, live lines are dropped. Lines that
-// stay are kept, at most the last 64 KiB, and written when the terminal takes output again; the destructor drops them. Results are
-// printed by print() and its like, which wait.
+// It never waits. If a terminal takes no output (Ctrl-S, a connection that hangs) or a pipe is full, live lines are
+// dropped. Permanent lines are kept, at most the last 64 KiB, and written when the terminal takes output again; the
+// destructor drops them. Results are printed by print(), print_line() and print_text() above, which do wait.
 class StatusLine {
  public:
   explicit StatusLine(std::FILE* file, bool quiet = false);
@@ -56,8 +56,8 @@ class StatusLine {
   void keep();
 
  private:
-  void write(std::string_view words);  // keeps in waiting_ what the terminal does not take
-  bool takes_output();                 // writes waiting_; true if the terminal took all of it and has room for more
+  void write(std::string_view words);  // keeps output in waiting_ until the terminal takes it
+  bool takes_output();                 // writes waiting_; true if nothing is left and the terminal has room for more
 
   std::FILE* file_;
   bool quiet_, live_;

@@ -64,7 +64,7 @@ void tell(Slot& slot, uint32_t state) {
 }
 
 void* work(void* own) {
-  const DefaultFloatEnvironment environment;  // else that of the thread which started this one
+  const DefaultFloatEnvironment environment;  // otherwise inherited from the thread that started this one
   Slot& slot = *static_cast<Slot*>(own);
   run_on_all_cores();
   uint32_t state = slot.state.load(std::memory_order_acquire);

@@ -37,7 +37,7 @@ double noise_share(NumberFormat a, NumberFormat b) {
   return std::min(share, 1e-2);
 }
 
-// Whether x is of U64 or C64, whose elements files of safetensors have and tensors hold as 8 bytes, and `other` is not.
+// Returns true if x holds U64 or C64 elements of a safetensors file, each as 8 bytes, and `other` does not.
 bool holds_bytes(const Tensor& x, const Tensor& other) {
   return x.dtype() == DType::u8 && other.dtype() != DType::u8 && x.rank() == other.rank() + 1 &&
          x.size(x.rank() - 1) == 8;

@@ -21,7 +21,7 @@ struct ReferenceFindings {
   // have been the description.
   std::string unseen = {}, reading = {};  // "h.0.attn.c_proj.weight", "with dim 0"
   double power = std::numeric_limits<double>::infinity();
-  bool agrees() const;  // false for NaN, as same()
+  bool agrees() const;  // false for NaN, like same()
   bool same() const;
 };
 

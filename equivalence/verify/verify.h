@@ -19,8 +19,8 @@ namespace isonorm::equivalence {
 struct Agreement {
   double deviation = 0;
   double control = 0;
-  NumberFormat format = DType::f64;  // the coarsest that the control moved a weight by an ulp of
-  double bound() const;              // of a deviation that rounding explains (criterion.h)
+  NumberFormat format = DType::f64;  // the coarsest format of a weight that the control moved by an ulp
+  double bound() const;              // the largest deviation that rounding explains (criterion.h)
   bool same() const;                 // false for NaN
 };
 

@@ -1,15 +1,16 @@
-// norm_backward: the gradient of rows, and those of gain and bias.
+// norm_backward: the gradients of rows, gain and bias.
 //
 // With x^ = (x - shift) / r a row's gradient is, for all kinds (h = gain dy; the sums run over the row):
 //   dx = (h - mean(h) [layer only] - (x^ + c) S / divisor) / r,   S = sum(h x^),   c = sum(x^) for crms, else 0.
 //
-// backward_rows: a team (gpu/rows.cuh) for each row. Reads dy and x (and dsum) once where the row fits into registers,
-// else again, from cache, and writes dx (and dbranch). Of f32 and bf16 together all is computed in f32. With gain or bias
-// at most kTeams teams of one warp, fewer of several, take rows in turn and keep the sums of their columns: in registers,
-// which the warps of a block add in order in shared memory, or, where rows are not held, in a row of `partial` of their
-// own.
-// add_partial: blocks of 32 columns x 16 threads add the rows of `partial`. They add the rows of one block's teams first, as
-// that block does if its rows are held. The number of rows follows from the shape.
+// backward_rows: a team (gpu/rows.cuh) for each row. If the row fits into registers, reads dy and x (and dsum) once; if
+// not, reads them again, from cache. Writes dx (and dbranch). If tensors are of f32 and of bf16, everything is computed
+// in f32. With gain or bias, teams take rows in turn and keep the sums of their columns: at most kTeams teams of one
+// warp, or fewer teams of several warps. If rows are held, the sums are in registers, and the warps of a block add them
+// in order in shared memory. If not, each team keeps them in its own row of `partial`.
+//
+// add_partial: blocks of 32 columns x 16 threads add the rows of `partial`. They first add the rows of one block's
+// teams, as that block does if its rows are held. The number of rows depends only on the shape.
 #include <cmath>
 #include <type_traits>
 
@@ -48,7 +49,7 @@ template <class T, bool held> struct ColumnSums {
         for (int k = 0; k < n; ++k) to[i + k] = to[a.rows.width + i + k] = 0;
       });
   }
-  // h x to the sums for the gain, h to the sums for the bias.
+  // Adds h x to the sums for the gain, and h to the sums for the bias.
   __device__ __forceinline__ void add(int64_t width, int64_t i, int n, int slot, const A (&h)[N], const A (&x)[N]) {
     for (int k = 0; k < N; ++k) {
       if constexpr (held) {
@@ -163,7 +164,7 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
   if constexpr (affine) columns.finish(team, a);
 }
 
-// dgain or dbias [width] = the sum of partial [blocks, teams, 2, width].
+// dgain and dbias [width] = the sums of partial [blocks, teams, 2, width] over blocks and teams.
 template <class T, class A>
 __global__ void __launch_bounds__(512)
     add_partial(Target<T> dgain, Target<T> dbias, const A* partial, int64_t blocks, int teams, int64_t width) {
@@ -208,7 +209,7 @@ void norm_backward(const NormSpec& spec, const kernels::NormGradients& out, cons
     const Rows rows = rows_of<T>(in.x, dy.rows, dsum.rows, x.rows, gain.rows, dx.rows, dbranch.rows);
     const int64_t most = affine ? kTeams / (rows.warps * rows.teams()) : int64_t{1} << 40;
     const int64_t blocks = std::min(ceil_div(rows.count, rows.teams()), most);
-    const int teams = rows.held ? 1 : rows.teams();  // of a block, that have a row of `partial` each
+    const int teams = rows.held ? 1 : rows.teams();  // rows of `partial` that a block has
     const Stream& stream = stream_of(in.x);
     const Scratch partial(in.x.device(), affine ? blocks * teams * 2 * width * static_cast<int64_t>(sizeof(A)) : 0);
     const Backward<T> a{rows,

@@ -116,7 +116,7 @@ template <class T> void run(const Product& p, const Operands& o, const Stream& s
          packs);
 }
 
-// A block for each row of out.
+// Copies the bias to every row of out, a block for each row.
 template <class T> __global__ void __launch_bounds__(kThreads) bias_rows(T* out, const T* bias, int64_t n) {
   out += blockIdx.x * n;
   for (int64_t i = threadIdx.x; i < n; i += kThreads) out[i] = bias[i];

@@ -42,7 +42,7 @@ bool fused_product(const Product& p, const Operands& o, const Stream& stream) { 
 
 void product(const Product& p, const Operands& o, const Stream& stream) {
   if (lt_product(p, o, stream)) return;
-  if (p.bias && p.in == p.out && cublas_lt()) {  // without the epilogue: added to the bias, so rounded once, too
+  if (p.bias && p.in == p.out && cublas_lt()) {  // no epilogue: added to the bias, so rounded once, too
     Product added = p;
     Operands to_bias = o;
     added.bias = false, added.add = true;

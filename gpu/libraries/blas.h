@@ -58,7 +58,7 @@ std::atomic<bool>& fuses_bias_sums();
 
 // kernels/product.cu: without an epilogue.
 void own_product(const Product& p, const Operands& o, const Stream& stream);
-// Every row of out becomes the bias; out is of its dtype.
+// Sets every row of out to the bias. out has the dtype of the bias.
 void fill_with_bias(const Product& p, const Operands& o, const Stream& stream);
 // sums [columns] = the sums over the rows of x [rows, columns], on top of what it holds where `add`. columns > 0.
 void column_sums(const Tensor& sums, const Tensor& x, bool add);

@@ -61,8 +61,8 @@ struct LtProduct {
 // made once and live until the process ends.
 class Lt {
  public:
-  // refused: gets one line for each plan that could not be made or failed when it was started. epilogue: the plan had an
-  // epilogue and could not be made; the caller asks for the product without it.
+  // refused: gets one line for each plan that could not be made or that failed when it was started. epilogue: the plan
+  // had an epilogue and could not be made; the caller then asks for the product without it.
   using Refused = std::function<void(std::string why, bool epilogue)>;
   Lt(const LtFunctions& functions, Refused refused) : f_(functions), refused_(std::move(refused)) {}
   Lt(const Lt&) = delete;

@@ -19,11 +19,11 @@ struct TrainingOptions;
 using OptionList = std::vector<std::pair<std::string, std::string>>;  // "mlp_width" "64"
 
 struct Manifest {
-  std::string version;              // of isonorm
+  std::string version;              // isonorm's version
   std::string compiler;             // "GNU 12.2.0"
-  std::string flags;                // that the library was compiled with
-  std::string instructions;         // of the kernels: one of kIsaNames (core/kernels/isa.h)
-  std::string instructions_reason;  // why these (core/kernels/isa_choice.h)
+  std::string flags;                // compiler flags of the library
+  std::string instructions;         // the kernels' instruction set: one of kIsaNames (core/kernels/isa.h)
+  std::string instructions_reason;  // why this set was chosen (core/kernels/isa_choice.h)
   std::string products;             // "isonorm" or "OpenBLAS": whose kernels compute matrix products of f32 and f64
   std::string blas_core;            // OpenBLAS's name of the CPU whose kernels it chose
   std::string blas_flavour;         // "openmp", "pthread" or "sequential"

@@ -104,7 +104,8 @@ void GradientSum::finish(std::vector<std::vector<Tensor>> parts) {
   if (buckets_.empty()) return;
   if (parts.empty()) parts.push_back(taken_gradients(parameters_));
   for (size_t next = handed_; next < buckets_.size(); ++next) fill(buckets_[next], parts);
-  // A rank that still calls the group in its backward is found here. It would wait for this rank as the sums wait for it.
+  // This call finds a rank that still calls the group in its backward. Such a rank would wait for this one, and the
+  // sums would wait for it.
   const Tensor have = from_vector(flags_, {std::ssize(flags_)});
   group_.all_reduce(have);
   close();

@@ -17,9 +17,10 @@ namespace isonorm::training {
 // The gradients, which the parameters then no longer have.
 std::vector<Tensor> taken_gradients(const std::vector<Tensor>& parameters);
 
-// One sum of all gradients. Buckets hold the parameters that take a gradient, in reverse order, at most bucket_for() bytes or one of them. They
-// and their order depend on the parameters alone, never on which gradient is there first: so all ranks send the same. They travel by
-// Group::background(). So a backward pass may call the group itself, at any time on any rank.
+// Computes one sum of all gradients over the ranks. Buckets hold the parameters that take a gradient, in reverse order,
+// at most bucket_for() bytes or one parameter. Buckets and their order depend only on the parameters, not on the order
+// in which gradients are ready, so all ranks send the same. Buckets travel by Group::background(), so a backward pass
+// may call the group itself, at any time on any rank.
 class GradientSum {
  public:
   // Bytes: what a backward leaves to be sent behind it is the last bucket, and each costs messages to every rank, however small.

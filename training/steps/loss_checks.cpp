@@ -32,7 +32,7 @@ class Aside {
  private:
   const NoGrad no_grad_;
   const DrawsFrom draws_;
-  std::vector<std::pair<Tensor, Tensor>> buffers_;  // and their values, which a forward pass may change
+  std::vector<std::pair<Tensor, Tensor>> buffers_;  // buffers and their values; a forward pass may change them
 };
 
 Examples rows_in(const Examples& batch, const Rows& rows) {
@@ -70,7 +70,8 @@ void check_same_loss(Group& group, const TrainedTogether& t, const Examples& bat
 
 namespace {
 
-// The shares in which differentiate() takes a batch, in its order: the micro-batches, or each rank's rows of them. None is empty.
+// The shares in which differentiate() takes a batch, in its order: the micro-batches or, with ranks, each rank's rows
+// in each micro-batch. Empty shares are left out.
 std::vector<Rows> shares_of(const StepOptions& o, int64_t examples) {
   const int64_t size = size_of_part(examples, o.accumulate);
   const int ranks = o.group && !o.whole_parts ? o.group->size() : 1;
@@ -83,10 +84,10 @@ std::vector<Rows> shares_of(const StepOptions& o, int64_t examples) {
   return shares;
 }
 
-// What a share adds to the loss.
+// A share's contribution to the loss.
 struct Term {
   double sum, weight;
-  double eps;  // of the dtype of the sum
+  double eps;  // of the coarsest dtype among parameters and sum
 };
 
 Term term_of(const TrainedTogether& t, const Examples& some) {
@@ -99,7 +100,7 @@ Term term_of(const TrainedTogether& t, const Examples& some) {
   return {mean.item() * weight, weight, coarsest_epsilon(t.model, mean)};
 }
 
-// What two shares give together and combined. Both 0: the losses are equal.
+// The loss of two shares together, and the combination of their two losses. Both are 0 if the losses are equal.
 struct Losses {
   double together = 0, combined = 0;
 };
@@ -117,7 +118,7 @@ Losses different_losses(const TrainedTogether& t, const Examples& batch, const R
   return {together, combined};
 }
 
-// While it lives, a rank runs a model whose parameters ranks share by itself.
+// While it lives, a rank can run a sharded model by itself.
 class Gathered {
  public:
   explicit Gathered(parallel::Parts* parts) : parts_(parts) {
@@ -146,7 +147,7 @@ void check_shares(const TrainedTogether& t, const Examples& batch) {
   const Gathered gathered(t.options.parts);
   Group alone;
   Group& group = t.options.group ? *t.options.group : alone;
-  std::vector<double> own(3);  // the first pair that differs, and its losses
+  std::vector<double> own(3);  // the first pair whose losses differ, and these losses
   for (int64_t at = group.rank(); at < pairs + group.rank(); at += group.size()) {
     const auto pair = static_cast<size_t>(at % pairs);
     const auto [together, combined] = different_losses(t, batch, shares[pair], shares[pair + 1]);

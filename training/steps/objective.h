@@ -18,10 +18,10 @@ struct WeightedSum {
 
 // A loss of a model on a batch: a function (nn::Module&, const Examples&) that returns a Tensor or a WeightedSum.
 //
-// A Tensor [] is a mean: over the targets that are not -100 if targets are i64, else over the examples. Its value over no
-// target has to be 0, as cross_entropy()'s. Micro-batches and ranks (differentiate()) weight their means by the number of
-// these targets. So a mean over other rows (another ignore_index, class weights, a mask) would depend on the number of
-// micro-batches and ranks. The first two steps of a Step refuse it.
+// A Tensor [] is a mean: over the targets that are not -100 if targets are i64, else over the examples. Its value over
+// no target has to be 0, as cross_entropy()'s. Micro-batches and ranks (differentiate()) weight their means by the
+// number of these targets. A mean over other rows (another ignore_index, class weights, a mask) would therefore depend
+// on the number of micro-batches and ranks. The first two steps of a Step refuse such a mean.
 //
 // A WeightedSum goes with any weights: micro-batches and ranks add sums and weights, and divide once. The loss is
 // sum / weight; loss and gradients are 0 if the weight is 0.
@@ -49,8 +49,8 @@ class Objective {
   std::function<WeightedSum(nn::Module&, const Examples&)> sum_;
 };
 
-// The weight [] of f64 of an objective's mean: the number of targets that are not -100 if targets are i64, else the number of
-// examples.
+// The weight of an objective's mean, [] of f64: the number of targets that are not -100 if targets are i64, else the
+// number of examples.
 Tensor weight_of_mean(const Examples& batch);
 
 // 1 / weight, 0 for a weight of 0: the factor of a WeightedSum's sum, [] of f64.

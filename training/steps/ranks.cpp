@@ -145,7 +145,7 @@ TensorMap by_path(const nn::Module& model, const optim::Optimizer& optimizer, co
   TensorMap named;
   for (const auto& [name, x] : state) {
     const size_t dot = name.find('.');
-    size_t i = parameters.size();  // of what belongs to a group
+    size_t i = parameters.size();  // stays so for a group's state, "group.0.lr"
     read_number(std::string_view(name).substr(0, dot), i);
     const auto path = i < parameters.size() ? paths.find(&parameters[i].impl()) : paths.end();
     named.add(path == paths.end() ? name : text(path->second, "'s ", name.substr(dot + 1)), x);

@@ -36,7 +36,7 @@ class DrawsOfRank {
   const bool even_;
 };
 
-// While it lives, the model's batch norms that train take their statistics over the rows of all ranks.
+// While it lives, the model's batch norms in training mode take their statistics over the rows of all ranks.
 class BatchNormsOverRanks {
  public:
   BatchNormsOverRanks(nn::Module& model, distributed::Group& group);
@@ -75,7 +75,7 @@ struct TrainedTogether {
 inline constexpr int64_t kBetweenLosses = 100;
 void check_step(distributed::Group& group, int64_t step, const TrainedTogether& trained, const Examples& batch,
                 double lr);
-// Compares batch, rate, random state and modes alone, and a weight.
+// Compares only batch, rate, random state and modes, and the weight `watched` if there is one.
 void check_batch(distributed::Group& group, const nn::Module& model, const Examples& batch, double lr,
                  const nn::NamedParameter* watched = nullptr);
 // An optimizer's state_dict() under the paths of its parameters: "head.weight's exp_avg" instead of "27.exp_avg".

@@ -125,7 +125,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
       const DType acc = acc_dtype(mean.dtype());
       loss = mean.to(acc) * (weight_of_mean(some) / all).to(acc);
     }
-    const bool sends = shared && !whole && part == parts - 1;  // before the last a gradient waits for other parts
+    const bool sends = shared && !whole && part == parts - 1;  // gradients are complete only after the last part
     backward(loss, {}, {.listener = sends ? &listener : nullptr});
     losses.back() = detach(loss);
     if (whole) gradients.push_back(taken_gradients(parameters));

@@ -25,8 +25,8 @@ namespace isonorm::training {
 // group: data-parallel training. All ranks pass the same model and the whole batch; each rank computes a contiguous
 // share of every micro-batch. Loss and gradients are summed over the ranks, and all ranks get the same bits. Dropout
 // masks equal the masks of a single process if the shares are equal and every mask has a multiple of 256 entries;
-// otherwise they differ. Throws Disagreement if the ranks passed different batches or have different random states. Whether
-// the objective is a mean over rows is for Step to see.
+// otherwise they differ. Throws Disagreement if the ranks passed different batches or have different random states. It
+// does not check that the objective is a mean over rows; Step does.
 double differentiate(nn::Module& model, const Objective& loss, const Examples& batch, int64_t parts = 1,
                      distributed::Group* group = nullptr);
 
@@ -59,10 +59,11 @@ struct StepOptions {
   // eval), a parameter another storage or another requires_grad, the optimizer another state. Throws where
   // optimizer.replays() is false, and with `apply`. On the CPU it means nothing.
   bool captured = false;
-  // Ranks that train this model together, each given the same batches and rates (distributed/world.h); null: this process alone.
-  // Every rank then has the same weights after every step, bit by bit. A step throws Disagreement where a rank would train something else,
-  // as far as that is seen (training/steps/ranks.h); not a hook on a gradient. Modules and hooks may call the group: what they call is
-  // independent of the gradients, which another thread sends while the backward goes on (Group::background).
+  // Ranks that train this model together, each given the same batches and rates (distributed/world.h); null: this
+  // process alone. Every rank then has the same weights after every step, bit by bit. A step throws Disagreement if a
+  // rank would train something else, as far as that can be seen (training/steps/ranks.h); a hook on a gradient cannot
+  // be seen. Modules and hooks may call the group: their calls are independent of the gradients, which another thread
+  // sends during the backward (Group::background).
   distributed::Group* group = nullptr;
   // Each of the `accumulate` parts is one rank's, as many on each, and all are added in their order: loss and weights have the same bits on any
   // number of ranks that divides them, where nothing is drawn. A rank holds a gradient for each of its parts, and sends as many.
@@ -104,8 +105,9 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Both halves, at rate `lr` (none: at the optimizer's own rates). With `accumulate` or a group, the first two steps throw if the losses of
-  // micro-batches or ranks do not combine to the loss of the whole batch (training/steps/loss_checks.h).
+  // Both halves, at rate `lr` (none: at the optimizer's own rates). With `accumulate` or a group, the first two steps
+  // throw if the losses of micro-batches or ranks do not combine to the loss of the whole batch
+  // (training/steps/loss_checks.h).
   StepResult operator()(const Examples& batch, std::optional<double> lr = {});
 
   // training::differentiate() of its model.

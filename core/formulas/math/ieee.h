@@ -63,7 +63,8 @@ template <class T> ISO_HD T square_error(T a, T z) {
 #endif
 }
 
-/// c0 + x (c1 + x (c2 + ...)), Horner's rule. Kernels of CUDA are compiled without contraction (cmake/gpu.cmake).
+/// c0 + x (c1 + x (c2 + ...)), Horner's rule. CUDA kernels call std::fma: most are compiled without contraction
+/// (cmake/gpu.cmake).
 template <class T> ISO_HD T poly(T, double c0) { return T(c0); }
 template <class T, class... C> ISO_HD T poly(T x, double c0, C... c) {
 #ifdef __CUDA_ARCH__
