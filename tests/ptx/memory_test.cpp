@@ -74,8 +74,7 @@ TEST_CASE("ptx: an asynchronous copy is there after the wait for its group and n
   };
   CHECK(copied("") == std::vector<uint32_t>{~0u, ~0u, ~0u, 0});
   CHECK(copied("cp.async.wait_group 1;") == std::vector<uint32_t>{4, ~0u, ~0u, 0});
-  CHECK(copied("cp.async.wait_group 0;") ==
-        std::vector<uint32_t>{4, 6, 0, 0});  // zeros after the 8 valid bytes
+  CHECK(copied("cp.async.wait_group 0;") == std::vector<uint32_t>{4, 6, 0, 0});  // zeros after the 8 valid bytes
 }
 
 TEST_CASE("ptx: generic addresses reach shared memory") {

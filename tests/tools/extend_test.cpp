@@ -145,8 +145,8 @@ TEST_CASE("train --evaluate-every: what was measured is a line in the terminal")
     const auto& e = evaluations[i];
     char line[160];
     std::snprintf(line, sizeof line,
-                  "step %d0/25  held-out loss %.4f, perplexity %.3f, test accuracy %.2f %% (%d of 72 tokens)\n",
-                  i + 1, e["loss"].get<double>(), std::exp(e["loss"].get<double>()), 100 * e["accuracy"].get<double>(),
+                  "step %d0/25  held-out loss %.4f, perplexity %.3f, test accuracy %.2f %% (%d of 72 tokens)\n", i + 1,
+                  e["loss"].get<double>(), std::exp(e["loss"].get<double>()), 100 * e["accuracy"].get<double>(),
                   e["right"].get<int>());
     CHECK(contains(said, line));
   }

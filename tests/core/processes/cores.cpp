@@ -52,6 +52,6 @@ int main() {
   std::string started;
   start_thread([&] { started = text_of(mask_of(0)); }).join();
   const std::string helpers = workers();
-  std::printf("threads %d, main %s, workers %s, started %s\n", num_threads(), text_of(mask_of(0)).c_str(), helpers.c_str(),
-              started.c_str());
+  std::printf("threads %d, main %s, workers %s, started %s\n", num_threads(), text_of(mask_of(0)).c_str(),
+              helpers.c_str(), started.c_str());
 }
