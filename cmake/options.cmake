@@ -56,10 +56,15 @@ endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND ISONORM_ARITHMETIC -mfpmath=sse)
 endif()
-# Libraries and programs do not contain the path of their build folder. If two maps match, the last one counts.
-set(ISONORM_PATHS -ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -ffile-prefix-map=${PROJECT_BINARY_DIR}=build)
-foreach(flag IN LISTS ISONORM_ARITHMETIC ISONORM_PATHS)
+foreach(flag IN LISTS ISONORM_ARITHMETIC)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${flag}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${flag}>)
+endforeach()
+# Libraries and programs do not contain the path of their build folder. If two maps match, the last one counts. In Debug
+# they do contain it, so that a debugger finds the sources from any folder, and breakpoints by absolute paths.
+set(ISONORM_PATHS -ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -ffile-prefix-map=${PROJECT_BINARY_DIR}=build)
+foreach(flag IN LISTS ISONORM_PATHS)
+  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:${flag}>
+                      $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<CONFIG:Debug>>>:-Xcompiler=${flag}>)
 endforeach()
 # A program or a shared library that is linked with -ffast-math or -Ofast turns subnormal numbers off in its process.
 add_link_options(-fno-fast-math -fno-unsafe-math-optimizations -O2)

@@ -35,21 +35,52 @@ bool ends_with_one_of(const std::string& path, std::span<const std::string_view>
 }
 
 // In order. A folder that cannot be read throws std::filesystem_error, which names it.
-template <class Iterator, class Keep> std::vector<std::string> sorted(const std::string& dir, const Keep& keep) {
+std::vector<std::string> classes_in(const std::string& dir) {
   std::vector<std::string> all;
-  for (const fs::directory_entry& e : Iterator(dir, fs::directory_options::follow_directory_symlink))
-    if (keep(e)) all.push_back(e.path().string());
+  for (const fs::directory_entry& e : fs::directory_iterator(dir))
+    if (const std::string name = e.path().filename().string(); e.is_directory() && !name.starts_with('.'))
+      all.push_back(name);
   std::ranges::sort(all);
   return all;
 }
 
-std::vector<std::string> classes_in(const std::string& dir) {
-  std::vector<std::string> all =
-      sorted<fs::directory_iterator>(dir, [](const fs::directory_entry& e) { return e.is_directory(); });
-  for (std::string& path : all) path = fs::path(path).filename().string();
-  std::erase_if(all, [](const std::string& name) { return name.starts_with('.'); });
-  return all;
-}
+// The files below a folder, through links, too. A link may lead to a folder that the walk is in. Without the list of
+// these folders a walk through two such links would take 2^40 steps until the system refuses the path.
+class Walk {
+ public:
+  // failed(error): gets what cannot be read, a std::filesystem_error that names it; it may throw.
+  using Failed = void (*)(const fs::filesystem_error&);
+  Walk(const std::string& dir, Failed failed) : failed_(failed) {
+    std::error_code error;
+    const fs::path whole = fs::canonical(dir, error);
+    for (fs::path above = whole; above.has_relative_path();) inside_.push_back(above = above.parent_path());
+    enter(dir);
+    std::ranges::sort(files_);
+  }
+  std::vector<std::string> files() && { return std::move(files_); }  // in order
+
+ private:
+  void enter(const fs::path& dir) {
+    std::error_code error;
+    for (const fs::path& other : inside_)
+      if (fs::equivalent(dir, other, error)) return;
+    inside_.push_back(dir);
+    fs::directory_iterator at(dir, error);
+    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+      std::error_code unknown;
+      const fs::file_type type = at->status(unknown).type();
+      if (type == fs::file_type::none) failed_({"status", at->path(), unknown});
+      if (type == fs::file_type::directory) enter(at->path());
+      if (type == fs::file_type::regular) files_.push_back(at->path().string());
+    }
+    if (error) failed_({"list", dir, error});
+    inside_.pop_back();
+  }
+
+  Failed failed_;
+  std::vector<fs::path> inside_;  // the folders that the walk is in, and those above
+  std::vector<std::string> files_;
+};
 
 // The pictures of a part. not_read: gets the others.
 Part part_of(const std::string& dir, const std::vector<std::string>& classes, std::vector<std::string>& not_read) {
@@ -57,8 +88,7 @@ Part part_of(const std::string& dir, const std::vector<std::string>& classes, st
   for (const std::string& name : classes_in(dir)) {
     const auto at = std::ranges::find(classes, name);
     check(at != classes.end(), dir, ": ", name, " is no class of those to train on");
-    for (const std::string& path : sorted<fs::recursive_directory_iterator>(
-             dir + "/" + name, [](const fs::directory_entry& e) { return e.is_regular_file(); })) {
+    for (const std::string& path : Walk(dir + "/" + name, [](const fs::filesystem_error& e) { throw e; }).files()) {
       if (ends_with_one_of(path, kRead)) all.push_back({path, at - classes.begin()});
       if (ends_with_one_of(path, kNotRead)) not_read.push_back(path);
     }
@@ -139,6 +169,14 @@ std::vector<std::string> ImageFolder::files(const std::string& dir) {
   std::vector<std::string> all;
   for (const Part& part : find(dir).parts)
     for (const Picture& p : part) all.push_back(p.path);
+  return all;
+}
+
+std::vector<std::string> ImageFolder::all_files(const std::string& dir) {
+  std::vector<std::string> all;
+  for (const char* part : {"/train", "/test", "/val"})
+    for (std::string& file : Walk(dir + part, [](const fs::filesystem_error&) {}).files())
+      all.push_back(std::move(file));
   return all;
 }
 

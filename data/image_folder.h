@@ -9,7 +9,7 @@
 namespace isonorm::data {
 
 // As of torchvision's ImageFolder: classes are the folders' names in order, and a picture is any file below one whose name ends
-// with .png, .jpg or .jpeg.
+// with .png, .jpg or .jpeg. Links are followed. A folder that is reached again below itself is left out there.
 struct ImageFolder {
   LabelledImages train, test;  // images u8 [n, side, side, 3]
   std::vector<std::string> classes;
@@ -22,6 +22,8 @@ struct ImageFolder {
   static ImageFolder load(const std::string& dir, int64_t side);
   // The pictures that it reads: those to train on, class by class, then the others.
   static std::vector<std::string> files(const std::string& dir);
+  // All files below DIR/train, DIR/test and DIR/val, pictures or not. A folder that cannot be listed gives none.
+  static std::vector<std::string> all_files(const std::string& dir);
 };
 
 }  // namespace isonorm::data

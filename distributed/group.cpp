@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "core/error.h"
@@ -120,6 +121,12 @@ class Unlimited {
 
 }  // namespace
 
+namespace {
+thread_local int64_t calls_of_thread = 0;
+}
+
+int64_t calls_of_this_thread() { return calls_of_thread; }
+
 double time_limit() {
   const char* wish = std::getenv("ISONORM_TIMEOUT");
   double seconds = 600;
@@ -161,6 +168,7 @@ void Group::gather(Device where, const void* own, void* all, int64_t bytes, cons
 // Every rank learns what all others are about to do, so that all of them refuse the same, and take the same way: returns where the
 // tensors have to lie to be sent.
 Device Group::match(Call call, int64_t kind, int64_t count, Device device, int64_t parts, int64_t root) {
+  ++calls_of_thread;
   const Announcement own{{++calls_, static_cast<int64_t>(call), kind, count, parts, root},
                          device == kCpu ? -1 : device.index};
   std::vector<Announcement> all(static_cast<size_t>(size_));
@@ -285,7 +293,8 @@ void Group::barrier() {
 void Group::on_first(const std::function<void()>& work) {
   if (rank_ == 0) work();
   if (size_ == 1) return;
-  const Unlimited waits(*transport_);
+  std::optional<Unlimited> waits;
+  if (rank_ != 0) waits.emplace(*transport_);
   match(Call::first, -1, -1);
 }
 

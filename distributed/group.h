@@ -67,8 +67,8 @@ class Group {
   bool any(bool here);
   // Returns when every rank has called it.
   void barrier();
-  // Runs work() on rank 0, for example a save. The other ranks wait until it has ended, without a time limit. Throws on
-  // rank 0 if work() throws.
+  // Runs work() on rank 0, for example a save. The other ranks wait until it has ended, without a time limit. Then rank 0
+  // waits for them, time_limit() seconds. Throws on rank 0 if work() throws.
   void on_first(const std::function<void()>& work);
 
   // Throws Disagreement if a tensor has other bits on another rank. The message names the rank, its machine, `what` and
@@ -110,6 +110,9 @@ class Group {
   std::shared_ptr<Linked> linked_;     // shared with background(): one thread at a time sends GPU tensors
   std::unique_ptr<Group> background_;  // null: not made yet
 };
+
+// The number of calls that this thread has made to groups of several ranks.
+int64_t calls_of_this_thread();
 
 // How long a call waits for another rank, in seconds: ISONORM_TIMEOUT, else 600.
 double time_limit();

@@ -4,6 +4,7 @@
 
 #include "autograd/engine.h"
 #include "core/kernels/optimizer.h"
+#include "core/system/float_environment.h"
 
 namespace isonorm::optim {
 namespace {
@@ -35,6 +36,7 @@ Tensor sums_of_squares(const std::vector<Tensor>& tensors) {
 
 double norm_of(const std::vector<Tensor>& tensors) {
   if (tensors.empty()) return 0;
+  const DefaultFloatEnvironment environment;
   double sum = 0;
   for (double s : sums_of_squares(tensors).to_vector<double>()) sum += s;
   return std::sqrt(sum);
@@ -46,6 +48,7 @@ double grad_norm(const std::vector<Tensor>& parameters) { return norm_of(gradien
 
 double clip_factor(double norm, double max_norm) {
   check(max_norm > 0, "clip_grad_norm: max_norm is ", max_norm, ", expected more than 0");
+  const DefaultFloatEnvironment environment;
   const double factor = max_norm / (norm + 1e-6);
   return factor > 1 ? 1 : factor;
 }

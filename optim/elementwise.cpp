@@ -4,6 +4,7 @@
 
 #include "autograd/ops/pointwise.h"
 #include "core/kernels/optimizer.h"
+#include "core/system/float_environment.h"
 
 namespace isonorm::optim {
 
@@ -16,6 +17,7 @@ void ElementwiseOptimizer::run(std::vector<kernels::Update>& updates) const { ke
 
 std::vector<kernels::Update> ElementwiseOptimizer::advance() {
   if (!replays()) return Optimizer::advance();
+  const DefaultFloatEnvironment environment;
   std::vector<kernels::Update> updates;
   for (size_t i : last_) {
     Entry& e = entries()[i];
@@ -52,6 +54,7 @@ void ElementwiseOptimizer::step_scaled(const Tensor& gradient_factor) {
 }
 
 void ElementwiseOptimizer::take_step(double gradient_scale, const Tensor& gradient_factor) {
+  const DefaultFloatEnvironment environment;
   updates_.clear();  // what a step that threw left
   stepped_.clear();
   last_.clear();

@@ -7,6 +7,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "core/printed.h"
+#include "core/system/float_environment.h"
 #include "core/view.h"
 
 namespace isonorm::parallel {
@@ -114,6 +115,7 @@ void Parts::load_state(optim::Optimizer& optimizer, const TensorMap& whole) {
 }
 
 optim::ClipNumbers Parts::clip_numbers(const std::vector<Tensor>& parameters, double max_norm) {
+  const DefaultFloatEnvironment environment;
   std::vector<Tensor> own, common;
   for (const Tensor& p : parameters) (is_part(p) ? own : common).push_back(p);
   const double norm = optim::grad_norm(own), rest = optim::grad_norm(common);

@@ -72,6 +72,7 @@ void guard_the_end() {
 void tell(const std::string& who, const std::string& what) {
   const std::string own = who.substr(who.rfind(' ') + 1) + ": ";
   const std::string line = printable(what.starts_with(own) ? what.substr(own.size()) : what, kLongestMessage);
+  write_waiting_lines(stderr);
   std::fputs(text(who, ": ", line, '\n').c_str(), stderr);
 }
 
@@ -84,6 +85,7 @@ int fail(const std::string& who, const std::string& rank) noexcept {
   try {
     return explained(who, rank);
   } catch (...) {
+    write_waiting_lines(stderr);
     for (const char* part : {who.c_str(), ": out of memory\n"}) std::fputs(part, stderr);
     return kNoResources;
   }

@@ -5,6 +5,7 @@
 
 #include "core/kernels/copy.h"
 #include "core/kernels/create.h"
+#include "core/system/float_environment.h"
 
 namespace isonorm {
 
@@ -26,6 +27,7 @@ Tensor zeros_like(const Tensor& like) { return full_like(like, 0); }
 Tensor ones_like(const Tensor& like) { return full_like(like, 1); }
 
 Tensor arange(double begin, double end, double step, TensorOptions options) {
+  const DefaultFloatEnvironment environment;
   const double count = std::ceil((end - begin) / step);
   check(std::isfinite(count), "arange: from ", begin, " to ", end, " in steps of ", step,
         " is not a finite number of elements");
@@ -44,6 +46,7 @@ Tensor arange(int64_t n, TensorOptions options) {
 }
 
 Tensor linspace(double begin, double end, int64_t count, TensorOptions options) {
+  const DefaultFloatEnvironment environment;
   check(is_floating(options.dtype), "linspace: dtype is ", options.dtype, ", expected f32, f64 or bf16");
   check(count >= 0, "linspace: ", count, " elements asked for");
   check(std::isfinite(begin) && std::isfinite(end), "linspace: from ", begin, " to ", end, " is not finite");

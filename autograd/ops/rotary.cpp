@@ -8,6 +8,7 @@
 #include "autograd/ops/pointwise.h"
 #include "core/kernels/rotary.h"
 #include "core/memory/kept.h"
+#include "core/system/float_environment.h"
 #include "core/view.h"
 
 namespace isonorm {
@@ -15,6 +16,7 @@ namespace {
 
 // The cosines and the sines, [time, size/2] each.
 std::vector<Tensor> make_angles(int64_t time, int64_t half, double base, TensorOptions options) {
+  const DefaultFloatEnvironment environment;
   std::vector<double> c(static_cast<size_t>(time * half)), s(c.size());
   for (int64_t i = 0; i < half; ++i) {
     const double frequency = std::pow(base, -static_cast<double>(i) / static_cast<double>(half));

@@ -161,7 +161,7 @@ void forward(AttentionSpec spec, const Tensor& out, const AttentionSums& sums, c
   const int64_t pairs = in.q.size(0) * p.heads, tiles = p.tile.tiles;
   const int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, pairs), 1, tiles);
   parallel_for(pairs * parts, worth_sharing(p, parts), [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<T> flush;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t pair = i / parts, part = i % parts, b = pair / p.heads, h = pair % p.heads;
       const ForwardScratch<T> s(p, scratch.data() + thread_index() * each);
@@ -183,7 +183,7 @@ template <class T> void backward(AttentionSpec spec, const AttentionGradients& o
   const int64_t each = p.scratch(true);
   const Workspace<T> scratch(num_threads() * each);
   parallel_for(in.in.q.size(0) * p.heads, worth_sharing(p, 1), [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<T> flush;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / p.heads, h = i % p.heads;
       Fetch<T> fetch;

@@ -144,7 +144,7 @@ void run_convolve(const WindowShape& s, const Tensor& y, const Tensor& x, const 
   const int64_t blocks = lines.blocks(), tasks = s.images * blocks;
   const Partition parts{tasks, s.rows() * channels * depth <= kWorthSharing ? 1 : tasks};
   parallel_for(parts, [=](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<T> flush;
     const Workspace<T> scratch(lines.size());
     for (int64_t t = begin; t < end; ++t)
       for (int64_t group = 0; group < s.groups; ++group) {
@@ -197,7 +197,7 @@ template <class T> void run_filter_gradient(const WindowShape& s, const Tensor& 
                               ? Partition{s.groups * items, 1}
                               : thread_blocks(s.groups * items, s.groups * items);
   parallel_for(parts, [=](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<T> flush;
     const Workspace<T> scratch(lines.size());
     const Workspace<Run> runs(lines.outputs);
     for (int64_t group = begin / items; group * items < end; ++group)

@@ -63,7 +63,7 @@ template <int N, class T, class S> void dot_rows(const FewRows<T, S>& g, int64_t
 template <class T, class S> void few_rows(const FewRows<T, S>& g) {
   const bool alone = g.m * g.n * g.k <= kWorthSharing;
   parallel_for(alone ? Partition{g.n, g.n > 0} : thread_blocks(g.n, 256, kTogether), [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<T> flush;
     int64_t j = begin;
     for (; j + kTogether <= end; j += kTogether) dot_rows<kTogether>(g, j);
     for (; j < end; ++j) dot_rows<1>(g, j);

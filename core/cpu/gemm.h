@@ -1,7 +1,8 @@
 // Products of large matrices, c = from + a b, blocked as in Goto & van de Geijn, "Anatomy of High-Performance Matrix
 // Multiplication" (ACM TOMS 34, 2008): a block of b is packed into panels that stay in the second-level cache, rows of
 // a pass over it, c is written once from registers. An element is the sum over blocks of the depth in order, each a
-// chain of multiply-adds in order: its bits depend neither on the threads nor on how many rows and columns there are.
+// chain of multiply-adds in order: its bits depend neither on the threads nor on how many rows and columns there are
+// (one row of a transposed a is an exception: depth_block()).
 #pragma once
 
 #include <optional>
@@ -51,7 +52,9 @@ struct Tile {
   int64_t row, rows, column, columns;
 };
 
-// Columns of a depth block, for a depth of k: whole panels, in blocks of about one size. The bits hang on it.
+// Columns of a depth block, for a depth of k: whole panels, in blocks of about one size. The bits depend on it. One row
+// of a transposed a lies like a row of an a that is not transposed. It is not packed and has the longer blocks, so for
+// k > kMostPackedDepth its bits may differ from those that it has among other rows.
 inline int64_t depth_block(int64_t k, bool a_packed) {
   constexpr int64_t unit = 64;
   return round_up(ceil_div(k, ceil_div(k, a_packed ? kMostPackedDepth : kMostDepth)), unit);
@@ -104,7 +107,7 @@ template <class T> void sum_strip(const T* strip, int64_t rows, int64_t depth, T
 
 // The tile `t` of c, in the calling thread.
 template <class T, class S> void gemm_tile(const Gemm<T, S>& g, const Tile& t) {
-  const FlushSubnormals flush;
+  const FlushSubnormals<T> flush;
   const bool a_packed = !std::is_same_v<T, S> || g.a.column != 1;
   const Blocking<T> by(t.columns, g.k, a_packed);
   const Workspace<T> memory(by.depth * by.columns + by.rows * kPanel<T> + (a_packed ? by.depth * kStrip : 0));
@@ -269,7 +272,7 @@ template <class T> void gemm(const Gemm<T>& g, const Packed<T>& b) {
   const Partition blocks = passing_rows(g.m, g.n * g.k);
   const int64_t columns = Blocking<T>(g.n, g.k, false).columns;
   parallel_for(blocks.count * ceil_div(g.n, columns), 1, [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<T> flush;
     for (int64_t t = begin; t < end; ++t) {
       const int64_t block = t % blocks.count, i = blocks.begin(block), rows = blocks.begin(block + 1) - i;
       const int64_t j = t / blocks.count * columns;

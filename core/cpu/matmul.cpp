@@ -98,7 +98,7 @@ void run_widened(const Tensor& out, const Tensor& a, const Tensor& b, const Tens
   const Partition blocks = passing_rows(m, n * k);
   const int64_t columns = Blocking<float>(n, k, false).columns;
   parallel_for(blocks.count * ceil_div(n, columns), 1, [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<float> flush;
     for (int64_t t = begin; t < end; ++t) {
       const int64_t block = t % blocks.count, i = blocks.begin(block), rows = blocks.begin(block + 1) - i;
       const int64_t j = t / blocks.count * columns, count = std::min(columns, n - j), depth = packed.depth();
@@ -160,6 +160,7 @@ void run_weight_gradient(const Tensor& dw, const Tensor& db, const Tensor& dy, c
   T* sums = db.defined() ? db.mutable_data<T>() : nullptr;
   if (dw.defined()) {
     T* c = dw.mutable_data<T>();
+    // One row that is not narrow is contiguous, so its blocks of the depth are those of linear (depth_block()).
     const Strided<S> dy_transposed = m == 1 && !narrow ? Strided<S>{d, rows, 1} : Strided<S>{d, 1, m};
     Gemm<T, S> g{m, n, rows, dy_transposed, {x.data<S>(), n, 1}, c, n, {add ? c : nullptr, n}};
     if (rows > 0 && (narrow ? n > 0 : is_own() && pays_for_packing(g))) {

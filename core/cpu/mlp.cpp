@@ -84,7 +84,7 @@ void forward(const Tensor& out, const Tensor& hidden, const Tensor& in, const Ml
   T* kept = hidden.defined() && !kept16 ? hidden.mutable_data<T>() : nullptr;
   const bool nontemporal = kept && passes_caches<T>(hidden, wide);
   parallel_for(passing_rows(n, wide * (d + to)), [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<T> flush;
     const int64_t rows = end - begin;
     const Workspace<T> memory(rows * (chunk + kPanel<T>));
     T *const g = memory.data(), *const edge = g + rows * chunk;
@@ -124,7 +124,7 @@ void backward(const Tensor& dx_out, const Tensor& dh_out, const Tensor& activate
   S* dx = dx_out.defined() ? dx_out.mutable_data<S>() : nullptr;
   const bool nontemporal = std::is_same_v<T, S> && passes_caches<T>(activated, wide);
   parallel_for(passing_rows(n, wide * (d + to)), [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<T> flush;
     const int64_t rows = end - begin;
     const Workspace<T> memory(rows * (chunk + kPanel<T>));
     T *const dg = memory.data(), *const edge = dg + rows * chunk;

@@ -17,7 +17,7 @@ template <class T> void few_rows_of_matrix(const Gemm<T>& g) {
   const int64_t most = std::min(g.k, depth_block(g.k, g.a.column != 1));
   const bool alone = g.m * g.n * g.k <= kWorthSharing;
   parallel_for(alone ? Partition{g.n, 1} : thread_blocks(g.n, 256, kPanel<T>), [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<T> flush;
     const int64_t n = end - begin, inside = n / kLanes<T> * kLanes<T>;
     const Workspace<T> memory(most * kLanes<T> + g.m * kPanel<T>);
     T *const c = g.c + begin, *const edge = memory.data() + most * kLanes<T>;

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -131,20 +132,24 @@ bool within_one_core(const Cores& cores) {
   return cores.size() == 1 || contains_all(core_list(siblings), cores);
 }
 
+// The name by which this process was executed, without the folder. If that was a link, its name and not its target's.
+std::string executed_name() {
+  const auto* path = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  return path ? std::filesystem::path(path).filename() : "";
+}
+
 }  // namespace
 
 Placement placement() {
-  std::error_code unknown;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", unknown).filename();
+  const std::string program = executed_name();
   const LocalRanks ranks = local_ranks([](const char* name) -> const char* { return std::getenv(name); }, program);
-  Placement p{.mask = mask_of(0), .ranks = ranks.count, .quota = cores_of_groups("")};
+  Placement p{.mask = mask_of(0), .ranks = ranks.count, .allocated = ranks.allocated, .quota = cores_of_groups("")};
   p.openmp = openmp_cores(p.mask);
   p.bound_by_default = ranks.bound_by_default && within_one_core(p.openmp.empty() ? p.mask : p.openmp);
   if (ranks.variable)
     if (const pid_t launcher = launcher_of(ranks.variable); launcher > 0) p.launcher = mask_of(launcher);
   p.machine =
       p.launcher.empty() ? static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)) : static_cast<int>(p.launcher.size());
-  if (ranks.allocated > 0) p.machine = std::min(p.machine, ranks.allocated);
   return p;
 }
 
@@ -154,6 +159,7 @@ CoreUse core_use(const Placement& p) {
   use.pinned = use.cores.size() > p.mask.size();
   const int cores = std::max(1, static_cast<int>(use.cores.size()));
   use.machine = std::max(p.machine, cores);
+  if (p.allocated > 0) use.machine = std::min(use.machine, p.allocated);
   use.share = use.machine / p.ranks;
   if (p.quota > 0) use.share = std::min(use.share, static_cast<int>(std::ceil(p.quota / p.ranks)));
   use.share = std::max(1, use.share);

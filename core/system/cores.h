@@ -21,7 +21,8 @@ struct Placement {
   bool bound_by_default = false;  // Open MPI has bound the process to one core, and nobody asked for a binding
   int ranks = 1;                  // the launcher's processes on this machine, including this one
   Cores launcher = {};            // the launcher's mask; empty if there is no launcher or its mask is unknown
-  int machine = 1;                // number of cores that the ranks share
+  int machine = 1;                // number of the launcher's or the machine's cores
+  int allocated = 0;              // cores of this machine that Slurm has allocated; 0: unknown
   double quota = 0;               // CPU time that the control groups allow, in cores; 0: no limit
 };
 
@@ -40,7 +41,8 @@ struct CoreUse {
 // Decides the cores and the number of threads. A mask that somebody set on purpose is obeyed. Two masks are not set on
 // purpose. libgomp pins the main thread to its first place if OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY is set;
 // the process then uses the cores of all places. Open MPI 4 by default binds one or two ranks to a core each; they then
-// use the launcher's cores.
+// use the launcher's cores. If Slurm does not confine a job to the cores that it has allocated, the mask has more; the
+// ranks then share as many as are allocated.
 CoreUse core_use(const Placement& p);
 
 // The same for this process, decided at the first call.

@@ -87,7 +87,7 @@ LocalRanks local_ranks(const Variables& environment, const std::string& program)
   ranks.allocated = positive(environment, "SLURM_CPUS_ON_NODE");
   const char* started = environment("OMPI_COMMAND");
   ranks.bound_by_default = environment("OMPI_MCA_orte_bound_at_launch") && !asks_for_binding(environment) && started &&
-                           std::filesystem::path(started).filename() == program;
+                           std::filesystem::path(started).filename() == program;  // Open MPI 4 gives no folder
   return ranks;
 }
 

@@ -24,8 +24,8 @@ struct LocalRanks {
 // fourth with one, and SLURM_NODEID is the number of this machine. A variable that cannot be read counts as unset.
 //
 // Open MPI's binding is its default if OMPI_MCA_orte_bound_at_launch is set, no binding option has left its variable,
-// and OMPI_COMMAND is `program`. If the launcher has started another command, such as taskset or a script, that command
-// may have set the mask.
+// and OMPI_COMMAND is `program`, the name by which this process was executed. If the launcher has started another
+// command, such as taskset or a script, that command may have set the mask.
 LocalRanks local_ranks(const Variables& environment, const std::string& program);
 
 // The process that has started this rank: the nearest ancestor that began without `variable`, or whose environment this

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <string_view>
 
 #include "core/error.h"
@@ -22,6 +25,46 @@ constexpr double kRewrite = 0.1;  // seconds between two versions of a live line
 constexpr int kPlainLines = 20;   // lines for a phase where there is no terminal
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Words that a terminal or pipe has not taken yet, by their file.
+struct Waiting {
+  std::mutex mutex;
+  std::map<std::FILE*, std::string> words;
+};
+
+Waiting& waiting() {
+  static Waiting all;
+  return all;
+}
+
+// Writes the words that wait for a file. Returns true if no word is left and the file has room for more.
+//
+// poll() says whether there is room. O_NONBLOCK is no choice: it would hold for the shell, too, which has the same open
+// file. A terminal with room takes at least 256 bytes in one piece. The driver splits its input at control characters
+// ("\n" becomes two), so each of these is a piece by itself.
+bool takes(std::FILE* file, std::string& words) {
+  constexpr size_t most = 256;
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
+  pollfd room = {fileno(file), POLLOUT, 0};
+  while (poll(&room, 1, 0) == 1) {
+    if (words.empty()) return true;
+    std::fflush(file);
+    const auto end = words.begin() + static_cast<ptrdiff_t>(std::min(most, words.size()));
+    const auto piece_end = std::find_if(words.begin() + 1, is_control(words[0]) ? words.begin() + 1 : end, is_control);
+    const ssize_t taken = ::write(room.fd, words.data(), static_cast<size_t>(piece_end - words.begin()));
+    if (taken < 0 && errno == EINTR) continue;
+    // If nobody is there to read the output, it is dropped.
+    words.erase(0, taken > 0 ? static_cast<size_t>(taken) : words.size());
+  }
+  return false;
+}
+
+bool is_same(std::FILE* a, std::FILE* b) {
+  struct stat one {
+  }, other{};
+  return a == b || (fstat(fileno(a), &one) == 0 && fstat(fileno(b), &other) == 0 && one.st_dev == other.st_dev &&
+                    one.st_ino == other.st_ino);
+}
 
 // Of a terminal; 0 elsewhere.
 size_t columns(std::FILE* file) {
@@ -52,13 +95,32 @@ namespace {
 void check_printed(bool good) { check_io(good, "standard output cannot be written: ", std::strerror(errno)); }
 }  // namespace
 
-void print(std::string_view s) { check_printed(std::fwrite(s.data(), 1, s.size(), stdout) == s.size()); }
+void print(std::string_view s) {
+  write_waiting_lines(stdout);
+  check_printed(std::fwrite(s.data(), 1, s.size(), stdout) == s.size());
+}
 
-void flush_output() { check_printed(std::fflush(stdout) == 0 && std::ferror(stdout) == 0); }
+void flush_output() {
+  write_waiting_lines(stdout);
+  check_printed(std::fflush(stdout) == 0 && std::ferror(stdout) == 0);
+}
 
 void print_line(const std::string& line) { print(printable(line) + "\n"); }
 
 void print_text(std::string_view result) { isatty(STDOUT_FILENO) ? print(printable_lines(result)) : print(result); }
+
+// While it waits, other threads may write.
+void write_waiting_lines(std::FILE* file) noexcept {
+  Waiting& all = waiting();
+  std::unique_lock lock(all.mutex);
+  for (auto& [from, words] : all.words)
+    while (!words.empty() && is_same(from, file) && !takes(from, words) && !words.empty()) {
+      lock.unlock();
+      pollfd room = {fileno(from), POLLOUT, 0};
+      poll(&room, 1, -1);
+      lock.lock();
+    }
+}
 
 std::string duration_text(double seconds) {
   const long s = std::lround(std::min(std::max(0.0, seconds), 1e9));  // 0 of NaN
@@ -66,7 +128,23 @@ std::string duration_text(double seconds) {
   return printed("%d:%02d", s / 60, s % 60);
 }
 
-StatusLine::StatusLine(std::FILE* file, bool quiet) : file_(file), quiet_(quiet), live_(is_terminal(file)) {}
+namespace {
+std::string& waiting_for(std::FILE* file) {
+  const std::lock_guard lock(waiting().mutex);
+  return waiting().words[file];
+}
+}  // namespace
+
+StatusLine::StatusLine(std::FILE* file, bool quiet)
+    : file_(file), quiet_(quiet), live_(is_terminal(file)), waiting_(waiting_for(file)) {}
+
+// Other files may be closed before the program ends.
+StatusLine::~StatusLine() {
+  clear();
+  if (file_ == stdout || file_ == stderr) return;
+  const std::lock_guard lock(waiting().mutex);
+  waiting_.clear();
+}
 
 bool StatusLine::due(int step, int steps) {
   if (quiet_) return false;
@@ -77,7 +155,8 @@ bool StatusLine::due(int step, int steps) {
 }
 
 void StatusLine::update(const std::string& line) {
-  if (quiet_ || !takes_output()) return;
+  if (quiet_) return;
+  if (const std::lock_guard lock(waiting().mutex); !takes(file_, waiting_)) return;
   if (!live_) return write(printable(line) + '\n');
   const size_t given = columns(file_), width = given > 0 ? given : 80;
   std::string shown = printable(line);  // without its last fields if the terminal is too narrow
@@ -106,31 +185,11 @@ void StatusLine::keep() {
 
 void StatusLine::write(std::string_view words) {
   constexpr size_t most = size_t{64} << 10;
+  const std::lock_guard lock(waiting().mutex);
   waiting_ += words;
-  if (takes_output() || waiting_.size() <= most) return;
+  if (takes(file_, waiting_) || waiting_.size() <= most) return;
   const size_t line_end = waiting_.find('\n', waiting_.size() - most);
   waiting_.erase(0, line_end == waiting_.npos ? waiting_.size() : line_end + 1);
-}
-
-// poll() says whether there is room. O_NONBLOCK is no choice: it would hold for the shell, too, which has the same open
-// file. A terminal with room takes at least 256 bytes in one piece. The driver splits its input at control characters
-// ("\n" becomes two), so each of these is a piece by itself.
-bool StatusLine::takes_output() {
-  constexpr size_t most = 256;
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
-  pollfd room = {fileno(file_), POLLOUT, 0};
-  while (poll(&room, 1, 0) == 1) {
-    if (waiting_.empty()) return true;
-    std::fflush(file_);
-    const auto end = waiting_.begin() + static_cast<ptrdiff_t>(std::min(most, waiting_.size()));
-    const auto piece_end =
-        std::find_if(waiting_.begin() + 1, is_control(waiting_[0]) ? waiting_.begin() + 1 : end, is_control);
-    const ssize_t taken = ::write(room.fd, waiting_.data(), static_cast<size_t>(piece_end - waiting_.begin()));
-    if (taken < 0 && errno == EINTR) continue;
-    // If nobody is there to read the output, it is dropped.
-    waiting_.erase(0, taken > 0 ? static_cast<size_t>(taken) : waiting_.size());
-  }
-  return false;
 }
 
 }  // namespace isonorm

@@ -28,6 +28,11 @@ void print_line(const std::string& line);
 // The same for a result. A file or pipe gets every byte; a terminal gets its lines as printable() shows them.
 void print_text(std::string_view result);
 
+// Writes the lines of status lines (below) that wait for the terminal or pipe of `file`, and waits until it has taken
+// them. All functions above that print or flush call it for standard output. Call it before you print otherwise.
+// Thread-safe.
+void write_waiting_lines(std::FILE* file) noexcept;
+
 // "1:23", "2:03:04".
 std::string duration_text(double seconds);
 
@@ -35,12 +40,13 @@ std::string duration_text(double seconds);
 // gets a plain line now and then.
 //
 // It never waits. If a terminal takes no output (Ctrl-S, a connection that hangs) or a pipe is full, live lines are
-// dropped. Permanent lines are kept, at most the last 64 KiB, and written when the terminal takes output again; the
-// destructor drops them. Results are printed by print(), print_line() and print_text() above, which do wait.
+// dropped. Permanent lines are kept, at most the last 64 KiB, and written when the terminal takes output again. A result
+// or a message that waits for the same terminal comes after them: see write_waiting_lines(). Lines for stdout or stderr
+// are also kept after the status line's end, until the program ends.
 class StatusLine {
  public:
   explicit StatusLine(std::FILE* file, bool quiet = false);
-  ~StatusLine() { clear(); }
+  ~StatusLine();
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
@@ -57,13 +63,12 @@ class StatusLine {
 
  private:
   void write(std::string_view words);  // keeps output in waiting_ until the terminal takes it
-  bool takes_output();                 // writes waiting_; true if nothing is left and the terminal has room for more
 
   std::FILE* file_;
   bool quiet_, live_;
-  std::string waiting_;  // not yet taken by the terminal or pipe
-  std::string shown_;    // the live line; empty if there is none
-  double last_ = -1;     // seconds
+  std::string& waiting_;  // not yet taken by the terminal or pipe
+  std::string shown_;     // the live line; empty if there is none
+  double last_ = -1;      // seconds
 };
 
 }  // namespace isonorm

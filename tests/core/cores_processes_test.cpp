@@ -3,10 +3,12 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/system/cores.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
 
 using namespace isonorm;
 
@@ -70,12 +72,20 @@ TEST_CASE("processes under libgomp's variables, a mask and a launcher") {
     CHECK(under(rank, "taskset -c " + first + ' ') == spread);
     CHECK(under(rank + "OMP_PROC_BIND=true ", "taskset -c " + first + ' ') == spread);
     CHECK(under(rank + "OMPI_COMMAND=taskset ", one) == obeyed);
+    const TempFolder folder;  // a link is executed by a name of its own, as python3 often is
+    const std::string link = folder / "other_name", bound_link = "exec taskset -c " + first + ' ' + link;
+    std::filesystem::create_symlink(ISONORM_PRINT_CORES, link);
+    CHECK(said(launcher + rank + "OMPI_COMMAND=other_name taskset -c " + first + ' ' + link + end + " #") == spread);
+    CHECK(said(launcher + rank + "OMPI_COMMAND=a_script sh -c \"" + bound_link + "\"" + end + " #") ==
+          text("threads 1, main ", first, ", workers none, started ", first, '\n'));
     CHECK(under(rank + "OMPI_MCA_hwloc_base_binding_policy=core ", one) == obeyed);
     CHECK(under("OMPI_COMM_WORLD_LOCAL_SIZE=1 ", one) == obeyed);
     const std::string shared = text("main ", both, ", workers none, started ", both, '\n');
     CHECK(under("OMPI_COMM_WORLD_LOCAL_SIZE=2 ", "") == "threads 1, " + shared);
     CHECK(under("MPI_LOCALNRANKS=2 ", "") == "threads 1, " + shared);
     CHECK(under("PMIX_RANK=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_NODEID=0 ", "") == "threads 1, " + shared);
+    CHECK(under("PMIX_RANK=0 SLURM_STEP_TASKS_PER_NODE=1 SLURM_NODEID=0 SLURM_CPUS_ON_NODE=1 ", "") ==
+          "threads 1, " + shared);
   }
 }
 

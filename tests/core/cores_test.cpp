@@ -94,6 +94,29 @@ TEST_CASE(
   CHECK(core_use(both).threads == 32);
 }
 
+TEST_CASE("ranks divide the cores that Slurm has allocated, whether or not it confines them") {
+  const Placement unconfined{.mask = cores(0, 64), .ranks = 2, .launcher = cores(0, 64), .machine = 64, .allocated = 4};
+  const CoreUse use = core_use(unconfined);
+  CHECK(use.machine == 4);
+  CHECK(use.share == 2);
+  CHECK(use.threads == 2);
+  CHECK(use.cores == cores(0, 64));
+  CHECK(core_use({.mask = cores(0, 64), .machine = 64, .allocated = 4}).threads == 4);
+
+  Placement confined = unconfined;  // the mask is obeyed
+  confined.mask = {5};
+  CHECK(core_use(confined).threads == 1);
+  CHECK(core_use(confined).share == 2);
+  confined.mask = cores(4, 4);
+  CHECK(core_use(confined).threads == 2);
+
+  Placement fewer = unconfined;  // a container has fewer cores than Slurm has allocated
+  fewer.mask = fewer.launcher = cores(0, 2);
+  fewer.machine = 2;
+  CHECK(core_use(fewer).machine == 2);
+  CHECK(core_use(fewer).threads == 1);
+}
+
 TEST_CASE("launchers say how many ranks a machine has") {
   CHECK(by({}).count == 1);
   CHECK(by({}).variable == nullptr);

@@ -15,6 +15,8 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/rotary.h"
+#include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
 #include "io/number_format.h"
 #include "tests/support/catch.h"
@@ -76,7 +78,9 @@ std::vector<Tensor> results() {
           matmul(x, x),
           softmax(y * 40.0, -1),
           layer_norm(y),
-          rounded(y, {DType::f32, true}, "y")};
+          rounded(y, {DType::f32, true}, "y"),
+          linspace(0.1, 0.7, 777, {DType::f64}),
+          arange(0.1, 0.7, 0.001, {DType::f64})};
 }
 
 uint32_t bits_of_only(const Tensor& t) { return std::bit_cast<uint32_t>(t.data<float>()[0]); }
@@ -115,6 +119,21 @@ TEST_CASE("subnormal numbers and roundings are IEEE 754's whatever the program h
     CHECK(multiple == 3);
     CHECK(tie_down == std::bit_cast<uint32_t>(1.0f));
     CHECK(tie_up == std::bit_cast<uint32_t>(1.0f + 0x1p-22f));
+  }
+}
+
+TEST_CASE("tables of rotary embeddings, which are kept, do not hold roundings of the program's arithmetic") {
+  Generator generator{8, 0};
+  const Tensor x = randn({50, 1, 16}, {DType::f64}, generator);
+  for (size_t i = 0; i < kSettings.size(); ++i) {
+    const int64_t n = 30 + static_cast<int64_t>(i);  // a table that no other test has made
+    Tensor found;
+    {
+      const Environment environment(kSettings[i]);
+      found = rotary(narrow(x, 0, 0, n));
+    }
+    CAPTURE(i);
+    CHECK(same_bytes(found, contiguous(narrow(rotary(x), 0, 0, n))));
   }
 }
 

@@ -346,4 +346,19 @@ TEST_CASE("subnormal operands count as 0 in a large product, and only there") {
     CHECK(tiny * 1e38f > 0.f);  // the thread computes as before
   }
 }
+
+// Conversions compute exactly with small weights. 2^-1060 is subnormal, and each sum of k equal powers of two is exact.
+TEST_CASE("subnormal operands of f64 count in products of every form") {
+  const double tiny = std::ldexp(1., -1060);
+  for (const Kernels& kernels : kernels_here())
+    for (const auto& [m, k, n] : {std::array<int64_t, 3>{64, 64, 64}, {8, 8, 7}, {2, 64, 64}, {1, 128, 3}}) {
+      INFO(name_of(kernels.isa) << ' ' << m << ' ' << k << ' ' << n);
+      const Tensor a = empty({m, k}, {DType::f64}), b = empty({k, n}, {DType::f64}), out = empty({m, n}, {DType::f64});
+      fill(a, tiny);
+      fill(b, 1.);
+      kernels.product(out, a, b, {});
+      const auto expected = static_cast<double>(k) * tiny;
+      CHECK(out.to_vector<double>() == std::vector<double>(static_cast<size_t>(m * n), expected));
+    }
+}
 #endif

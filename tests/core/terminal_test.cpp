@@ -3,7 +3,11 @@
 
 #include <termios.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <memory>
+#include <optional>
+#include <thread>
 
 #include "core/system/moving_rate.h"
 #include "tests/support/catch.h"
@@ -75,6 +79,52 @@ TEST_CASE("a status line does not wait for a terminal that has room for a part o
       output.take(room);
       for (int i = 0; i < 30; ++i) line.print(std::string(70 + static_cast<size_t>(i) * 10, 'a'));
     }
+  }));
+}
+
+TEST_CASE("lines that wait for a terminal come before a result on the same terminal, which waits, too") {
+  for (const bool ended : {false, true}) {
+    CAPTURE(ended);
+    CHECK(comes_to_its_end([&] {
+      FullOutput output(true);
+      output.drain();
+      dup2(output.writer, STDOUT_FILENO), dup2(output.writer, STDERR_FILENO);
+      tcflow(output.writer, TCOOFF);
+      std::optional<StatusLine> line(std::in_place, stderr);
+      for (const char* name : {"first", "second", "third"}) show_all(*line, name);
+      if (ended) line.reset();
+      if (!output.drain().empty()) _exit(1);
+      std::thread starter([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        tcflow(output.writer, TCOON);
+      });
+      print_line("the result");
+      flush_output();
+      starter.join();
+      const std::string shown = output.drain();
+      size_t at = 0;
+      for (const char* words : {"first stays\r\n", "second stays\r\n", "third stays\r\n", "the result\r\n"}) {
+        at = shown.find(words, at);
+        if (at == shown.npos) _exit(2);
+      }
+    }));
+  }
+}
+
+TEST_CASE("a result does not wait for lines on another terminal; a message there writes them first") {
+  CHECK(comes_to_its_end([] {
+    FullOutput output(true), result(false);
+    output.drain(), result.drain();
+    dup2(result.writer, STDOUT_FILENO), dup2(output.writer, STDERR_FILENO);
+    tcflow(output.writer, TCOOFF);
+    show_all(*std::make_unique<StatusLine>(stderr), "early");
+    print_line("the result");
+    flush_output();
+    if (!result.drain().ends_with("the result\n")) _exit(1);  // after what Catch has printed
+    if (!output.drain().empty()) _exit(2);
+    tcflow(output.writer, TCOON);
+    write_waiting_lines(stderr);
+    if (output.drain().find("early stays\r\n") == std::string::npos) _exit(3);
   }));
 }
 

@@ -1,6 +1,7 @@
 // Folders of pictures: classes, parts and warnings.
 #include "data/image_folder.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/system/warning.h"
@@ -54,6 +55,27 @@ TEST_CASE("folders of pictures are classes in the order of their names") {
   CHECK_THROWS_WITH(data::load_images(dir, 4), Contains("/train/ant: has no .png"));
   fs::remove_all(dir + "/train/ant"), fs::remove_all(dir + "/val");
   CHECK_THROWS_WITH(data::load_images(dir, 4), Contains("/val: there is no such folder"));
+}
+
+TEST_CASE("links to folders of pictures are followed, and links to folders around them are not") {
+  const TempFolder f;
+  const std::string dir = f.path.string(), set = dir + "/set";
+  for (const char* name : {"/set/train/cat/1.png", "/set/train/dog/1.png", "/set/val/cat/1.png", "/far/more/2.png"})
+    write_picture(dir + name, "grey8.png");
+  for (const char* name : {"/set/train/cat/up", "/set/train/cat/up_again", "/far/up", "/far/more/up"})
+    fs::create_directory_symlink("..", dir + name);
+  fs::create_directory_symlink(".", dir + "/far/here");
+  for (const char* name : {"/train/cat/linked", "/train/cat/twice", "/train/fox"})
+    fs::create_directory_symlink(dir + "/far/more", set + name);
+  fs::create_directory_symlink(dir + "/far", set + "/train/owl");
+  std::vector<std::string> want;
+  for (const char* name : {"/train/cat/1.png", "/train/cat/linked/2.png", "/train/cat/twice/2.png", "/train/dog/1.png",
+                           "/train/fox/2.png", "/train/owl/more/2.png", "/val/cat/1.png"})
+    want.push_back(set + name);
+  CHECK(data::image_files(set) == want);
+  const std::vector<std::string> all = data::ImageFolder::all_files(set);
+  for (const std::string& file : want) CHECK(std::ranges::count(all, file) == 1);
+  CHECK(all.size() < 100);
 }
 
 TEST_CASE("pictures whose decoder warns are counted, and said in one warning") {

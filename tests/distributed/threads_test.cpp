@@ -95,6 +95,11 @@ TEST_CASE("ranks: the others wait for the first rank's work without a time limit
       limit));
   CHECK_THROWS_WITH(run_ranks(3, [](Group& g) { g.on_first([] { check(false, "the disk is full"); }); }),
                     "rank 0: the disk is full");
+  const auto late = [](Group& g) {
+    if (g.rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(4));
+    g.on_first([] {});
+  };
+  CHECK_THROWS_WITH(run_ranks(3, late, 1), Contains("on_first: rank 2 has not come within 1 s"));
 }
 
 TEST_CASE("ranks: what cannot be sent is refused") {

@@ -1,4 +1,6 @@
 // Norms and limits of gradients against sums one number at a time.
+#include <cfenv>
+
 #include "optim/adamw.h"
 #include "optim/clip.h"
 #include "tests/optim/published.h"
@@ -54,6 +56,23 @@ TEST_CASE("the norm of all gradients, the same for any number of threads") {
     CHECK(optim::grad_norm(p) == norm);
   }
   CHECK(optim::grad_norm({}) == 0);
+}
+
+TEST_CASE("norms, factors and steps have the same bits in every rounding mode of the program") {
+  if (test_device() != kCpu) return;  // the emulated device rounds in the mode of the thread that waits for it
+  std::vector<std::vector<double>> found;
+  for (int mode : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    const Tensor p = with_gradient({0.1, 0.7, -0.3}, {0.2, 0.9, 0.4});
+    const std::vector<Tensor> many = with_gradients();
+    optim::AdamW opt({p}, {.lr = 0.003, .weight_decay = 0.07});
+    std::fesetround(mode);
+    const double norm = optim::grad_norm(many), factor = optim::clip_factor(norm, 0.3);
+    for (int i = 0; i < 3; ++i) opt.step(0.1);
+    std::fesetround(FE_TONEAREST);
+    found.push_back(p.to_vector<double>());
+    found.back().insert(found.back().end(), {norm, factor});
+  }
+  for (const auto& numbers : found) CHECK(numbers == found[0]);
 }
 
 TEST_CASE("clip_grad_norm scales down, never up, and returns the norm before") {

@@ -29,7 +29,7 @@ void wait(Warp& w, const Instruction& in, uint32_t lanes) {
   each(lanes, [&](int i) {
     const uint64_t left = w.row(in.operands[0].reg)[i];
     AsyncCopies& copies = w.copies[static_cast<size_t>(i)];
-    for (; !copies.begun.empty() && copies.begun.front().group + left < copies.groups; copies.begun.pop_front()) {
+    for (; !copies.begun.empty() && copies.groups - copies.begun.front().group > left; copies.begun.pop_front()) {
       const AsyncCopy& c = copies.begun.front();
       std::byte* const to = reach(w, in, i, Space::shared, c.to, c.bytes);
       std::memset(to, 0, c.bytes);

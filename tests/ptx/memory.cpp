@@ -3,6 +3,7 @@
 #include <charconv>
 #include <map>
 #include <mutex>
+#include <span>
 
 #include "tests/ptx/block.h"
 
@@ -25,7 +26,8 @@ std::string hexadecimal(uint64_t address) {
   return "0x" + std::string(digits, end);
 }
 
-std::byte* within(std::vector<std::byte>& bytes, uint64_t at, size_t count) {
+// Null if the bytes at `at` are not all among `bytes`. No sum can overflow.
+std::byte* within(std::span<std::byte> bytes, uint64_t at, size_t count) {
   return at <= bytes.size() && count <= bytes.size() - at ? bytes.data() + at : nullptr;
 }
 
@@ -76,8 +78,9 @@ std::byte* reach(Warp& w, const Instruction& in, int lane, Space space, uint64_t
       break;
     case Space::local:
       name = "the frame";
-      if (address + bytes <= w.function->frame_bytes)
-        found = w.frames.data() + static_cast<size_t>(lane) * w.function->frame_bytes + address;
+      found = within(
+          std::span(w.frames).subspan(static_cast<size_t>(lane) * w.function->frame_bytes, w.function->frame_bytes),
+          address, bytes);
       break;
     default:
       if (is_memory(address, bytes)) found = reinterpret_cast<std::byte*>(address);

@@ -40,6 +40,14 @@ TEST_CASE("ptx: an access beyond shared memory or parameters is found") {
   CHECK(kind_of(dynamic, {}, 12) == Fault::Kind::address);
 }
 
+TEST_CASE("ptx: an access beyond a lane's frame is found") {
+  const std::string frame = ".param .b64 a; st.param.b64 [a], 7; ";
+  Handwritten inside(frame + "ld.param.u32 %r3, [a+4];"), above(frame + "ld.param.u32 %r3, [a+8];"),
+      below(frame + "ld.param.u32 %r3, [a+-4];"), write(frame + "st.param.u32 [a+-4], %r0;");
+  inside({});
+  for (Handwritten* const kernel : {&above, &below, &write}) CHECK_THROWS_WITH((*kernel)({}), Contains("the frame"));
+}
+
 TEST_CASE("ptx: a misaligned access is found") {
   const Array<uint64_t> array(std::vector<uint64_t>(8));
   Handwritten word("ld.global.u32 %r1, [%rd0+2];"), vector("ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd0];"),

@@ -210,6 +210,36 @@ std::vector<double> contrast_losses(Group& group, double temperature = 16) {
 
 }  // namespace
 
+TEST_CASE("first steps: an objective that the comparison cannot judge trains") {
+  const Objective coin = [](nn::Module& m, const Examples& b) {
+    return mean(token_losses(m, b)) * (rand({1}).item() < 0.3 ? 0.5 : 1.0);
+  };
+  const Objective of_three_rows = [](nn::Module& m, const Examples& b) {
+    check(b.inputs.size(0) == 3, b.inputs.size(0), " rows, expected 3");
+    return mean(token_losses(m, b));
+  };
+  const Objective sum_in_evaluation = [](nn::Module& m, const Examples& b) {
+    return m.training() ? mean(token_losses(m, b)) : summed(m, b);
+  };
+  for (const auto& [accumulate, ranks] : {std::pair{4, 1}, {2, 2}, {1, 4}}) {
+    INFO(accumulate << " micro-batches, " << ranks << " ranks");
+    for (uint64_t seed = 1; seed <= 20; ++seed)
+      CHECK(refusal_of(coin, {.accumulate = accumulate, .ranks = ranks, .seed = seed}).empty());
+    CHECK(refusal_of(of_three_rows, {.accumulate = accumulate, .ranks = ranks}).empty());
+    CHECK(refusal_of(sum_in_evaluation, {.accumulate = accumulate, .ranks = ranks}).empty());
+  }
+}
+
+TEST_CASE("first steps: for n micro-batches the comparison calls the objective 3 (n - 1) times") {
+  int calls = 0;
+  const Objective counting = [&](nn::Module& m, const Examples& b) {
+    ++calls;
+    return mean(token_losses(m, b));
+  };
+  first_loss(counting, {.accumulate = 4});
+  CHECK(calls == 2 * (4 + 3 * 3));  // two steps
+}
+
 TEST_CASE("first steps: negatives from all ranks train as on one rank, although ranks add in other orders") {
   Group one;
   const std::vector<double> expected = contrast_losses(one);

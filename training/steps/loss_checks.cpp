@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
@@ -20,8 +21,10 @@ namespace {
 class Aside {
  public:
   explicit Aside(const nn::Module& model) : draws_(default_generator()) {
+    std::set<const void*> parameters;  // frozen ones, too: no forward pass changes them
+    for (const Tensor& p : model.parameters()) parameters.insert(&p.impl());
     for (const nn::NamedParameter& p : model.named_state())
-      if (!requires_grad(p.tensor)) buffers_.emplace_back(p.tensor, detached::clone(p.tensor));
+      if (!parameters.contains(&p.tensor.impl())) buffers_.emplace_back(p.tensor, detached::clone(p.tensor));
   }
   ~Aside() {
     for (const auto& [x, before] : buffers_) copy_into(x, before);
@@ -51,11 +54,11 @@ bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::i
 
 void check_same_loss(Group& group, const TrainedTogether& t, const Examples& batch, int64_t rows) {
   const Aside aside(t.model);
-  const int64_t sent = group.bytes_sent();
+  const int64_t calls = distributed::calls_of_this_thread();
   const Examples some = rows_in(batch, {0, rows});
   const Tensor loss = t.loss(t.model, some);
   double bound = 0;
-  if (group.bytes_sent() != sent) {
+  if (distributed::calls_of_this_thread() != calls) {
     const auto terms = static_cast<double>(some.targets.numel() * group.size());
     bound = 8 * coarsest_epsilon(t.model, loss) * std::sqrt(terms) * std::max(1.0, std::abs(loss.item()));
   }
@@ -100,22 +103,33 @@ Term term_of(const TrainedTogether& t, const Examples& some) {
   return {mean.item() * weight, weight, coarsest_epsilon(t.model, mean)};
 }
 
-// The loss of two shares together, and the combination of their two losses. Both are 0 if the losses are equal.
+enum class Verdict { equal, different, unknown };
+
+// Two losses of two shares: of their rows together, and combined from the loss of each.
 struct Losses {
+  Verdict verdict;
   double together = 0, combined = 0;
 };
 
-Losses different_losses(const TrainedTogether& t, const Examples& batch, const Rows& first, const Rows& second) {
-  const int64_t sent = t.options.group ? t.options.group->bytes_sent() : 0, count = first.count + second.count;
+Losses losses_of_pair(const TrainedTogether& t, const Examples& batch, const Rows& first, const Rows& second) {
+  const Generator before = default_generator();
+  const int64_t calls = distributed::calls_of_this_thread(), count = first.count + second.count;
+  const auto called_group = [&] { return distributed::calls_of_this_thread() != calls; };
   const auto term = [&](int64_t begin, int64_t rows) { return term_of(t, rows_in(batch, {begin, rows})); };
-  const Term a = term(first.begin, first.count), b = term(second.begin, second.count), all = term(first.begin, count);
-  const double weight = a.weight + b.weight, together = all.sum / all.weight, combined = (a.sum + b.sum) / weight,
-               size = std::max(std::abs(together), (std::abs(a.sum) + std::abs(b.sum)) / std::abs(weight));
-  if (!std::isfinite(together) || !std::isfinite(combined)) return {};
-  if (std::abs(together - combined) <= std::sqrt(all.eps) * size + 32 * all.eps) return {};
-  if (t.options.group && t.options.group->bytes_sent() != sent) return {};
-  if (term(first.begin, count).sum != all.sum) return {};
-  return {together, combined};
+  try {
+    const Term a = term(first.begin, first.count), b = term(second.begin, second.count), all = term(first.begin, count);
+    const double weight = a.weight + b.weight, together = all.sum / all.weight, combined = (a.sum + b.sum) / weight,
+                 size = std::max(std::abs(together), (std::abs(a.sum) + std::abs(b.sum)) / std::abs(weight));
+    if (!std::isfinite(together) || !std::isfinite(combined)) return {Verdict::unknown};
+    if (std::abs(together - combined) <= std::sqrt(all.eps) * size + 32 * all.eps) return {Verdict::equal};
+    const Generator& now = default_generator();
+    if (called_group() || now.seed != before.seed || now.offset != before.offset) return {Verdict::unknown};
+    if (term(first.begin, count).sum != all.sum) return {Verdict::unknown};
+    return {Verdict::different, together, combined};
+  } catch (const std::exception&) {
+    if (called_group()) throw;  // the other ranks wait for this one
+    return {Verdict::unknown};  // the objective takes no such number of rows
+  }
 }
 
 // While it lives, a rank can run a sharded model by itself.
@@ -143,23 +157,28 @@ void check_shares(const TrainedTogether& t, const Examples& batch) {
   const int64_t pairs = std::ssize(shares) - 1;
   if (pairs < 1) return;
   const Aside aside(t.model);
-  const nn::EvaluationMode evaluation;
   const Gathered gathered(t.options.parts);
   Group alone;
   Group& group = t.options.group ? *t.options.group : alone;
-  std::vector<double> own(3);  // the first pair whose losses differ, and these losses
-  for (int64_t at = group.rank(); at < pairs + group.rank(); at += group.size()) {
-    const auto pair = static_cast<size_t>(at % pairs);
-    const auto [together, combined] = different_losses(t, batch, shares[pair], shares[pair + 1]);
-    if (together != combined && own[1] == own[2]) own = {static_cast<double>(pair), together, combined};
+  std::vector<double> own(4);  // whether a pair differs; the first such pair and its losses
+  {
+    const nn::EvaluationMode evaluation;
+    for (int64_t at = group.rank(); at < pairs + group.rank(); at += group.size()) {
+      const int64_t pair = at % pairs;
+      const auto i = static_cast<size_t>(pair);
+      const auto [verdict, together, combined] = losses_of_pair(t, batch, shares[i], shares[i + 1]);
+      if (verdict == Verdict::different && own[0] == 0) own = {1, static_cast<double>(pair), together, combined};
+    }
   }
-  const std::vector<double> all = group.all_gather(from_vector(own, {1, 3})).to_vector<double>();
-  for (size_t at = 0; at < all.size(); at += 3) {
-    if (all[at + 1] == all[at + 2]) continue;
-    const Rows &first = shares[static_cast<size_t>(all[at])], &second = shares[static_cast<size_t>(all[at]) + 1];
+  const std::vector<double> all = group.all_gather(from_vector(own, {1, 4})).to_vector<double>();
+  for (size_t at = 0; at < all.size(); at += 4) {
+    if (all[at] == 0) continue;
+    const auto pair = static_cast<size_t>(all[at + 1]);
+    const Rows &first = shares[pair], &second = shares[pair + 1];
+    if (group.any(losses_of_pair(t, batch, first, second).verdict == Verdict::equal)) continue;
     throw distributed::Disagreement(
         text("step: rows ", range({first.begin, first.count + second.count}), " have the loss ",
-             printed("%.9g, and %.9g", all[at + 1], all[at + 2]), " if the losses of rows ", range(first), " and ",
+             printed("%.9g, and %.9g", all[at + 2], all[at + 3]), " if the losses of rows ", range(first), " and ",
              range(second),
              " are combined: micro-batches and ranks would train another objective. Return a WeightedSum over rows "
              "(training/steps/objective.h). If the loss compares rows with each other (negatives of the batch), set "

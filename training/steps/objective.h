@@ -23,6 +23,9 @@ struct WeightedSum {
 // number of these targets. A mean over other rows (another ignore_index, class weights, a mask) would therefore depend
 // on the number of micro-batches and ranks. The first two steps of a Step refuse such a mean.
 //
+// It is called once for each micro-batch, and more often in those two steps (and on ranks every hundredth step), with
+// other rows of the batch. An objective or a module that counts its calls counts those, too.
+//
 // A WeightedSum goes with any weights: micro-batches and ranks add sums and weights, and divide once. The loss is
 // sum / weight; loss and gradients are 0 if the weight is 0.
 //

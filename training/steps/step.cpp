@@ -197,15 +197,22 @@ StepResult Step::operator()(const Examples& batch, std::optional<double> lr) {
   const bool replays = options_.captured && optimizer_.device() != kCpu;
   check(!replays || !is_shared(), "step: one of several ranks is not captured");
   check_ranks(batch, lr.value_or(optimizer_.lr()));
-  const std::vector<double> numbers = replays ? replayed(batch, lr) : numbers_of(losses_and_norm(batch, lr));
+  std::vector<double> numbers;
+  if (replays) {
+    check_objective(batch);
+    numbers = replayed(batch, lr);
+  } else {
+    std::vector<Tensor> losses = losses_of_batch(batch);
+    check_objective(batch);
+    numbers = numbers_of(and_norm(std::move(losses), lr));
+  }
   const auto parts = static_cast<size_t>(options_.accumulate);
   return {sum_of(numbers, parts), numbers.size() > parts ? std::optional(numbers.back()) : std::nullopt};
 }
 
-std::vector<Tensor> Step::losses_and_norm(const Examples& batch, std::optional<double> lr) {
-  std::vector<Tensor> seen = losses_of_batch(batch);
-  if (const Tensor norm = take_update(lr); norm.defined()) seen.push_back(norm);
-  return seen;
+std::vector<Tensor> Step::and_norm(std::vector<Tensor> losses, std::optional<double> lr) {
+  if (const Tensor norm = take_update(lr); norm.defined()) losses.push_back(norm);
+  return losses;
 }
 
 struct Step::Replay {
@@ -219,7 +226,7 @@ struct Step::Replay {
     bool operator==(const Subject&) const = default;
   } subject;
   Examples batch;  // where the graph reads it
-  Tensor seen;     // what losses_and_norm() gave, packed
+  Tensor seen;     // what and_norm() gave, packed
   std::unique_ptr<gpu::Captured> run;
 };
 
@@ -252,7 +259,7 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
         device,
         [this, r] {
           r->seen = {};  // its block is for the new one
-          r->seen = packed(losses_and_norm(r->batch, {}));
+          r->seen = packed(and_norm(losses_of_batch(r->batch), {}));
         },
         [this] {
           std::vector<kernels::Update> updates = optimizer_.advance();
@@ -274,12 +281,16 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
 double Step::differentiate(const Examples& batch) {
   check_ranks(batch, optimizer_.lr());
   const std::vector<double> losses = numbers_of(losses_of_batch(batch));
+  check_objective(batch);
   return sum_of(losses, losses.size());
 }
 
 void Step::check_ranks(const Examples& batch, double lr) {
   for (distributed::Group* const ranks : groups())
     check_step(*ranks, taken_, {model_, optimizer_, loss_, options_}, batch, lr);
+}
+
+void Step::check_objective(const Examples& batch) {
   if (taken_++ <= 1) check_shares({model_, optimizer_, loss_, options_}, batch);
 }
 

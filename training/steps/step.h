@@ -106,8 +106,8 @@ class Step {
   Step& operator=(const Step&) = delete;
 
   // Both halves, at rate `lr` (none: at the optimizer's own rates). With `accumulate` or a group, the first two steps
-  // throw if the losses of micro-batches or ranks do not combine to the loss of the whole batch
-  // (training/steps/loss_checks.h).
+  // throw if the losses of micro-batches or ranks do not combine to the loss of the whole batch. They call the objective
+  // more often for this, between the gradients and the update (training/steps/loss_checks.h).
   StepResult operator()(const Examples& batch, std::optional<double> lr = {});
 
   // training::differentiate() of its model.
@@ -125,8 +125,10 @@ class Step {
   void check_ranks(const Examples& batch, double lr);
   std::vector<Tensor> losses_of_batch(const Examples& batch);  // of its parts, [] each
   Tensor take_update(std::optional<double> lr);                // the norm before clipping, undefined: none
-  std::vector<Tensor> losses_and_norm(const Examples& batch, std::optional<double> lr);
-  std::vector<double> replayed(const Examples& batch, std::optional<double> lr);  // what losses_and_norm() holds
+  void check_objective(const Examples& batch);                 // in the first two steps; then the step counts
+  // Takes the update, and adds its norm to the losses if there is one.
+  std::vector<Tensor> and_norm(std::vector<Tensor> losses, std::optional<double> lr);
+  std::vector<double> replayed(const Examples& batch, std::optional<double> lr);  // the numbers of and_norm()
 
   nn::Module& model_;
   optim::Optimizer& optimizer_;

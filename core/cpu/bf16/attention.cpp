@@ -238,7 +238,7 @@ void attention_forward_bf16(AttentionSpec spec, const Tensor& out, const Attenti
   const int64_t pairs = in.q.size(0) * p.heads, tiles = p.tile.tiles;
   const int64_t parts = std::clamp<int64_t>(8 / std::max<int64_t>(1, pairs), 1, tiles);
   parallel_for(pairs * parts, worth_sharing(p, parts), [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<float> flush;
     Words words{scratch.data() + thread_index() * each};
     const ForwardScratch s(p, words);
     for (int64_t i = begin; i < end; ++i) {
@@ -262,7 +262,7 @@ void attention_backward_bf16(AttentionSpec spec, const AttentionGradients& out, 
   const int64_t each = words_of<BackwardScratch>(p);
   const Workspace<float> scratch(num_threads() * each);
   parallel_for(in.in.q.size(0) * p.heads, worth_sharing(p, 1), [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<float> flush;
     Words words{scratch.data() + thread_index() * each};
     const BackwardScratch s(p, words);
     for (int64_t i = begin; i < end; ++i) {

@@ -28,7 +28,7 @@ void pass_through(const PairGemm& first, int64_t out, Rows c, Rows from, const P
                   const Middle& middle) {
   const int64_t step = 2 * b2.block();
   parallel_for(passing_rows(first.m, first.n * (first.k + out)), [&](int64_t begin, int64_t end) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<float> flush;
     const int64_t rows = end - begin;
     const Workspace<bf16> memory(rows * step);
     const Workspace<float> partial(b2.pairs() > b2.block() ? rows * out : 1);

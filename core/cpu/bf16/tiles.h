@@ -80,7 +80,7 @@ template <int R, int C> class AmxBlock {
 template <int R, int C> class PlainBlock {
  public:
   void multiply(const TileAt (&a)[R], const TileAt (&b)[C]) {
-    const FlushSubnormals flush;
+    const FlushSubnormals<float> flush;
     const auto at = [](TileAt t, int64_t row, int64_t i) {
       bf16 x;
       std::memcpy(&x, static_cast<const std::byte*>(t.p) + row * t.step + i * 2, sizeof(x));

@@ -24,6 +24,8 @@ says() {
 
 one='[0-9]+([-+][0-9]+)?' # a core, or its two hyperthreads
 says 1 "^threads $cores, main $one, workers " -np 1
+folder=$(mktemp -d) && trap 'rm -r "$folder"' EXIT && ln -s "$print_cores" "$folder/other_name" || fail "no link"
+print_cores=$folder/other_name says 1 "^threads $cores, main $one, workers " -np 1 # by a link
 says 1 "^threads [12], main $one, " -np 1 --bind-to core
 says 1 "^threads $cores, main .*, workers " -np 1 --bind-to none
 says 2 "^threads $((cores / 2)), main $one, " -np 2
