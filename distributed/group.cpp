@@ -119,11 +119,9 @@ class Unlimited {
   const double limit_;
 };
 
-}  // namespace
-
-namespace {
 thread_local int64_t calls_of_thread = 0;
-}
+
+}  // namespace
 
 int64_t calls_of_this_thread() { return calls_of_thread; }
 

@@ -39,8 +39,8 @@ def parse(description):
     parser.add_argument("--pack", type=Path, metavar="FILE", help="what `pack` made, instead of --build: unpacked once, in the system's "
                                                                   "temporary folder, which also keeps a copy of the results")
     parser.add_argument("--out", type=Path, default=ROOT / "gpu-results", help="folder of gpu.json and gpu.html (default: gpu-results "
-                                                                               "beside scripts); `lease` goes on from it, or from the "
-                                                                               "copy of --pack if it is empty")
+                                                                               "beside scripts); `lease` continues the results there, "
+                                                                               "or the copy of --pack if the folder is empty")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--form", choices=["cuda", "emulated"], default="cuda", help="what `build` makes")
     parser.add_argument("--architectures", help="that nvcc compiles for, as ISONORM_CUDA_ARCHITECTURES (default: 90a; of `pack` 80;90a)")

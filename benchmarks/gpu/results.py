@@ -53,7 +53,7 @@ class Results:
 
 
 def machine(facts, build):
-    """What the page says of it; facts: of a step of ours; build: its build tree."""
+    """The machine, as the page shows it. facts: the ready line of our step; build: the build tree."""
     found = {"device": facts["device"], "cores": str(os.cpu_count()), "libraries": "; ".join(facts.get("libraries", []))}
     with contextlib.suppress(OSError, ValueError):
         found["pack"] = json.loads((build.parent.parent / "pack.json").read_text())["version"]

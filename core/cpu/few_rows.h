@@ -11,13 +11,6 @@ namespace {
 constexpr int64_t kFewAtOnce = kTarget == Isa::avx512 ? 6 : 3;  // rows of x that meet kTogether of w in registers
 constexpr int kTogether = kTarget == Isa::avx512 ? 4 : 2;
 
-// A matrix in memory: element (r, c) is p[r * row + c * column].
-template <class T> struct Grid {
-  T* p = nullptr;
-  int64_t row = 0, column = 0;
-  T& at(int64_t r, int64_t c) const { return p[r * row + c * column]; }
-};
-
 // c = from + x [m, k] w [n, k]^T; rows of x and w are contiguous. S is T, or bf16, which is widened in registers.
 template <class T, class S> struct FewRows {
   int64_t m, n, k;
@@ -25,8 +18,9 @@ template <class T, class S> struct FewRows {
   int64_t x_step;
   const S* w;
   int64_t w_step;
-  Grid<T> c;
-  Grid<const T> from;  // null: 0
+  T* c;  // element (i, j) is c[i * c_row + j * c_column]
+  int64_t c_row, c_column;
+  Strided<T> from;  // null: 0
 };
 
 // M rows and N columns of c.
@@ -44,7 +38,8 @@ template <int M, int N, class T, class S> void dot_block(const FewRows<T, S>& g,
   for (int m = 0; m < M; ++m)
     for (int n = 0; n < N; ++n) {
       const T y = sum_lanes<T>(sum[n][m]);
-      g.c.at(row + m, column + n) = g.from.p ? g.from.at(row + m, column + n) + y : y;
+      const T* const from = g.from.p ? g.from.p + (row + m) * g.from.row + (column + n) * g.from.column : nullptr;
+      g.c[(row + m) * g.c_row + (column + n) * g.c_column] = from ? *from + y : y;
     }
 }
 

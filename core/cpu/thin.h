@@ -65,7 +65,9 @@ template <class T> void few_columns_by_dots(const Gemm<T>& g) {
                   lies_so ? g.b.column : g.k,
                   g.a.p,
                   g.a.row,
-                  {g.c, 1, g.c_step},
+                  g.c,
+                  1,
+                  g.c_step,
                   {g.from.p, 1, g.from.step}});
 }
 

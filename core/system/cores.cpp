@@ -178,9 +178,9 @@ void run_on_all_cores() noexcept try {
   std::vector<cpu_set_t> set(static_cast<size_t>(cores.back()) / CPU_SETSIZE + 1);
   const size_t bytes = set.size() * sizeof set[0];
   for (const int core : cores) CPU_SET_S(static_cast<size_t>(core), bytes, set.data());
-  sched_setaffinity(0, bytes,
-                    set.data());  // if the kernel refuses, the thread shares the core of the thread that started it
-} catch (...) {                   // there is no memory for the set
+  // If the kernel refuses, the thread stays on the core of the thread that started it.
+  sched_setaffinity(0, bytes, set.data());
+} catch (...) {  // there is no memory for the set
 }
 
 }  // namespace isonorm

@@ -255,7 +255,7 @@ TEST_CASE("ranks: to rounding it is the training of one process with the whole b
   CHECK(off(trained_by(5, dropped), trained(dropped), dropped.dtype) > 1e6);
 }
 
-TEST_CASE("ranks: a backward that calls the group goes on beside the sums of gradients") {
+TEST_CASE("ranks: a backward pass may call the group while gradients are sent") {
   for (const int ranks : {2, 3}) CHECK_NOTHROW(run_ranks(ranks, test::check_normed_stack, 120));
 }
 

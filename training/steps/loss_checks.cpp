@@ -66,9 +66,10 @@ void check_same_loss(Group& group, const TrainedTogether& t, const Examples& bat
       group.all_gather(from_vector(std::vector{loss.item(), bound}, {1, 2})).to_vector<double>();
   for (size_t at = 2; at < all.size(); at += 2)
     if (!same_number(all[at], all[0]) && !(std::abs(all[at] - all[0]) <= std::max(all[1], all[at + 1])))
-      throw distributed::Disagreement(text("rank ", at / 2, " has another loss of the same rows than rank 0: ",
-                                           printed("%.17g and %.17g", all[at], all[0])),
-                                      0);
+      throw distributed::Disagreement(
+          text(group.name_of(static_cast<int>(at / 2)), " has another loss of the same rows than ", group.name_of(0),
+               ": ", printed("%.17g and %.17g", all[at], all[0])),
+          0);
 }
 
 namespace {

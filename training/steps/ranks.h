@@ -59,7 +59,7 @@ void share_weights(distributed::Group& group, const std::vector<Tensor>& paramet
 // Of the module and those in it whether they train, behind what `into` holds.
 void modes_of(const nn::Module& module, std::vector<int64_t>& into);
 
-// What ranks train.
+// A training that ranks share.
 struct TrainedTogether {
   nn::Module& model;
   const optim::Optimizer& optimizer;
@@ -67,11 +67,11 @@ struct TrainedTogether {
   const StepOptions& options;
 };
 
-// Before a step. Throws Disagreement where a rank has another batch, rate or random state, or modules in another mode. Steps 0 and 1:
-// or another instruction set, other parameters, buffers, optimizer, or state of that (not where each rank has its own), which the first
-// update changes if it is another; then, one in turn at a step: another parameter. Every kBetweenLosses steps, from the first on: another
-// loss of as many rows as a rank has, so another model or objective, which is called once more for that. Error where the optimizer has a
-// parameter that is none of the model's, whose gradient nobody would sum.
+// Checks before a step that the ranks train the same. Throws Disagreement if a rank differs in
+//   each step: batch, rate, random state, modes of modules, frozen parameters; after step 1 also one parameter, in turn;
+//   steps 0 and 1: instruction set, model, weights, buffers, and the optimizer's state unless each rank has its own part;
+//   every kBetweenLosses steps, from the first on: the loss of the first rows of the batch. This calls the objective.
+// Throws Error in steps 0 and 1 if the optimizer has a parameter that is none of the model's: nobody would sum its gradient.
 inline constexpr int64_t kBetweenLosses = 100;
 void check_step(distributed::Group& group, int64_t step, const TrainedTogether& trained, const Examples& batch,
                 double lr);
