@@ -87,6 +87,7 @@
 #include "nn/decoding/cache.h"
 #include "nn/dropout.h"
 #include "nn/encoder_decoder.h"
+#include "nn/evaluation_mode.h"
 #include "nn/generate.h"
 #include "nn/gpt.h"
 #include "nn/group_norm.h"
