@@ -119,6 +119,7 @@
 #include "streams/map.h"
 #include "streams/transformer.h"
 #include "tokenizers/tokenizer.h"
+#include "training/records/csv_table.h"
 #include "training/records/held_out.h"
 #include "training/records/run_logs.h"
 #include "training/steps/callbacks.h"

@@ -1,11 +1,16 @@
 #include "io/event_file.h"
 
+#include <png.h>
+
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "core/error.h"
 #include "core/printed.h"
@@ -47,6 +52,59 @@ std::string within(int field, std::string_view content) {
   return (key(field, 2) + varint(content.size())).append(content);
 }
 
+// A repeated field of doubles, packed.
+std::string numbers(int field, const std::vector<double>& values) {
+  std::string packed;
+  for (const double x : values) packed += fixed(std::bit_cast<uint64_t>(x));
+  return within(field, packed);
+}
+
+// On the host, row-major.
+Tensor on_host(const Tensor& x, DType dtype) {
+  const Tensor host = empty(x.shape(), {dtype});
+  copy_into(host, x);
+  return host;
+}
+
+std::vector<double> finite_entries(const Tensor& x) {
+  const std::vector<double> all = on_host(x, DType::f64).to_vector<double>();
+  std::vector<double> finite;
+  std::ranges::copy_if(all, std::back_inserter(finite), [](double v) { return std::isfinite(v); });
+  return finite;
+}
+
+// [height, width, channels] of u8.
+Tensor bytes_of(const Tensor& picture) {
+  const Dims& shape = picture.shape();
+  const bool fits = shape.rank == 3 && picture.numel() > 0 && (shape.v[2] == 1 || shape.v[2] == 3);
+  check(fits, "image: the shape is ", shape, ", expected [height, width, 1 or 3]");
+  check(picture.dtype() == DType::u8 || is_floating(picture.dtype()), "image: the dtype is ", picture.dtype(),
+        ", expected u8 or a floating dtype");
+  if (picture.dtype() == DType::u8) return on_host(picture, DType::u8);
+  const Tensor wide = on_host(picture, DType::f64), bytes = empty(shape, {DType::u8});
+  std::transform(wide.data<double>(), wide.data<double>() + wide.numel(), bytes.mutable_data<uint8_t>(), [](double v) {
+    return v > 0 ? static_cast<uint8_t>(std::lround(255 * std::min(v, 1.0))) : uint8_t{0};
+  });
+  return bytes;
+}
+
+std::string png_of(const Tensor& bytes) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.height = static_cast<png_uint_32>(bytes.size(0));
+  image.width = static_cast<png_uint_32>(bytes.size(1));
+  image.format = bytes.size(2) == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  const auto write = [&](void* to, png_alloc_size_t& n) {
+    check(png_image_write_to_memory(&image, to, &n, 0, bytes.data<uint8_t>(), 0, nullptr) != 0,
+          "image: libpng cannot write ", bytes.shape(), ": ", image.message);
+  };
+  png_alloc_size_t n = 0;
+  write(nullptr, n);
+  std::string png(n, '\0');
+  write(png.data(), n);
+  return png.substr(0, n);
+}
+
 }  // namespace
 
 uint32_t crc32c(std::string_view bytes) {
@@ -76,8 +134,39 @@ EventFile::~EventFile() {
 }
 
 void EventFile::scalar(std::string_view tag, int64_t step, double value) {
-  const std::string entry = within(1, tag) + number(2, static_cast<float>(value));
-  write(number(1, now()) + whole(2, step) + within(5, within(1, entry)));
+  summary(step, within(1, tag) + number(2, static_cast<float>(value)));
+}
+
+void EventFile::histogram(std::string_view tag, int64_t step, const Tensor& values) {
+  const std::vector<double> entries = finite_entries(values);
+  if (entries.empty()) return;
+  const auto [least, greatest] = std::ranges::minmax(entries);
+  const size_t intervals = least < greatest ? 30 : 1;
+  const double width = greatest / static_cast<double>(intervals) - least / static_cast<double>(intervals);
+  std::vector<double> ends(intervals, greatest), counts(intervals);
+  for (size_t i = 0; i + 1 < intervals; ++i) ends[i] = least + static_cast<double>(i + 1) * width;
+  double sum = 0, squares = 0;
+  for (const double x : entries) {
+    const double place = width > 0 ? (x - least) / width : 0;
+    ++counts[std::min(static_cast<size_t>(place), intervals - 1)];
+    sum += x;
+    squares += x * x;
+  }
+  const std::string histogram = number(1, least) + number(2, greatest) +
+                                number(3, static_cast<double>(entries.size())) + number(4, sum) + number(5, squares) +
+                                numbers(6, ends) + numbers(7, counts);
+  summary(step, within(1, tag) + within(5, histogram));
+}
+
+void EventFile::image(std::string_view tag, int64_t step, const Tensor& picture) {
+  const Tensor bytes = bytes_of(picture);
+  const std::string image =
+      whole(1, bytes.size(0)) + whole(2, bytes.size(1)) + whole(3, bytes.size(2)) + within(4, png_of(bytes));
+  summary(step, within(1, tag) + within(4, image));
+}
+
+void EventFile::summary(int64_t step, const std::string& value) {
+  write(number(1, now()) + whole(2, step) + within(5, within(1, value)));
 }
 
 void EventFile::write(const std::string& event) {

@@ -26,4 +26,30 @@ struct Schedule {
   double operator()(int64_t step) const { return lr(step); }
 };
 
+// torch.optim.lr_scheduler.StepLR.
+struct StepDecay {
+  double peak = 1e-3;
+  int64_t every = 0;    // steps at one rate
+  double factor = 0.1;  // of one rate to the next
+
+  // peak factor^floor(t / every) at step t = 0, 1, ... Throws if step < 0, every < 1, or peak or factor is negative or not finite.
+  double lr(int64_t step) const;
+  double operator()(int64_t step) const { return lr(step); }
+};
+
+// One cycle (Smith and Topin, 1708.07120), as torch.optim.lr_scheduler.OneCycleLR has it, with cosines.
+struct OneCycle {
+  double peak = 1e-3;
+  int64_t steps = 0;          // of the whole training
+  double rise = 0.3;          // part of the steps in which the rate rises
+  double start_divisor = 25;  // the first rate is peak / start_divisor
+  double end_divisor = 1e4;   // the last rate is the first one / end_divisor
+
+  // From the first rate to the peak, which is reached at step m = rise steps - 1, then to the last rate at step steps - 1, both along
+  // a + (b - a) (1 - cos pi x) / 2; after that the last rate. Throws if step < 0, steps < 1, rise is outside of [0, 1], peak is
+  // negative or not finite, or a divisor is not a finite number above 0.
+  double lr(int64_t step) const;
+  double operator()(int64_t step) const { return lr(step); }
+};
+
 }  // namespace isonorm::optim

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <map>
 
+#include "autograd/ops/create.h"
 #include "core/error.h"
+#include "data/png.h"
 #include "tests/support/catch.h"
 #include "tests/support/read_text.h"
 #include "tests/support/temp_folder.h"
@@ -48,6 +50,12 @@ uint64_t taken_varint(std::string& bytes) {
   }
 }
 
+std::vector<double> doubles(std::string bytes) {
+  std::vector<double> values;
+  while (!bytes.empty()) values.push_back(taken<double>(bytes));
+  return values;
+}
+
 // The fields of a message, as the bytes of their values.
 std::map<uint64_t, std::string> fields_of(std::string bytes) {
   std::map<uint64_t, std::string> fields;
@@ -71,10 +79,17 @@ struct Scalar {
   bool operator==(const Scalar&) const = default;
 };
 
+struct Summary {
+  std::string tag;
+  int step;
+  std::map<uint64_t, std::string> histogram, image;  // fields of the message
+};
+
 struct Events {
   std::string version;
   int start = -1;
   std::vector<Scalar> scalars;
+  std::vector<Summary> others;
 };
 
 Events read_events(const std::string& path) {
@@ -100,7 +115,11 @@ Events read_events(const std::string& path) {
     }
     if (!event.contains(5)) continue;
     auto value = fields_of(fields_of(event[5]).at(1));
-    events.scalars.push_back({value.at(1), std::stoi(event.at(2)), taken<float>(value.at(2))});
+    const int step = std::stoi(event.at(2));
+    if (value.contains(2))
+      events.scalars.push_back({value.at(1), step, taken<float>(value.at(2))});
+    else
+      events.others.push_back({value.at(1), step, fields_of(value[5]), fields_of(value[4])});
   }
   return events;
 }
@@ -173,4 +192,77 @@ TEST_CASE("a CSV log keeps what lies before the step that is gone on behind, and
   CHECK(read_text(path) == whole);
   CHECK(CsvLog(path, 3).earlier().steps.size() == 3);
   CHECK(read_text(path) == whole.substr(0, whole.find("4,0.4")));
+}
+
+TEST_CASE("event files: histograms count the finite entries in thirty equal intervals") {
+  const TempFolder f;
+  {
+    EventLog log(f.path);
+    const Tensor x = tensor({0.0, 0.5, 0.99, 1.0, 29.5, 30.0, double{INFINITY}, double{NAN}});
+    log.file().histogram("x", 7, x);
+    log.file().histogram("same", 8, tensor({2.f, 2.f}));
+    log.file().histogram("none", 9, tensor({NAN}));
+  }
+  const Events events = read_events(files_in(f.path)[0]);
+  REQUIRE(events.others.size() == 2);
+  auto x = events.others[0].histogram;
+  CHECK(events.others[0].tag == "x");
+  CHECK(events.others[0].step == 7);
+  CHECK(taken<double>(x[1]) == 0);
+  CHECK(taken<double>(x[2]) == 30);
+  CHECK(taken<double>(x[3]) == 6);
+  CHECK(taken<double>(x[4]) == Approx(0.5 + 0.99 + 1 + 29.5 + 30));
+  CHECK(taken<double>(x[5]) == Approx(0.25 + 0.99 * 0.99 + 1 + 29.5 * 29.5 + 900));
+  std::vector<double> ends(30), counts(30);
+  for (size_t i = 0; i < 30; ++i) ends[i] = static_cast<double>(i + 1);
+  counts[0] = 3, counts[1] = 1, counts[29] = 2;
+  CHECK(doubles(x[6]) == ends);
+  CHECK(doubles(x[7]) == counts);
+  auto same = events.others[1].histogram;
+  CHECK(doubles(same[6]) == std::vector<double>{2});
+  CHECK(doubles(same[7]) == std::vector<double>{2});
+}
+
+TEST_CASE("event files: pictures are PNGs of the same pixels") {
+  const TempFolder f;
+  const Tensor grey = tensor({{{0.0}, {1.0}, {0.5}}, {{-3.0}, {7.0}, {double{NAN}}}});
+  const Tensor red = from_vector<uint8_t>({255, 0, 0, 1, 2, 3}, {1, 2, 3});
+  {
+    EventLog log(f.path);
+    log.file().image("grey", 1, grey);
+    log.file().image("red", 2, red);
+    CHECK_THROWS_WITH(log.file().image("flat", 3, zeros({2, 2})),
+                      "image: the shape is [2, 2], expected [height, width, 1 or 3]");
+    CHECK_THROWS_WITH(log.file().image("ids", 3, zeros({2, 2, 1}, {DType::i64})), Contains("the dtype is i64"));
+  }
+  const Events events = read_events(files_in(f.path)[0]);
+  REQUIRE(events.others.size() == 2);
+  auto first = events.others[0].image, second = events.others[1].image;
+  CHECK((first[1] == "2" && first[2] == "3" && first[3] == "1"));
+  const auto pixels = [](const std::string& png) {
+    std::string warning;
+    return data::read_png({reinterpret_cast<const uint8_t*>(png.data()), png.size()}, warning);
+  };
+  // As RGB: every channel is the grey.
+  CHECK(pixels(first[4]).to_vector<uint8_t>() ==
+        std::vector<uint8_t>{0, 0, 0, 255, 255, 255, 128, 128, 128, 0, 0, 0, 255, 255, 255, 0, 0, 0});
+  CHECK(pixels(second[4]).to_vector<uint8_t>() == red.to_vector<uint8_t>());
+}
+
+TEST_CASE("a table of one's own columns goes on behind the steps that are done") {
+  const TempFolder f;
+  const std::string path = f / "t.csv";
+  {
+    CsvTable table(path, {"loss", "norm"});
+    table.row(1, {0.5, 1.0 / 3});
+    table.row(2, {0.25, NAN});
+    table.row(3, {0.125, 2});
+    CHECK_THROWS_WITH(table.row(4, {1}), "csv: a row of 1 cells, expected 2");
+  }
+  CHECK(read_text(path) == "step,loss,norm\n1,0.5,0.3333333333333333\n2,0.25,nan\n3,0.125,2\n");
+  CHECK_THROWS_WITH(CsvTable(path, {"loss", "norm"}), Contains("has rows of a training"));
+  CHECK_THROWS_WITH(CsvTable(path, {"loss"}, 2), Contains("this is no log of ours"));
+  CHECK_THROWS_WITH(CsvTable(f / "u.csv", {"a,b"}), Contains("the name of a column is 'a,b'"));
+  CsvTable(path, {"loss", "norm"}, 2).row(3, {1, 1});
+  CHECK(read_text(path) == "step,loss,norm\n1,0.5,0.3333333333333333\n2,0.25,nan\n3,1,1\n");
 }

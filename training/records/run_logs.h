@@ -8,6 +8,7 @@
 
 #include "io/event_file.h"
 #include "io/line_log.h"
+#include "training/records/csv_table.h"
 #include "training/records/training_result.h"
 
 namespace isonorm::training {
@@ -55,16 +56,18 @@ class CsvLog : public RunLog {
   void evaluation(const Evaluation& evaluation) override;
 
  private:
-  io::LineLog file_;
+  CsvTable table_;
 };
 
 // "train/loss", "train/lr", "train/gradient_norm", "test/loss" and "test/accuracy". TensorBoard drops what earlier files of the folder have behind
-// step `done`.
+// step `done`. file() takes numbers, histograms and pictures of one's own:
+//   log.file().histogram("fc1/weight", s.step, net.fc1.weight);
 class EventLog : public RunLog {
  public:
   explicit EventLog(const std::string& folder, int done = 0) : file_(folder, done + 1) {}
   void step(const TrainingStep& step) override;
   void evaluation(const Evaluation& evaluation) override;
+  io::EventFile& file() { return file_; }
 
  private:
   io::EventFile file_;

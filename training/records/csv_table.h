@@ -1,0 +1,38 @@
+// A table of numbers as a CSV file: a first column "step", and columns of one's own.
+//
+//   training::CsvTable table("run.csv", {"loss", "weight_norm"}, saved.done());
+//   table.row(step, {loss, norm});
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "io/line_log.h"
+
+namespace isonorm::training {
+
+// Each row is on the disk's side of the program when row() returns. Throws Error (io) if the file cannot be written.
+class CsvTable {
+ public:
+  using Cells = std::vector<std::string>;
+
+  // The file is of one training, which has taken `done` steps: rows of later steps are removed. Calls read(cells), if it is given,
+  // for each row that stays; false means that it is no row. Throws if a column's name is empty or has a comma, a quotation mark
+  // or a line break, if the file has other columns or is no such table, if another process is writing it, and if a training
+  // that begins (done = 0) finds rows there.
+  CsvTable(const std::string& path, const Cells& columns, int64_t done = 0,
+           const std::function<bool(const Cells& cells)>& read = {});
+
+  // A number for each column, written with the fewest digits that give the same double. Throws if there are more or fewer.
+  void row(int64_t step, const std::vector<double>& values);
+  // The same with cells as text: an empty one is a number that is not known.
+  void text_row(int64_t step, const Cells& cells);
+
+ private:
+  const size_t columns_;
+  io::LineLog file_;
+};
+
+}  // namespace isonorm::training

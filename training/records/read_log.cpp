@@ -1,0 +1,23 @@
+#include "training/records/read_log.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+
+namespace isonorm::training {
+
+void read_log(const std::string& path, const std::function<void(std::istream&)>& read) {
+  if (!std::filesystem::is_regular_file(path)) return;
+  const Scope scope(path);
+  std::ifstream log(path, std::ios::binary);
+  log.exceptions(std::ios::badbit);  // else a lack of memory while it reads is no error but the end of the file
+  try {
+    read(log);
+  } catch (const std::ios_base::failure&) {
+    check_io(false, "cannot be read");
+  }
+  check_io(log.eof(), "cannot be read");  // the end was not where reading stopped
+}
+
+}  // namespace isonorm::training

@@ -1,0 +1,14 @@
+// Reads a log that a training goes on with.
+#pragma once
+
+#include <functional>
+#include <istream>
+#include <string>
+
+namespace isonorm::training {
+
+// Calls `read` with the content of the file. Does nothing if it is no regular file: the open of a pipe would wait. Throws Error (io) if
+// reading stops before the end.
+void read_log(const std::string& path, const std::function<void(std::istream&)>& read);
+
+}  // namespace isonorm::training
