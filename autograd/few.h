@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "core/dims.h"
+
 namespace isonorm {
 
 // `size` items T(), up to N of them inside of the list itself.
@@ -19,12 +21,18 @@ template <class T, size_t N> class Few {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  T& operator[](size_t i) { return items_[i]; }
-  const T& operator[](size_t i) const { return items_[i]; }
+  // Item i, counted from the end if i is negative. Throws "rule: index 2 is out of range for 1 entry".
+  T& operator[](int64_t i) { return items_[place(i)]; }
+  const T& operator[](int64_t i) const { return items_[place(i)]; }
   T* begin() { return items_; }
   T* end() { return items_ + size_; }
 
  private:
+  size_t place(int64_t i) const {
+    const auto at = static_cast<size_t>(i);
+    return at < size_ ? at : static_cast<size_t>(normalize_index(i, static_cast<int64_t>(size_), "rule"));
+  }
+
   size_t size_;
   T inside_[N];
   T* items_ = inside_;

@@ -186,6 +186,12 @@ void Indexed::operator=(const Tensor& value) && {
                                    from.shape()));
 }
 
+Indexed& Indexed::operator=(const Tensor& value) & {
+  Tensor::operator=(value);
+  choice_.reset();
+  return *this;
+}
+
 void Indexed::operator=(double value) && {
   check(is_floating(dtype()) || value == std::trunc(value), "x[...] = ", value, ": the dtype is ", dtype());
   std::move(*this) = full({}, value, options());

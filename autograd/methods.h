@@ -61,7 +61,8 @@ class Index {
   Index(int64_t i, bool positive);
 };
 
-// The tensor that was read, and, while it has no name (x[0] = y), a place to assign to.
+// The tensor that was read. Without a name it is a place to assign to: x[0] = y writes x. With a name it is a Tensor like
+// any other: `auto h = x[0]; h = relu(h);` makes h another tensor and leaves x alone.
 class Indexed : public Tensor {
  public:
   Indexed(const Tensor& x, const std::vector<Index>& indices);
@@ -71,6 +72,8 @@ class Indexed : public Tensor {
   void operator=(const Tensor& value) &&;  // throws for floats where the dtype is an integer's
   void operator=(const Indexed& value) && { std::move(*this) = static_cast<const Tensor&>(value); }
   void operator=(double value) &&;  // throws where an integer dtype does not hold it
+  Indexed& operator=(const Tensor& value) &;
+  Indexed& operator=(const Indexed& value) & { return *this = static_cast<const Tensor&>(value); }
   template <class Y> void operator+=(const Y& y) && { std::move(*this) = *this + y; }
   template <class Y> void operator-=(const Y& y) && { std::move(*this) = *this - y; }
   template <class Y> void operator*=(const Y& y) && { std::move(*this) = *this * y; }

@@ -4,6 +4,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/isonorm)
 
 install(TARGETS isonorm EXPORT isonormTargets RUNTIME COMPONENT library LIBRARY COMPONENT library NAMELINK_COMPONENT dev ARCHIVE COMPONENT dev)
 install(DIRECTORY ${ISONORM_PUBLIC_HEADERS}/isonorm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+install(FILES core/tensor_gdb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/isonorm COMPONENT dev)
 install(EXPORT isonormTargets NAMESPACE isonorm:: DESTINATION ${package_dir} COMPONENT dev)
 
 configure_package_config_file(cmake/isonormConfig.cmake.in isonormConfig.cmake INSTALL_DESTINATION ${package_dir}

@@ -23,8 +23,10 @@ struct Dims {
     for (int64_t s : sizes) v[rank++] = s;
   }
 
-  int64_t operator[](int i) const { return v[i]; }
-  int64_t& operator[](int i) { return v[i]; }
+  // Size i, counted from the end if i is negative: shape[-1] is the last one. Throws "shape: index 3 is out of range for
+  // [2, 8, 16]". Kernels and inner loops, whose i is in [0, rank), read v[i] instead.
+  int64_t operator[](int64_t i) const { return v[place(i)]; }
+  int64_t& operator[](int64_t i) { return v[place(i)]; }
   const int64_t* begin() const { return v; }
   const int64_t* end() const { return v + rank; }
   bool operator==(const Dims& o) const {
@@ -37,6 +39,10 @@ struct Dims {
     check(rank < kMaxRank, "shape: rank is over the limit of ", kMaxRank);
     v[rank++] = s;
   }
+
+ private:
+  int64_t place(int64_t i) const { return static_cast<uint64_t>(i) < static_cast<uint64_t>(rank) ? i : from_end(i); }
+  int64_t from_end(int64_t i) const;
 };
 
 // A set of dimensions: bit d is 1 where d belongs to it.
@@ -62,6 +68,9 @@ Dims contiguous_strides(const Dims& shape);
 
 // dim in [-rank, rank) to [0, rank). Throws "op: dimension 5 is out of range for rank 3".
 int normalize_dim(int dim, int rank, const char* op);
+
+// i in [-size, size) to [0, size). Throws "what: index 5 is out of range for 3 entries".
+int64_t normalize_index(int64_t i, int64_t size, const char* what);
 
 // The shape both broadcast to (aligned at the last dimension; 1 stretches). Throws naming op and both shapes.
 Dims broadcast_shapes(const Dims& a, const Dims& b, const char* op);

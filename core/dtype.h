@@ -52,14 +52,28 @@ template <class T> struct Accumulate { using type = T; };
 template <> struct Accumulate<bf16> { using type = float; };
 template <class T> using acc_t = typename Accumulate<T>::type;
 
+// The types that the elements of tensors have.
+template <class T>
+concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, bf16> ||
+    std::same_as<T, int64_t> || std::same_as<T, uint8_t>;
+
 template <class T>
 inline constexpr DType dtype_of = [] {
+  static_assert(Element<T>,
+                "the elements of tensors are float, double, bf16, int64_t or uint8_t: ask for int64_t instead of "
+                "other integers, for uint8_t instead of bool; x.to_vector<T>() converts to any number");
   if constexpr (std::is_same_v<T, float>) return DType::f32;
   if constexpr (std::is_same_v<T, double>) return DType::f64;
   if constexpr (std::is_same_v<T, bf16>) return DType::bf16;
   if constexpr (std::is_same_v<T, int64_t>) return DType::i64;
-  if constexpr (std::is_same_v<T, uint8_t>) return DType::u8;
+  return DType::u8;
 }();
+
+// The element type for numbers of another type: uint8_t for bool, int64_t for integers, double for long double.
+template <class T>
+using element_t = std::conditional_t<
+    Element<T>, T,
+    std::conditional_t<std::same_as<T, bool>, uint8_t, std::conditional_t<std::integral<T>, int64_t, double>>>;
 
 constexpr int64_t size_of(DType d) {
   switch (d) {

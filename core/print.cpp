@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <mutex>
 #include <ostream>
 
 #include "core/printed.h"
@@ -10,20 +11,26 @@
 namespace isonorm {
 namespace {
 
-// As numpy.set_printoptions() has them.
-constexpr int64_t kThreshold = 1000;  // elements that are all shown
-constexpr int64_t kEdge = 3;          // entries shown at either end of an elided dimension
-constexpr size_t kLineWidth = 75;
-constexpr size_t kPrecision = 8;  // digits behind the point
+std::mutex options_mutex;
+PrintOptions chosen_options;
 
-bool elided(const Dims& shape, int dim) { return numel(shape, "print") > kThreshold && shape[dim] > 2 * kEdge; }
+// A shape, and the part of it that is shown.
+struct ShownPart {
+  const Dims& shape;
+  PrintOptions options;
+
+  bool elided(int dim) const {
+    return numel(shape, "print") > options.threshold && shape[dim] > 2 * options.edge_items;
+  }
+};
 
 // Calls see() with the place of each element that is shown, in row-major order.
-void each_shown(const Dims& shape, int dim, int64_t at, const std::function<void(int64_t)>& see) {
+void each_shown(const ShownPart& shown, int dim, int64_t at, const std::function<void(int64_t)>& see) {
+  const auto& [shape, o] = shown;
   if (dim == shape.rank) return see(at);
   for (int64_t i = 0; i < shape[dim]; ++i) {
-    if (i == kEdge && elided(shape, dim)) i = shape[dim] - kEdge;
-    each_shown(shape, dim + 1, at * shape[dim] + i, see);
+    if (i == o.edge_items && shown.elided(dim)) i = shape[dim] - o.edge_items;
+    each_shown(shown, dim + 1, at * shape[dim] + i, see);
   }
 }
 
@@ -34,12 +41,12 @@ double fewest_digits(double v) {
   return v;
 }
 
-// A finite number with as many digits as its dtype needs to tell it from its neighbours, up to kPrecision behind the point,
+// A finite number with as many digits as its dtype needs to tell it from its neighbours, up to `most` after the point,
 // or with `precision` of them.
 struct Digits {
   std::string whole, fraction, exponent;  // the exponent with its sign, empty in fixed notation
 
-  Digits(double v, DType dtype, std::chars_format format, int precision = -1) {
+  Digits(double v, DType dtype, std::chars_format format, int most, int precision = -1) {
     const auto write = [&](auto number, auto... digits) {
       const std::string s = number_text(number, format, digits...);
       const size_t e = std::min(s.find('e'), s.size()), point = std::min(s.find('.'), e);
@@ -50,7 +57,7 @@ struct Digits {
     const auto shorten = [&](auto number) {
       if (precision >= 0) return write(number, precision);
       write(number);
-      if (fraction.size() > kPrecision) write(number, int{kPrecision});
+      if (fraction.size() > static_cast<size_t>(most)) write(number, most);
       fraction.resize(fraction.find_last_not_of('0') + 1);
     };
     dtype == DType::f32 ? shorten(static_cast<float>(v)) : shorten(dtype == DType::bf16 ? fewest_digits(v) : v);
@@ -63,12 +70,13 @@ template <class T> bool is_scientific(T least, T most) {
 }
 
 // The elements as cells of one width, but in fixed notation without the spaces that a shown tensor has none of.
-std::function<std::string(int64_t)> floating_cells(const Tensor& x) {
+std::function<std::string(int64_t)> floating_cells(const Tensor& x, const ShownPart& shown) {
   const std::vector<double> v = x.to_vector<double>();
   const DType dtype = x.dtype();
+  const int digits = shown.options.digits;
   double least = HUGE_VAL, most = 0;
   bool negative_infinity = false, all_finite = true;
-  each_shown(x.shape(), 0, 0, [&](int64_t i) {
+  each_shown(shown, 0, 0, [&](int64_t i) {
     negative_infinity |= v[i] == -HUGE_VAL;
     all_finite &= std::isfinite(v[i]);
     if (!std::isfinite(v[i]) || v[i] == 0) return;
@@ -79,9 +87,9 @@ std::function<std::string(int64_t)> floating_cells(const Tensor& x) {
       most > 0 && (dtype == DType::f64 ? is_scientific(least, most) : is_scientific(float(least), float(most)));
   const auto format = scientific ? std::chars_format::scientific : std::chars_format::fixed;
   size_t whole = 0, fraction = 0, exponent = 0;
-  each_shown(x.shape(), 0, 0, [&](int64_t i) {
+  each_shown(shown, 0, 0, [&](int64_t i) {
     if (!std::isfinite(v[i])) return;
-    const Digits d(v[i], dtype, format);
+    const Digits d(v[i], dtype, format, digits);
     whole = std::max(whole, d.whole.size());
     fraction = std::max(fraction, d.fraction.size());
     exponent = std::max(exponent, d.exponent.size());
@@ -92,7 +100,7 @@ std::function<std::string(int64_t)> floating_cells(const Tensor& x) {
     const auto right = [](size_t width, const std::string& s) { return std::string(width - s.size(), ' ') + s; };
     if (std::isnan(v[i])) return right(whole + tail, "nan");
     if (std::isinf(v[i])) return right(whole + tail, v[i] < 0 ? "-inf" : "inf");
-    Digits d(v[i], dtype, format, scientific ? static_cast<int>(fraction) : -1);
+    Digits d(v[i], dtype, format, digits, scientific ? static_cast<int>(fraction) : -1);
     d.fraction.resize(fraction, ' ');
     std::string s = right(whole, d.whole) + '.' + d.fraction;
     if (scientific)
@@ -101,10 +109,10 @@ std::function<std::string(int64_t)> floating_cells(const Tensor& x) {
   };
 }
 
-std::function<std::string(int64_t)> integer_cells(const Tensor& x) {
+std::function<std::string(int64_t)> integer_cells(const Tensor& x, const ShownPart& shown) {
   const std::vector<int64_t> v = x.to_vector<int64_t>();
   size_t width = 0;
-  each_shown(x.shape(), 0, 0, [&](int64_t i) { width = std::max(width, text(v[i]).size()); });
+  each_shown(shown, 0, 0, [&](int64_t i) { width = std::max(width, text(v[i]).size()); });
   return [=](int64_t i) {
     const std::string s = text(v[i]);
     return std::string(width - s.size(), ' ') + s;
@@ -112,18 +120,19 @@ std::function<std::string(int64_t)> integer_cells(const Tensor& x) {
 }
 
 // The sub-array at `at` of dimension `dim`, in lines of up to `width` characters, but the first, that begin with `indent` spaces.
-std::string nested(const Dims& shape, int dim, int64_t at, size_t indent, size_t width,
+std::string nested(const ShownPart& shown, int dim, int64_t at, size_t indent, size_t width,
                    const std::function<std::string(int64_t)>& cell) {
+  const auto& [shape, o] = shown;
   if (dim == shape.rank) return cell(at);
   const std::string margin(indent, ' ');
   const bool row = dim + 1 == shape.rank;
   std::string s, line = margin;
   for (int64_t i = 0; i < shape[dim]; ++i) {
     std::string word;
-    if (i == kEdge && elided(shape, dim))
-      word = "...", i = shape[dim] - kEdge - 1;
+    if (i == o.edge_items && shown.elided(dim))
+      word = "...", i = shape[dim] - o.edge_items - 1;
     else
-      word = nested(shape, dim + 1, at * shape[dim] + i, indent + 1, width - 1, cell);
+      word = nested(shown, dim + 1, at * shape[dim] + i, indent + 1, width - 1, cell);
     if (i + 1 < shape[dim]) word += ',';
     if (!row) {
       s += margin + word + (i + 1 < shape[dim] ? std::string(shape.rank - dim - 1, '\n') : "");
@@ -142,11 +151,27 @@ std::string nested(const Dims& shape, int dim, int64_t at, size_t indent, size_t
 
 }  // namespace
 
+void set_print_options(const PrintOptions& o) {
+  check(o.digits >= 0 && o.digits <= 17, "print: digits is ", o.digits, ", expected 0 to 17");
+  check(o.threshold > 0 && o.edge_items > 0, "print: threshold is ", o.threshold, " and edge_items ", o.edge_items,
+        ", expected numbers from 1");
+  check(o.line_width >= 10, "print: line_width is ", o.line_width, ", expected at least 10");
+  const std::lock_guard lock(options_mutex);
+  chosen_options = o;
+}
+
+PrintOptions print_options() {
+  const std::lock_guard lock(options_mutex);
+  return chosen_options;
+}
+
 std::string to_string(const Tensor& x) {
   if (!x.defined()) return "(undefined tensor)";
-  const std::string values = x.numel() == 0 ? "[]"
-                                            : nested(x.shape(), 0, 0, 1, kLineWidth,
-                                                     is_floating(x.dtype()) ? floating_cells(x) : integer_cells(x));
+  const ShownPart shown{x.shape(), print_options()};
+  const std::string values = x.numel() == 0
+                                 ? "[]"
+                                 : nested(shown, 0, 0, 1, static_cast<size_t>(shown.options.line_width),
+                                          is_floating(x.dtype()) ? floating_cells(x, shown) : integer_cells(x, shown));
   return values + text("  ", x.dtype(), ' ', x.shape(), x.device() == kCpu ? std::string() : text(" on ", x.device()));
 }
 

@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "core/kernels/copy.h"
+#include "core/memory/bytes.h"
 #include "core/memory/pool.h"
 #include "core/tensor_map.h"
 #include "core/view.h"
 
 namespace isonorm {
 
-int64_t Tensor::size(int dim) const { return shape()[normalize_dim(dim, rank(), "size")]; }
+int64_t Tensor::size(int dim) const { return shape().v[normalize_dim(dim, rank(), "size")]; }
 
 Tensor empty(const Dims& shape, TensorOptions o, const char* op) {
   const int64_t count = numel(shape, op);
@@ -26,18 +27,19 @@ int64_t tensor_bytes(const Tensor& x) {
   if (!x.defined()) return 0;
   int64_t elements = 1;
   for (int d = 0; d < x.rank(); ++d)
-    if (x.strides()[d] != 0) elements *= x.shape()[d];
+    if (x.strides().v[d] != 0) elements *= x.shape().v[d];
   return elements * size_of(x.dtype());
 }
 
 namespace {
 
 // The first and the last element of the storage that a shape without a 0 reaches.
-std::pair<int64_t, int64_t> extent(const Dims& shape, const Dims& strides, int64_t offset) {
+std::pair<int64_t, int64_t> extent(const Dims& shape, const Dims& strides, int64_t offset,
+                                   const char* op = "as_strided") {
   int64_t lowest = offset, highest = offset;
   for (int i = 0; i < shape.rank; ++i) {
-    const int64_t reach = checked_mul(shape[i] - 1, strides[i], "as_strided");
-    (reach < 0 ? lowest : highest) = checked_add(reach < 0 ? lowest : highest, reach, "as_strided");
+    const int64_t reach = checked_mul(shape.v[i] - 1, strides.v[i], op);
+    (reach < 0 ? lowest : highest) = checked_add(reach < 0 ? lowest : highest, reach, op);
   }
   return {lowest, highest};
 }
@@ -54,12 +56,12 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
 // every view of a contiguous tensor that is not stretched.
 bool places_differ(const Tensor& x) {
   for (int i = 0; i < x.rank(); ++i) {
-    if (x.shape()[i] <= 1) continue;
-    const int64_t step = std::abs(x.strides()[i]);
+    if (x.shape().v[i] <= 1) continue;
+    const int64_t step = std::abs(x.strides().v[i]);
     int64_t reach = 0;  // of the smaller strides, and of equal ones before
     for (int j = 0; j < x.rank(); ++j)
-      if (const int64_t other = std::abs(x.strides()[j]); other < step || (other == step && j < i))
-        reach += other * (x.shape()[j] - 1);
+      if (const int64_t other = std::abs(x.strides().v[j]); other < step || (other == step && j < i))
+        reach += other * (x.shape().v[j] - 1);
     if (step <= reach) return false;
   }
   return true;
@@ -74,8 +76,8 @@ Tensor as_strided(const Tensor& base, const Dims& shape, const Dims& strides, in
   bool contiguous = true;
   int64_t expected = 1;
   for (int i = shape.rank - 1; count > 0 && i >= 0; --i) {
-    if (shape[i] != 1) contiguous &= strides[i] == expected;
-    expected *= shape[i];
+    if (shape.v[i] != 1) contiguous &= strides.v[i] == expected;
+    expected *= shape.v[i];
   }
   if (count > 0) {
     const auto [lowest, highest] = extent(shape, strides, offset);
@@ -104,38 +106,43 @@ void fill(const Tensor& dst, double value) {
   kernels::fill(dst, value);
 }
 
-template <class T> Tensor from_span(std::span<const T> values, const Dims& shape) {
-  Tensor out = empty(shape, {dtype_of<T>});
-  check(static_cast<int64_t>(values.size()) == out.numel(), "from_span: ", values.size(), " values given for shape ",
-        shape);
-  if (!values.empty()) std::memcpy(out.mutable_data<T>(), values.data(), values.size() * sizeof(T));
+Tensor detail::from_elements(const void* values, size_t count, DType dtype, const Dims& shape) {
+  const Tensor out = empty(shape, {dtype});
+  check(static_cast<int64_t>(count) == out.numel(), "from_span: ", count, " values given for shape ", shape);
+  if (count > 0) std::memcpy(mutable_bytes_of(out), values, static_cast<size_t>(byte_size(out)));
   return out;
 }
 
-template <class T> std::vector<T> Tensor::to_vector() const {
-  Tensor host = empty(shape(), {dtype_of<T>});
+Tensor detail::over_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides,
+                           std::shared_ptr<const void> owner) {
+  check(shape.rank == strides.rank, "from_blob: shape ", shape, " and strides ", strides, " differ in rank");
+  const int64_t count = numel(shape, "from_blob"), size = size_of(dtype);
+  const auto [lowest, highest] =
+      count > 0 ? extent(shape, strides, 0, "from_blob") : std::pair<int64_t, int64_t>{0, -1};
+  const int64_t elements = checked_add(checked_add(highest, 1, "from_blob"), -lowest, "from_blob");
+  const int64_t bytes = checked_mul(elements, size, "from_blob");
+  check(count == 0 || data != nullptr, "from_blob: the pointer is null, the shape ", shape);
+  check(reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(size) == 0, "from_blob: the address of ", dtype,
+        " elements is not a multiple of ", size);
+  auto* const first = const_cast<std::byte*>(static_cast<const std::byte*>(data) + lowest * size);
+  // Not left to the destruction of the deleter, for which a weak_ptr to the storage would wait.
+  const auto end = [owner = std::move(owner)](Storage* s) mutable { delete s, owner.reset(); };
+  const std::shared_ptr<Storage> storage(new Storage(first, bytes, kCpu), end);
+  const Tensor all(pool::make_shared<TensorImpl>(storage, Dims{elements}, Dims{1}, 0, elements, dtype, true));
+  return as_strided(all, shape, strides, -lowest);
+}
+
+Tensor Tensor::on_host(DType dtype) const {
+  if (device() == kCpu && is_contiguous() && this->dtype() == dtype) return *this;
+  Tensor host = empty(shape(), {dtype});
   kernels::copy_between(host, *this);
-  const T* p = host.data<T>();
-  return std::vector<T>(p, p + host.numel());
+  return host;
 }
 
 double Tensor::item() const {
   check(numel() == 1, "item: the tensor has shape ", shape(), ", expected one element");
-  Tensor host = empty(shape(), {DType::f64});
-  kernels::copy_between(host, *this);
-  return *host.data<double>();
+  return *on_host(DType::f64).data<double>();
 }
-
-template Tensor from_span(std::span<const float>, const Dims&);
-template Tensor from_span(std::span<const double>, const Dims&);
-template Tensor from_span(std::span<const bf16>, const Dims&);
-template Tensor from_span(std::span<const int64_t>, const Dims&);
-template Tensor from_span(std::span<const uint8_t>, const Dims&);
-template std::vector<float> Tensor::to_vector() const;
-template std::vector<double> Tensor::to_vector() const;
-template std::vector<bf16> Tensor::to_vector() const;
-template std::vector<int64_t> Tensor::to_vector() const;
-template std::vector<uint8_t> Tensor::to_vector() const;
 
 void TensorMap::add(const std::string& name, const Tensor& tensor) {
   check(index_.emplace(name, entries_.size()).second, "tensor map: the name '", name, "' is there already");

@@ -74,7 +74,8 @@ class Tensor {
   TensorOptions options() const { return {dtype(), device()}; }
   bool is_contiguous() const { return impl().contiguous; }
 
-  // Address of the first element. T must match dtype(). Elements lie at strides() from there.
+  // Address of the first element. T must match dtype(): float, double, bf16, int64_t or uint8_t. Elements lie at strides()
+  // from there.
   template <class T> const T* data() const { return static_cast<const T*>(address(dtype_of<T>)); }
   // As data(), for writing: raises the storage's version, so that a backward which needs the old values refuses to run.
   template <class T> T* mutable_data() const {
@@ -84,7 +85,8 @@ class Tensor {
 
   // The value of a tensor with one element, of any dtype and device. Throws where numel() != 1.
   double item() const;
-  // All elements in row-major order, converted to T.
+  // All elements in row-major order, converted to T, any type of number. Floating numbers are truncated to integers; true is
+  // every number but 0. Throws if T does not hold an integer.
   template <class T> std::vector<T> to_vector() const;
 
   // Another spelling of the free functions of these names, which are the definition and say what is thrown
@@ -145,6 +147,8 @@ class Tensor {
     check(t.dtype == as, "data: the tensor holds ", t.dtype, ", asked for ", as);
     return static_cast<std::byte*>(t.storage->data()) + t.offset * size_of(as);
   }
+  Tensor on_host(DType dtype) const;  // row-major, on the CPU
+
   std::shared_ptr<TensorImpl> impl_;
 };
 
@@ -167,50 +171,146 @@ template <class... Others> void check_same_device(const char* op, const Tensor& 
 // The same data without graph: gradients do not flow through the result.
 Tensor detach(const Tensor& x);
 
-// A CPU tensor with a copy of `values` in row-major order. Throws where their number is not numel(shape).
-template <class T> Tensor from_span(std::span<const T> values, const Dims& shape);
-template <class T> Tensor from_vector(const std::vector<T>& values, const Dims& shape) {
-  return from_span(std::span<const T>(values), shape);
-}
 namespace detail {
-// What a list of T becomes: bool u8, other integers (uint8_t stays) i64.
-template <class T> struct Listed { using type = T; };
-template <std::integral T> struct Listed<T> { using type = int64_t; };
-template <> struct Listed<bool> { using type = uint8_t; };
-template <> struct Listed<uint8_t> { using type = uint8_t; };
-template <class T> using listed_t = typename Listed<T>::type;
 
-// Appends what nested lists hold; the first list of each level decides shape[level].
-template <class V, class T>
-void append_list(std::vector<V>& values, Dims& shape, int level, std::initializer_list<T> list) {
+// A nested list: the type of its numbers and its number of levels. A number has 0 levels.
+template <class T> struct Nested {
+  static_assert(Element<T> || std::integral<T> || std::same_as<T, long double>,
+                "a tensor is made of numbers: float, double, bf16, bool or an integer type, or lists of them");
+  using number = T;
+  static constexpr int levels = 0;
+};
+template <class T>
+requires requires(const T& list) { list.begin(), list.end(), list.size(); }
+struct Nested<T> {
+  using number = typename Nested<typename T::value_type>::number;
+  static constexpr int levels = 1 + Nested<typename T::value_type>::levels;
+};
+
+// `value` as an element. Throws if it is beyond int64_t.
+template <class T> element_t<T> element(T value) {
+  if constexpr (std::unsigned_integral<T> && sizeof(T) == 8)
+    check(value <= static_cast<uint64_t>(INT64_MAX), "tensor: ", value, " is beyond the largest int64_t");
+  return static_cast<element_t<T>>(value);
+}
+
+// Appends the numbers of nested lists. The first list of each level decides shape[level].
+template <class V, class L> void append_list(std::vector<V>& values, Dims& shape, int level, const L& list) {
   const auto n = static_cast<int64_t>(list.size());
   if (shape.rank == level) shape.push_back(n);
-  check(shape[level] == n, "tensor: lists of ", shape[level], " and of ", n, " entries beside each other");
-  for (const T& entry : list)
-    if constexpr (requires { entry.begin(); })
-      append_list(values, shape, level + 1, entry);
-    else
-      values.push_back(static_cast<V>(entry));
+  check(shape.v[level] == n, "tensor: lists of ", shape.v[level], " and of ", n, " entries beside each other");
+  if constexpr (std::same_as<V, typename L::value_type>)
+    values.insert(values.end(), list.begin(), list.end());
+  else
+    for (const auto& entry : list)
+      if constexpr (Nested<typename L::value_type>::levels > 0)
+        append_list(values, shape, level + 1, entry);
+      else
+        values.push_back(element<typename L::value_type>(entry));
 }
-template <class V, class T> Tensor from_lists(std::initializer_list<T> lists, int levels) {
-  std::vector<V> values;
-  Dims shape;
-  append_list(values, shape, 0, lists);
-  while (shape.rank < levels) shape.push_back(0);
-  return from_vector(values, shape);
+
+// The number that element `value` becomes, for an integer type. Throws if that does not hold it.
+template <class T> T number(int64_t value) {
+  const T n = static_cast<T>(value);
+  check(static_cast<int64_t>(n) == value && (n < T{0}) == (value < 0), "to_vector: ", value, " does not fit ",
+        std::is_signed_v<T> ? "a signed" : "an unsigned", " integer of ", 8 * sizeof(T), " bits");
+  return n;
 }
+
+Tensor from_elements(const void* values, size_t count, DType dtype, const Dims& shape);
+Tensor over_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides,
+                   std::shared_ptr<const void> owner);
+template <class T>
+Tensor blob(T* data, const Dims& shape, const Dims& strides, std::shared_ptr<const void> owner = nullptr) {
+  static_assert(!std::is_const_v<T>,
+                "from_blob: tensors can be written to, so the pointer must not be one to const; "
+                "from_span copies");
+  return over_memory(data, dtype_of<std::remove_const_t<T>>, shape, strides, std::move(owner));
+}
+
 }  // namespace detail
 
-// A CPU tensor from nested lists of up to three levels: tensor({{1., 2.}, {3., 4.}}) is f64 [2, 2], tensor({1.f}) f32
-// [1], tensor({1, 2}) i64 [2], tensor({true}) u8 [1]. Throws where lists beside each other differ in length.
-template <class T> Tensor tensor(std::initializer_list<T> values) {
-  return detail::from_lists<detail::listed_t<T>>(values, 1);
+// A CPU tensor with a copy of `values` in row-major order. Elements keep their type; bool becomes u8, other integers i64,
+// long double f64. Throws if their number is not numel(shape), or a number is beyond int64_t.
+template <class T> Tensor from_span(std::span<const T> values, const Dims& shape) {
+  static_assert(detail::Nested<T>::levels == 0,
+                "from_span: the values are lists, not numbers; tensor(lists) takes these");
+  if constexpr (Element<T>) {
+    return detail::from_elements(values.data(), values.size(), dtype_of<T>, shape);
+  } else {
+    std::vector<element_t<T>> elements;
+    elements.reserve(values.size());
+    for (const T value : values) elements.push_back(detail::element(value));
+    return from_span(std::span<const element_t<T>>(elements), shape);
+  }
 }
+template <class T> Tensor from_vector(const std::vector<T>& values, const Dims& shape) {
+  if constexpr (std::same_as<T, bool>)  // std::vector<bool> holds bits
+    return from_vector(std::vector<uint8_t>(values.begin(), values.end()), shape);
+  else
+    return from_span(std::span<const T>(values), shape);
+}
+
+// A CPU tensor with a copy of nested lists, of the shape that they have: std::vector, std::array, std::span or braces (of up
+// to three levels). tensor({{1., 2.}, {3., 4.}}) is f64 [2, 2], tensor({1.f}) f32 [1], tensor({1, 2}) i64 [2],
+// tensor({true}) u8 [1], tensor(std::vector<std::vector<float>>(2, {1, 2, 3})) f32 [2, 3]. The types are from_span()'s.
+// Throws if lists beside each other differ in length, or a number is beyond int64_t.
+template <class L>
+requires(detail::Nested<L>::levels > 0) Tensor tensor(const L& list) {
+  std::vector<element_t<typename detail::Nested<L>::number>> values;
+  Dims shape;
+  detail::append_list(values, shape, 0, list);
+  while (shape.rank < detail::Nested<L>::levels) shape.push_back(0);
+  return from_vector(values, shape);
+}
+template <class T> Tensor tensor(std::initializer_list<T> values) { return tensor<std::initializer_list<T>>(values); }
 template <class T> Tensor tensor(std::initializer_list<std::initializer_list<T>> rows) {
-  return detail::from_lists<detail::listed_t<T>>(rows, 2);
+  return tensor<std::initializer_list<std::initializer_list<T>>>(rows);
 }
 template <class T> Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes) {
-  return detail::from_lists<detail::listed_t<T>>(planes, 3);
+  return tensor<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>(planes);
+}
+
+// A CPU tensor over memory of the caller, without a copy; T is an element type. Element i, j, ... lies at
+// data[i strides[0] + j strides[1] + ...]; without strides the elements are row-major. A picture whose rows have `step`
+// elements is from_blob(pixels, {height, width, 3}, {step, 3, 1}). Strides may be negative.
+//
+// Lifetime: without a deleter the memory has to outlive the tensor, its views and the graphs that saved it. A deleter is
+// called with `data`, once, when the last of them is gone, or if from_blob() throws.
+//
+// The tensor reads what the caller writes through `data`. A backward cannot see such a write: make none between a forward
+// and its backward. Tensors of two calls over one memory do not know of each other; take views of one tensor instead.
+//
+// Throws if shape and strides differ in rank, the strides pass int64, or `data` is null or not aligned to T.
+template <class T> Tensor from_blob(T* data, const Dims& shape, const Dims& strides) {
+  return detail::blob(data, shape, strides);
+}
+template <class T> Tensor from_blob(T* data, const Dims& shape) {
+  return from_blob(data, shape, contiguous_strides(shape));
+}
+template <class T, std::invocable<T*> Deleter>
+Tensor from_blob(T* data, const Dims& shape, const Dims& strides, Deleter deleter) {
+  return detail::blob(data, shape, strides, std::shared_ptr<T>(data, std::move(deleter)));
+}
+template <class T, std::invocable<T*> Deleter> Tensor from_blob(T* data, const Dims& shape, Deleter deleter) {
+  return from_blob(data, shape, contiguous_strides(shape), std::move(deleter));
+}
+
+template <class T> std::vector<T> Tensor::to_vector() const {
+  static_assert(detail::Nested<T>::levels == 0, "to_vector: T is a list, not a number");
+  using From = std::conditional_t<std::same_as<T, bool>, double, element_t<T>>;
+  const Tensor host = on_host(dtype_of<From>);
+  const From* elements = host.data<From>();
+  if constexpr (std::same_as<T, From>) return std::vector<T>(elements, elements + host.numel());
+  std::vector<T> numbers(static_cast<size_t>(host.numel()));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if constexpr (std::same_as<T, bool>)
+      numbers[i] = elements[i] != 0;
+    else if constexpr (std::integral<T>)
+      numbers[i] = detail::number<T>(elements[i]);
+    else
+      numbers[i] = static_cast<T>(elements[i]);
+  return numbers;
 }
 
 // Writes the elements of `src`, broadcast and converted, over `dst` in place. Both may be views, also of one another:

@@ -23,16 +23,16 @@ bool reshape_strides(const Tensor& x, const Dims& shape, Dims& strides) {
   int d = x.rank() - 1;        // dimension of x to be used up next
   int64_t left = 1, step = 1;  // elements of the current run of x not yet used, and the distance between them
   for (int i = shape.rank - 1; i >= 0; --i) {
-    if (shape[i] == 1) continue;
+    if (shape.v[i] == 1) continue;
     while (left == 1 && d >= 0) {
-      left = x.shape()[d];
-      step = x.strides()[d--];
+      left = x.shape().v[d];
+      step = x.strides().v[d--];
     }
-    while (left % shape[i] != 0 && d >= 0 && x.strides()[d] == left * step) left *= x.shape()[d--];
-    if (left % shape[i] != 0) return false;
-    strides[i] = step;
-    left /= shape[i];
-    step *= shape[i];
+    while (left % shape.v[i] != 0 && d >= 0 && x.strides().v[d] == left * step) left *= x.shape().v[d--];
+    if (left % shape.v[i] != 0) return false;
+    strides.v[i] = step;
+    left /= shape.v[i];
+    step *= shape.v[i];
   }
   return true;
 }
@@ -41,15 +41,15 @@ Dims complete_shape(const Tensor& x, const Dims& wish, const char* op) {
   Dims shape = wish;
   int open = -1;
   for (int i = 0; i < shape.rank; ++i) {
-    if (shape[i] != -1) continue;
+    if (shape.v[i] != -1) continue;
     check(open < 0, op, ": more than one size is -1 in ", wish);
     open = i;
   }
   if (open >= 0) {
-    shape[open] = 1;
+    shape.v[open] = 1;
     const int64_t known = numel(shape, op);
     check(known > 0 && x.numel() % known == 0, op, ": shape ", x.shape(), " does not divide into ", wish);
-    shape[open] = x.numel() / known;
+    shape.v[open] = x.numel() / known;
   }
   const int64_t count = numel(shape, op);
   check(count == x.numel(), op, ": shape ", x.shape(), " has ", x.numel(), " elements, ", shape, " has ", count);
@@ -102,8 +102,8 @@ Tensor permute(const Tensor& x, const std::vector<int>& order) {
   for (int dim : order) {
     const int d = normalize_dim(dim, x.rank(), "permute");
     check(!std::exchange(taken[d], true), "permute: dimension ", dim, " is given twice");
-    shape.push_back(x.shape()[d]);
-    strides.push_back(x.strides()[d]);
+    shape.push_back(x.shape().v[d]);
+    strides.push_back(x.strides().v[d]);
   }
   return restride(x, shape, strides);
 }
@@ -111,8 +111,8 @@ Tensor permute(const Tensor& x, const std::vector<int>& order) {
 Tensor transpose(const Tensor& x, int a, int b) {
   a = normalize_dim(a, x.rank(), "transpose"), b = normalize_dim(b, x.rank(), "transpose");
   Dims shape = x.shape(), strides = x.strides();
-  std::swap(shape[a], shape[b]);
-  std::swap(strides[a], strides[b]);
+  std::swap(shape.v[a], shape.v[b]);
+  std::swap(strides.v[a], strides.v[b]);
   return restride(x, shape, strides);
 }
 
@@ -120,9 +120,9 @@ Tensor expand(const Tensor& x, const Dims& wish) {
   Dims shape = wish;
   const int shift = shape.rank - x.rank();
   for (int i = 0; i < shape.rank; ++i) {
-    if (shape[i] != -1) continue;
+    if (shape.v[i] != -1) continue;
     check(i >= shift, "expand: size -1 at dimension ", i, " of ", wish, " keeps no size of ", x.shape());
-    shape[i] = x.shape()[i - shift];
+    shape.v[i] = x.shape().v[i - shift];
   }
   numel(shape, "expand");
   check(broadcast_shapes(x.shape(), shape, "expand") == shape, "expand: shape ", x.shape(), " does not stretch to ",
@@ -130,7 +130,7 @@ Tensor expand(const Tensor& x, const Dims& wish) {
   if (shape == x.shape()) return bare(x);
   Dims strides;
   for (int i = 0; i < shape.rank; ++i)
-    strides.push_back(i < shift || (x.shape()[i - shift] == 1 && shape[i] != 1) ? 0 : x.strides()[i - shift]);
+    strides.push_back(i < shift || (x.shape().v[i - shift] == 1 && shape.v[i] != 1) ? 0 : x.strides().v[i - shift]);
   return restride(x, shape, strides);
 }
 
@@ -138,16 +138,16 @@ Tensor slice(const Tensor& x, int dim, int64_t begin, int64_t end, int64_t step)
   const int d = normalize_dim(dim, x.rank(), "slice");
   Dims shape = x.shape(), strides = x.strides();
   check(step > 0, "slice: step ", step, " is not positive");
-  const auto bound = [n = shape[d]](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
+  const auto bound = [n = shape.v[d]](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
   const int64_t from = bound(begin), length = ceil_div(std::max<int64_t>(0, bound(end) - from), step);
-  shape[d] = length;
-  if (length > 1) strides[d] *= step;
-  return as_strided(x, shape, strides, x.impl().offset + (length ? from * x.strides()[d] : 0));
+  shape.v[d] = length;
+  if (length > 1) strides.v[d] *= step;
+  return as_strided(x, shape, strides, x.impl().offset + (length ? from * x.strides().v[d] : 0));
 }
 
 Tensor narrow(const Tensor& x, int dim, int64_t begin, int64_t length) {
   const int d = normalize_dim(dim, x.rank(), "narrow");
-  check(begin >= 0 && length >= 0 && begin <= x.shape()[d] - length, "narrow: [", begin, ", ", begin, " + ", length,
+  check(begin >= 0 && length >= 0 && begin <= x.shape().v[d] - length, "narrow: [", begin, ", ", begin, " + ", length,
         ") is outside of dimension ", dim, " of shape ", x.shape());
   return slice(x, d, begin, begin + length);
 }

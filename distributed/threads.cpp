@@ -201,7 +201,7 @@ Ranks::~Ranks() {
 }
 
 int Ranks::size() const { return static_cast<int>(state_->groups.size()); }
-Group& Ranks::group(int rank) { return state_->groups.at(static_cast<size_t>(rank)); }
+Group& Ranks::group(int rank) { return state_->groups[normalize_index(rank, size(), "ranks")]; }
 
 void Ranks::run(const std::function<void(Group&)>& f) {
   state_->home.check_here("ranks");

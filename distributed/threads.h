@@ -20,7 +20,7 @@ class Ranks {
   Ranks& operator=(const Ranks&) = delete;
 
   int size() const;
-  // Of that rank, for its thread.
+  // The group of a rank, for its thread; ranks count from the end if negative. Throws if there is no such rank.
   Group& group(int rank);
   // Calls f(group) on every rank and returns when all calls have ended. If one call throws, the calls on the other
   // ranks throw, too. run() then throws the first error, with the number of its rank, and the ranks cannot be used

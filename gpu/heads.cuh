@@ -26,10 +26,10 @@ template <class T> struct Heads {
 };
 
 template <class T> Heads<const T> read_heads(const Tensor& t) {
-  return {t.data<T>(), t.strides()[0], t.strides()[1], t.strides()[2]};
+  return {t.data<T>(), t.strides().v[0], t.strides().v[1], t.strides().v[2]};
 }
 template <class T> Heads<T> write_heads(const Tensor& t) {
-  return {t.mutable_data<T>(), t.strides()[0], t.strides()[1], t.strides()[2]};
+  return {t.mutable_data<T>(), t.strides().v[0], t.strides().v[1], t.strides().v[2]};
 }
 
 }  // namespace isonorm::gpu

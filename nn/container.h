@@ -28,12 +28,13 @@ template <class M> class ModuleList : public Module {
     return *items_.back();
   }
   size_t size() const { return items_.size(); }
-  M& operator[](size_t i) { return *items_[i]; }
+  // Module i, counted from the end if i is negative. Throws if there is no such module.
+  M& operator[](int64_t i) { return *items_[i]; }
   auto begin() const { return items_.begin(); }  // pointers
   auto end() const { return items_.end(); }
 
  private:
-  std::vector<M*> items_;
+  List<M*> items_;
 };
 
 }  // namespace isonorm::nn

@@ -271,7 +271,7 @@ void Module::to(DType dtype) {
 
 void Module::redo_on(Module& copy) const {
   if (redo_) redo_(copy);
-  for (size_t i = 0; i < std::min(children_.size(), copy.children_.size()); ++i)
+  for (int64_t i = 0; i < std::min(std::ssize(children_), std::ssize(copy.children_)); ++i)
     children_[i]->redo_on(*copy.children_[i]);
 }
 

@@ -34,6 +34,7 @@ class Parameter : public Tensor {
   explicit Parameter(const Tensor& stored);
 
   const Tensor& stored() const { return *this; }
+  using Tensor::operator();  // indices: weight(0, Slice())
   // What the forward sees, of the shape that the parametrisation gives it. Undefined where there is neither a stored tensor nor a
   // parametrisation.
   Tensor operator()() const;

@@ -72,14 +72,14 @@ void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr,
 }
 
 int Optimizer::checked_group(int group) const {
-  check(group >= 0 && group < groups(), name_, ": there is no group ", group, " among ", groups());
-  return group;
+  check(group >= -groups() && group < groups(), name_, ": there is no group ", group, " among ", groups());
+  return group < 0 ? group + groups() : group;
 }
 
 void Optimizer::set_lr(int group, double lr) {
-  checked_group(group);
+  double& rate = lr_[checked_group(group)];
   check_not_negative("lr", lr);
-  lr_[group] = lr;
+  rate = lr;
 }
 
 void Optimizer::set_lr(double lr) {

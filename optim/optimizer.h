@@ -49,9 +49,9 @@ class Optimizer {
   // Clears the gradients of all parameters: they are undefined until the next backward().
   void zero_grad();
 
-  // The learning rate of a group. Throws where there is no such group.
+  // The learning rate of a group, counted from the end if negative. Throws if there is no such group.
   double lr(int group = 0) const { return lr_[checked_group(group)]; }
-  // Sets the learning rate of every group, or of one. Throws where it is negative or not finite.
+  // Sets the learning rate of every group, or of one. Throws if there is no such group, and where it is negative or not finite.
   void set_lr(double lr);
   void set_lr(int group, double lr);
 
@@ -114,7 +114,7 @@ class Optimizer {
   std::vector<Entry>& entries() { return entries_; }
 
  private:
-  int checked_group(int group) const;
+  int checked_group(int group) const;  // in [0, groups())
   Entry loaded(const Entry& e, const std::string& prefix, const TensorMap& from) const;
 
   const char* name_;

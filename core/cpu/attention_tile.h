@@ -39,7 +39,7 @@ template <class T> struct Head {
 };
 // Head (b, h) of a tensor whose data begin at `base` (null where it is empty).
 template <class T> Head<T> head_of(T* base, const Tensor& t, int64_t b, int64_t h) {
-  return {base ? base + b * t.strides()[0] + h * t.strides()[1] : nullptr, t.strides()[2]};
+  return {base ? base + b * t.strides().v[0] + h * t.strides().v[1] : nullptr, t.strides().v[2]};
 }
 template <class T> Head<const T> head(const Tensor& t, int64_t b, int64_t h) { return head_of(t.data<T>(), t, b, h); }
 template <class T> Strided<T> rows_of(const Head<const T>& x, int64_t t) { return {x.row(t), x.step, 1}; }
@@ -51,8 +51,8 @@ template <class T> class Fetch {
   // Head `pair` of all [batch, heads], if there is one.
   void add(const Tensor& t, int64_t pair) {
     const Dims& s = t.shape();
-    const int64_t b = pair / s[1], h = pair % s[1];
-    if (b < s[0] && s[2] > 0 && s[3] > 0) parts_[count_++] = {head<T>(t, b, h), s[2], s[3]};
+    const int64_t b = pair / s.v[1], h = pair % s.v[1];
+    if (b < s.v[0] && s.v[2] > 0 && s.v[3] > 0) parts_[count_++] = {head<T>(t, b, h), s.v[2], s.v[3]};
   }
   template <class... Block> void operator()(Block...) {
     for (int64_t lines = 20; lines > 0 && now_ < count_;) {  // somewhat more than a core can wait for at a time
@@ -147,9 +147,9 @@ template <class T, class Stored> void hide(const Problem<T, Stored>& p, const Pl
   const int64_t line = p.tile.line;
   if (p.mask) {
     const Dims& s = p.mask_strides;
-    const Stored* mask = p.mask + at.b * s[0] + at.h * s[1] + at.q * s[2] + at.k * s[3];
+    const Stored* mask = p.mask + at.b * s.v[0] + at.h * s.v[1] + at.q * s.v[2] + at.k * s.v[3];
     for (int64_t j = 0; j < at.n; ++j)
-      for (int64_t r = 0; r < at.rows; ++r) scores[j * line + r] += T(mask[r * s[2] + j * s[3]]);
+      for (int64_t r = 0; r < at.rows; ++r) scores[j * line + r] += T(mask[r * s.v[2] + j * s.v[3]]);
   }
   if (!p.spec.causal) return;
   constexpr T hidden = -std::numeric_limits<T>::infinity();

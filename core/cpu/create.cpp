@@ -5,7 +5,7 @@
 namespace isonorm::kernels::cpu {
 
 void ramp(const Tensor& out, double begin, double step) {
-  const int64_t stride = out.strides()[0];
+  const int64_t stride = out.strides().v[0];
   visit_all(out.dtype(), [&]<class T>() {
     T* p = out.mutable_data<T>();
     parallel_for(element_blocks(out.numel()), [&](int64_t from, int64_t to) {

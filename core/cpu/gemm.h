@@ -151,7 +151,7 @@ template <class T, class S> void gemm(const Gemm<T, S>& g) {
 
 // The last two dimensions of a tensor: exactly one stride is 1, the other is what BLAS calls the leading dimension.
 template <class T> Strided<T> operand(const Tensor& t) {
-  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides()[t.rank() - 2], sc = t.strides()[t.rank() - 1];
+  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides().v[t.rank() - 2], sc = t.strides().v[t.rank() - 1];
   const bool by_rows = (sc == 1 || columns == 1) && (rows == 1 || sr >= columns);
   if (by_rows) return {t.data<T>(), rows == 1 ? std::max(sr, columns) : sr, 1};
   return {t.data<T>(), 1, columns == 1 ? std::max(sc, rows) : sc};
@@ -162,10 +162,10 @@ template <class T> Strided<T> operand(const Tensor& t) {
 template <class F> void for_batch(const Tensor& out, const Tensor& a, const Tensor& b, const F& f) {
   Dims batch, sa, sb, so;
   for (int d = 0; d < out.rank() - 2; ++d) {
-    batch.push_back(out.shape()[d]);
-    sa.push_back(a.strides()[d]);
-    sb.push_back(b.strides()[d]);
-    so.push_back(out.strides()[d]);
+    batch.push_back(out.shape().v[d]);
+    sa.push_back(a.strides().v[d]);
+    sb.push_back(b.strides().v[d]);
+    so.push_back(out.strides().v[d]);
   }
   const Loop<3> loop(batch, {so, sa, sb});
   const int64_t each = out.size(-2) * out.size(-1) * a.size(-1);

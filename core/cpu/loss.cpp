@@ -69,7 +69,7 @@ void cross_entropy_backward(const Tensor& dlogits, const Tensor& g, const Tensor
                             const Tensor& stats, CrossEntropySpec spec) {
   visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
     using A = acc_t<T>;
-    const int64_t n = logits.size(-1), step = g.strides()[0];
+    const int64_t n = logits.size(-1), step = g.strides().v[0];
     const T* x = logits.data<T>();
     const int64_t* t = target.data<int64_t>();
     const A *stat = stats.data<A>(), *pg = g.data<A>();
@@ -88,7 +88,7 @@ void cross_entropy_and_gradient(const Tensor& losses, const Tensor& dlogits, con
                                 const Tensor& target, CrossEntropySpec spec) {
   visit_floating(logits.dtype(), "cross_entropy", [&]<class T>() {
     using A = acc_t<T>;
-    const int64_t n = logits.size(-1), step = g.strides()[0];
+    const int64_t n = logits.size(-1), step = g.strides().v[0];
     const T* x = logits.data<T>();
     const int64_t* t = target.data<int64_t>();
     const A* pg = g.data<A>();

@@ -83,7 +83,7 @@ void run_few_rows(const Tensor& out, const Tensor& a, const Tensor& b, const Ten
   float *const x = memory.data(), *const y = x + m * k, *const base = added > 0 ? y + m * n : nullptr;
   std::copy_n(a.data<bf16>(), m * k, x);
   if (base) std::copy_n(from.data<bf16>(), added, base);
-  few_rows<float, bf16>({m, n, k, x, k, b.data<bf16>(), b.strides()[1], y, n, 1, {base, added > n ? n : 0, 1}});
+  few_rows<float, bf16>({m, n, k, x, k, b.data<bf16>(), b.strides().v[1], y, n, 1, {base, added > n ? n : 0, 1}});
   std::copy_n(y, m * n, out.mutable_data<bf16>());
 }
 

@@ -99,7 +99,7 @@ void lstm_backward_row(T* dgates, T* dc, const T* dy, const T* dcell, const acc_
 
 template <Isa I> void gru_step(const GruOutputs& out, const GruInputs& in) {
   visit_floating(in.h.dtype(), "gru_step", [&]<class T>() {
-    const int64_t n = in.h.size(1), apart = in.a.strides()[0], beside = in.u.strides()[0];
+    const int64_t n = in.h.size(1), apart = in.a.strides().v[0], beside = in.u.strides().v[0];
     T* y = out.y.mutable_data<T>();
     acc_t<T>* kept = out.kept.defined() ? out.kept.mutable_data<acc_t<T>>() : nullptr;
     const T *a = in.a.data<T>(), *u = in.u.data<T>(), *h = in.h.data<T>();
@@ -126,7 +126,7 @@ void gru_step_backward(const GruGradients& out, const Tensor& dy, const Tensor& 
 
 template <Isa I> void lstm_step(const LstmOutputs& out, const LstmInputs& in, bool gate) {
   visit_floating(in.c.dtype(), "lstm_step", [&]<class T>() {
-    const int64_t n = in.c.size(1), apart = in.a.strides()[0], beside = in.u.strides()[0];
+    const int64_t n = in.c.size(1), apart = in.a.strides().v[0], beside = in.u.strides().v[0];
     T *y = out.y.mutable_data<T>(), *cell = out.cell.mutable_data<T>();
     acc_t<T>* kept = out.kept.defined() ? out.kept.mutable_data<acc_t<T>>() : nullptr;
     const T *a = in.a.data<T>(), *u = in.u.data<T>(), *c = in.c.data<T>();

@@ -23,7 +23,7 @@ Complaint about(const IdCheck& c) {
   it.op = c.op, it.what = c.what, it.path = "";
   it.bound = c.bound;
   it.rank = c.shape.rank;
-  for (int i = 0; i < c.shape.rank; ++i) it.size[i] = c.shape[i];
+  for (int i = 0; i < c.shape.rank; ++i) it.size[i] = c.shape.v[i];
   return it;
 }
 

@@ -26,7 +26,7 @@ inline bool reads_bf16(Device d) { return native_bf16(d) || isa() != Isa::base; 
 inline bool reads_once(const Tensor& a, const Tensor& b) {
   const int64_t k = b.size(-2);
   return a.dtype() == DType::bf16 && !bf16_products(a.device()) && a.device().kind == DeviceKind::cpu &&
-         b.rank() == 2 && a.is_contiguous() && b.strides()[0] == 1 && b.strides()[1] >= k && k >= 64 &&
+         b.rank() == 2 && a.is_contiguous() && b.strides().v[0] == 1 && b.strides().v[1] >= k && k >= 64 &&
          a.numel() < 16 * k;
 }
 

@@ -28,7 +28,7 @@ Tensor sum_to(const Tensor& x, const Dims& shape, const char* op) {
   const int extra = x.rank() - shape.rank;
   DimSet dims = 0;
   for (int d = 0; d < x.rank(); ++d)
-    if (d < extra || (shape[d - extra] == 1 && x.shape()[d] != 1)) dims |= DimSet{1} << d;
+    if (d < extra || (shape.v[d - extra] == 1 && x.shape().v[d] != 1)) dims |= DimSet{1} << d;
   return reduce(kernels::ReduceOp::sum, x, dims, shape, op);
 }
 

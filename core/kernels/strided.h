@@ -15,7 +15,7 @@ inline Dims broadcast_strides(const Tensor& t, const Dims& shape) {
   s.rank = shape.rank;
   const int shift = shape.rank - t.rank();
   for (int i = 0; i < shape.rank; ++i)
-    s[i] = i < shift || (t.shape()[i - shift] == 1 && shape[i] != 1) ? 0 : t.strides()[i - shift];
+    s.v[i] = i < shift || (t.shape().v[i - shift] == 1 && shape.v[i] != 1) ? 0 : t.strides().v[i - shift];
   return s;
 }
 
@@ -28,14 +28,14 @@ template <int N> struct Loop {
   Loop(const Dims& shape, const std::array<Dims, N>& strides) {
     count = numel(shape);
     for (int d = 0; count > 0 && d < shape.rank; ++d) {
-      if (shape[d] == 1) continue;
+      if (shape.v[d] == 1) continue;
       bool merge = rank > 0;
-      for (int n = 0; merge && n < N; ++n) merge = stride[n][rank - 1] == shape[d] * strides[n][d];
+      for (int n = 0; merge && n < N; ++n) merge = stride[n][rank - 1] == shape.v[d] * strides[n].v[d];
       if (!merge) {
         size[rank++] = 1;
       }
-      size[rank - 1] *= shape[d];
-      for (int n = 0; n < N; ++n) stride[n][rank - 1] = strides[n][d];
+      size[rank - 1] *= shape.v[d];
+      for (int n = 0; n < N; ++n) stride[n][rank - 1] = strides[n].v[d];
     }
     if (rank == 0) {
       rank = 1;

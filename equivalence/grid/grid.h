@@ -61,7 +61,12 @@ struct TableResult {
   bool interrupted = false;              // nothing is concluded
   double seconds = 0;
 
-  const Cell& cell(size_t row, size_t column) const { return cells[row * options.columns.size() + column]; }
+  // Rows and columns count from the end if negative. Throws if there is no such cell.
+  const Cell& cell(int64_t row, int64_t column) const {
+    const int64_t columns = std::ssize(options.columns), rows = std::ssize(options.rows);
+    return cells[normalize_index(row, rows, "table: row") * columns +
+                 normalize_index(column, columns, "table: column")];
+  }
   bool as_expected() const { return !interrupted && outcome == Outcome::agrees; }
 };
 

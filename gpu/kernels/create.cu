@@ -93,7 +93,7 @@ void ramp(const Tensor& out, double begin, double step) {
   if (out.numel() == 0) return;
   visit_all(out.dtype(), [&]<class T>() {
     launch("ramp", &ramp_elements<T>, one_each(out.numel()), stream_of(out), write<T>(out), out.numel(),
-           out.strides()[0], begin, step);
+           out.strides().v[0], begin, step);
   });
 }
 

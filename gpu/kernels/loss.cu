@@ -223,7 +223,7 @@ Asked<T> asked(const Tensor& losses, const Tensor& stats, const Tensor& dlogits,
           .stats = losses.defined() ? write_or_null<A>(stats) : const_cast<A*>(stats.data<A>()),
           .dlogits = dx,
           .g = read_or_null<A>(g),
-          .step = g.defined() ? g.strides()[0] : 0,
+          .step = g.defined() ? g.strides().v[0] : 0,
           .rows = rows_of<T>(logits, logits.data<T>(), dx),
           .kept = 0,
           .spec = spec};

@@ -35,7 +35,7 @@ template <class T> struct GateRows {
   const T *a, *u;
   int64_t apart, beside;  // from row to row
   GateRows(const Tensor& a, const Tensor& u)
-      : a(a.data<T>()), u(u.data<T>()), apart(a.strides()[0]), beside(u.strides()[0]) {}
+      : a(a.data<T>()), u(u.data<T>()), apart(a.strides().v[0]), beside(u.strides().v[0]) {}
 };
 
 template <class T>

@@ -45,7 +45,7 @@ State& state() {
   return s;
 }
 
-AttentionShape::Strides strides_of(const Tensor& t) { return {t.strides()[0], t.strides()[1], t.strides()[2]}; }
+AttentionShape::Strides strides_of(const Tensor& t) { return {t.strides().v[0], t.strides().v[1], t.strides().v[2]}; }
 
 bool by_packs(const auto&... tensors) {
   const auto one = [](const Tensor& t) {

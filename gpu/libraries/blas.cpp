@@ -16,7 +16,7 @@ namespace {
 // The last two dimensions of a tensor. The stride of a dimension of one element says nothing: it is set to what a
 // library expects of it.
 MatrixStrides strides_of(const Tensor& t) {
-  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides()[t.rank() - 2], sc = t.strides()[t.rank() - 1];
+  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides().v[t.rank() - 2], sc = t.strides().v[t.rank() - 1];
   if ((sc == 1 || columns == 1) && (rows == 1 || sr >= columns)) return {rows == 1 ? columns : sr, 1};
   return {1, columns == 1 ? rows : sc};
 }
@@ -24,9 +24,9 @@ MatrixStrides strides_of(const Tensor& t) {
 Batch batch_of(const Tensor& out, const Tensor& a, const Tensor& b) {
   Dims shape, sa, sb;
   for (int d = 0; d < out.rank() - 2; ++d) {
-    shape.push_back(out.shape()[d]);
-    sa.push_back(a.strides()[d]);
-    sb.push_back(b.strides()[d]);
+    shape.push_back(out.shape().v[d]);
+    sa.push_back(a.strides().v[d]);
+    sb.push_back(b.strides().v[d]);
   }
   const Loop<2> loop(shape, {sa, sb});
   Batch batch{.rank = loop.rank, .count = loop.count};

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "tests/support/catch.h"
 
@@ -134,4 +135,37 @@ TEST_CASE("printing shows values as NumPy does, then dtype and shape") {
 TEST_CASE("printing: bf16 has the digits that bf16 needs, and views are printed as they are seen") {
   CHECK(to_string(tensor({0.1f, 3.140625f, 100.f}).to(DType::bf16)) == "[  0.1 ,   3.14, 100.  ]  bf16 [3]");
   CHECK(to_string(transpose(tensor({{1, 2}, {3, 40}}), 0, 1)) == "[[ 1,  3],\n [ 2, 40]]  i64 [2, 2]");
+}
+
+TEST_CASE("print options choose the digits, and what is shown") {
+  const struct Restored {
+    ~Restored() { set_print_options({}); }
+  } restored;
+  const auto values = [](const Tensor& x) {
+    const std::string s = to_string(x);
+    return s.substr(0, s.find("  f"));
+  };
+  const auto sevenths = [](int64_t n) { return arange(0, static_cast<double>(n), 1, {DType::f64}) / 7; };
+  // By NumPy 2: set_printoptions(precision=, threshold=, edgeitems=, linewidth=), array2string(x, separator=", ").
+  set_print_options({.digits = 15});
+  CHECK(values(tensor({1. / 3, 2. / 3, 1e-3})) == "[0.333333333333333, 0.666666666666667, 0.001            ]");
+  set_print_options({.digits = 17});
+  CHECK(values(tensor({1. / 3, 1e10})) == "[3.333333333333333e-01, 1.000000000000000e+10]");
+  CHECK(values(tensor({1. / 3, .1})) == "[0.3333333333333333, 0.1               ]");
+  CHECK(values(tensor({1.f / 3, .1f})) == "[0.33333334, 0.1       ]");
+  set_print_options({.digits = 0});
+  CHECK(values(sevenths(3)) == "[0., 0., 0.]");
+  set_print_options({.digits = 2, .threshold = 5, .edge_items = 1, .line_width = 20});
+  CHECK(values(tensor({1. / 3, 2. / 3, 1e-5})) == "[3.33e-01, 6.67e-01,\n 1.00e-05]");
+  CHECK(values(sevenths(12).reshape({3, 4})) == "[[0.  , ..., 0.43],\n ...,\n [1.14, ..., 1.57]]");
+  CHECK(values(sevenths(5)) == "[0.  , 0.14, 0.29,\n 0.43, 0.57]");
+  CHECK(print_options().threshold == 5);
+
+  CHECK_THROWS_WITH(set_print_options({.digits = 18}), "print: digits is 18, expected 0 to 17");
+  CHECK_THROWS_WITH(set_print_options({.threshold = 0}),
+                    "print: threshold is 0 and edge_items 3, expected numbers from 1");
+  CHECK_THROWS_WITH(set_print_options({.line_width = 9}), "print: line_width is 9, expected at least 10");
+  CHECK(print_options().digits == 2);
+  set_print_options({});
+  CHECK(values(tensor({1. / 3})) == "[0.33333333]");
 }

@@ -1,0 +1,67 @@
+// `auto h = x(Slice(), 0)`: a named result of an index is a Tensor like any other, and only a nameless one writes.
+#include "autograd/engine.h"
+#include "autograd/methods.h"
+#include "autograd/node.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using Values = std::vector<double>;
+
+TEST_CASE("a named result of an index is assigned to without writing") {
+  const Tensor x = tensor({{1., -2.}, {-3., 4.}});
+  const Values before{1, -2, -3, 4};
+
+  auto h = x(Slice(), 0);  // a view
+  h = relu(h);
+  CHECK(h.to_vector<double>() == Values{1, 0});
+  CHECK(x.to_vector<double>() == before);
+  h = x[1];
+  CHECK(h.to_vector<double>() == Values{-3, 4});
+  CHECK(x.to_vector<double>() == before);
+
+  auto chosen = x[tensor({1, 0})];  // a copy
+  chosen = chosen * 2;
+  CHECK(chosen.to_vector<double>() == Values{-6, 8, 2, -4});
+  const auto other = x[tensor({0})];
+  chosen = other;
+  CHECK(chosen.shape() == Dims{1, 2});
+  CHECK(x.to_vector<double>() == before);
+  std::move(chosen) = 7;  // no longer a place in x
+  CHECK(x.to_vector<double>() == before);
+
+  const Tensor y = x;
+  y(Slice(), 0) = tensor({5., 6.});
+  CHECK(x.to_vector<double>() == Values{5, -2, 6, 4});
+  y[tensor({1})] = 0;
+  CHECK(x.to_vector<double>() == Values{5, -2, 0, 0});
+}
+
+TEST_CASE("in place, a named view writes what it shows, as any view does") {
+  const Tensor x = tensor({{1., -2.}, {-3., 4.}});
+  auto h = x[0];
+  h += 1;
+  CHECK(x.to_vector<double>() == Values{2, -1, -3, 4});
+}
+
+TEST_CASE("a named result of an index keeps its graph when it becomes another tensor") {
+  const Tensor x = require_grad(tensor({{1., -2.}, {-3., 4.}}));
+  auto h = x(Slice(), 1);
+  h = h * h;
+  backward(h.sum());
+  CHECK(x.grad().to_vector<double>() == Values{0, -4, 0, 8});
+}
+
+TEST_CASE("a backward rule's indices are checked") {
+  const Tensor x = require_grad(tensor({2.}));
+  Tensor y = detach(x);
+  auto* n = track("twice", {&y}, {&x});
+  n->backward = [](Flow& g) { g.give(-1, g.out(-1)); };
+  backward(y);
+  CHECK(x.grad().item() == 1);
+  Tensor z = detach(x);
+  n = track("twice", {&z}, {&x});
+  n->backward = [](Flow& g) { g.give(0, g.out(1)); };
+  CHECK_THROWS_WITH(backward(z), Catch::Matchers::Contains("rule: index 1 is out of range for 1 entry"));
+}

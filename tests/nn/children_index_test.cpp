@@ -1,0 +1,42 @@
+// Indices of modules' children and of the lists of an optimizer, and of a parameter's entries.
+#include "nn/container.h"
+#include "nn/linear.h"
+#include "optim/sgd.h"
+#include "autograd/grad_mode.h"
+#include "autograd/methods.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using Catch::Matchers::Contains;
+
+TEST_CASE("children and modules of a list count from the end, and an index out of range is refused") {
+  nn::ModuleList<nn::Linear> list;
+  for (int64_t width : {3, 4, 5}) list.append(nn::Linear(2, width));
+  CHECK(list[-1].weight.size(0) == 5);
+  CHECK(&list[-3] == &list[0]);
+  CHECK(list.children()[-1].get() == &list[2]);
+  CHECK_THROWS_WITH(list[3], Contains("list: index 3 is out of range for 3 entries"));
+  CHECK_THROWS_WITH(list[-4], Contains("list: index -4 is out of range for 3 entries"));
+  CHECK_THROWS_WITH(list.children()[3], Contains("list: index 3 is out of range for 3 entries"));
+}
+
+TEST_CASE("groups of an optimizer count from the end, and an index out of range is refused") {
+  nn::Linear a(2, 2), b(2, 2);
+  optim::Sgd opt({{a.parameters(), {.lr = 0.5}}, {b.parameters(), {.lr = 0.25}}});
+  CHECK(opt.lr(-1) == 0.25);
+  opt.set_lr(-2, 1);
+  CHECK(opt.lr(0) == 1);
+  CHECK_THROWS_WITH(opt.lr(2), "sgd: there is no group 2 among 2");
+  CHECK_THROWS_WITH(opt.set_lr(-3, 1), "sgd: there is no group -3 among 2");
+}
+
+TEST_CASE("a parameter is indexed as a tensor is") {
+  nn::Linear fc(3, 2);
+  const std::vector<float> weight = fc.weight.to_vector<float>();
+  CHECK(fc.weight(1, Slice(0, 2)).to_vector<float>() == std::vector<float>{weight[3], weight[4]});
+  CHECK(fc.weight(0).to_vector<float>() == fc.weight[0].to_vector<float>());
+  CHECK(fc.weight().shape() == Dims{2, 3});
+  const NoGrad no_grad;
+  fc.weight(0, Slice()) = 0;
+  CHECK(fc.weight.to_vector<float>() == std::vector<float>{0, 0, 0, weight[3], weight[4], weight[5]});
+}
