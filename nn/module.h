@@ -31,6 +31,7 @@ struct NamedParameter {
   int64_t blind_begin = 0, blind_end = 0;
   const Parametrisation* parametrisation = nullptr;  // null where the stored tensor is seen
   bool is_part = false;                              // Parameter::hold_part
+  std::vector<std::string> aliases = {};             // further names of a tied tensor; load_state_dict() takes either
 };
 
 struct LoadOptions {
@@ -56,7 +57,8 @@ class Module {
   // operator(), which begins with ModuleScope scope(*this).
   Tensor operator()(const Tensor& x);
 
-  // Parameters of this module and of all children, in order of registration.
+  // Parameters of this module and of all children, in order of registration. A tensor that has several names (weight
+  // tying) is listed once, under the first.
   std::vector<NamedParameter> named_parameters() const;
   std::vector<Tensor> parameters() const;
   int64_t parameter_count() const;
@@ -71,7 +73,8 @@ class Module {
   // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the
   // names and shapes are not exactly this module's; likewise, naming the first, where a dtype differs: nothing is
   // rounded silently. So do the module's own tensors. With {.strict = false} the names that both have
-  // are loaded and the others returned; shapes and dtypes still have to fit, and one name has to be in both.
+  // are loaded and the others returned; shapes and dtypes still have to fit, and one name has to be in both. A tied
+  // tensor is given under any of its names. If it is given under several, the values have to be equal.
   LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
 
   void train(bool on = true);  // for this module and all children; dropout acts in training only
@@ -165,7 +168,8 @@ class Module {
   void settle(const std::string& name, Module& child);
   void redo_on(Module& copy) const;  // what redo() was given, here or in children
   bool trains() const;               // whether a parameter, of a child too, takes a gradient
-  void collect(const std::string& prefix, State which, std::vector<NamedParameter>& out) const;
+  std::vector<NamedParameter> collect(State which) const;
+  template <class F> void each_entry(const std::string& prefix, State which, F&& f) const;
   void check_new(const std::string& name) const;
 
   std::string name_;
