@@ -36,7 +36,8 @@ Tensor Module::operator()(const Tensor& x) {
 }
 
 Tensor Module::forward(const Tensor&) {
-  check(false, "module '", name_, "': it has no forward of one tensor");
+  check(false, kind_of(*this),
+        " has no `Tensor forward(const Tensor& x) override`; write it, or call the operator() that the class has");
   return {};
 }
 
