@@ -53,4 +53,15 @@ says 'nn::MultiheadAttention(12, {.heads = 3})' 'nn::MultiheadAttention attentio
 says 'nn::Gru({.inputs = 8, .hidden = 32})' 'nn::Gru gru(8, 32);'
 says 'nn::Lstm({.inputs = 8, .hidden = 32})' 'nn::Lstm lstm(8, 32);'
 says "give them, nn::clone(m, 3, 4)" '(void)nn::clone(wide);'
+
+# Names of functions that a script calls are not those of classes that this library's headers take from std. (logical_and, logical_or and
+# logical_not are in <functional>, so a script that wants them says isonorm::.)
+{
+  echo '#include "isonorm.h"'
+  echo 'using namespace std;'
+  echo 'using namespace isonorm;'
+  sed -n 's/^| `\([a-z_0-9]*\)(.*/\1/p' "$source/docs/ops.md" | sort -u | grep -v '^logical_' | awk '{ print "auto call" NR "() { return " $1 "(nullptr); }" }'
+} >"$work/names.cpp"
+"${compiler[@]}" -std=c++20 -fsyntax-only -I"$source" "$work/names.cpp" 2>"$work/said" || true
+! grep -E 'reference to .* is ambiguous' "$work/said" >&2 || fail "a name of docs/ops.md is ambiguous behind using namespace std"
 echo "14 lines are refused with one sentence each"
