@@ -12,7 +12,7 @@ namespace {
 
 // A convolution without bias, since the norm behind it takes any bias away.
 nn::Sequential layer(int64_t in, int64_t out) {
-  return nn::Sequential(nn::Conv2d(in, out, 3, {{.padding = 1}, /*bias=*/false}), nn::BatchNorm(out), nn::Relu(),
+  return nn::Sequential(nn::Conv2d(in, out, 3, {.padding = 1, .bias = false}), nn::BatchNorm(out), nn::Relu(),
                         nn::MaxPool2d(2));
 }
 

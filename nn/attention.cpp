@@ -52,7 +52,8 @@ Tensor rows_of(const Linear& linear, int64_t first, int64_t n) {
 }  // namespace
 
 MultiheadAttention::MultiheadAttention(int64_t width, MultiheadAttentionOptions o)
-    : options_(complete(o, width)),
+    : width_(width),
+      options_(complete(o, width)),
       qkv_(add("qkv", Linear(width, (options_.heads + 2 * options_.kv_heads) * options_.head_width,
                              {.bias = options_.qkv_bias}))),
       q_norm_(head_norm("q_norm")),
@@ -150,7 +151,9 @@ AttentionWeights MultiheadAttention::weights() const {
 }
 
 CrossAttention::CrossAttention(int64_t width, int64_t encoded_width, MultiheadAttentionOptions o)
-    : options_(complete(o, width)),
+    : width_(width),
+      encoded_width_(encoded_width),
+      options_(complete(o, width)),
       q_(add("q", Linear(width, options_.heads * options_.head_width, {.bias = options_.qkv_bias}))),
       kv_(add("kv", Linear(encoded_width, 2 * options_.kv_heads * options_.head_width, {.bias = options_.qkv_bias}))),
       proj_(add("proj", BranchOutput(options_.heads * options_.head_width, width, o.bias, o.branch))) {

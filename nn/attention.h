@@ -37,6 +37,11 @@ struct MultiheadAttentionOptions {
 class MultiheadAttention : public Module {
  public:
   MultiheadAttention(int64_t width, MultiheadAttentionOptions options);
+  template <std::integral T>
+  MultiheadAttention(int64_t width, T) : MultiheadAttention(width, MultiheadAttentionOptions{}) {
+    static_assert(!std::integral<T>, "isonorm: options have names: nn::MultiheadAttention(12, {.heads = 3})");
+  }
+  MultiheadAttention rebuild() const { return MultiheadAttention(width_, options_); }
   using Module::operator();
   // mask: added to the scores, broadcasts to [batch, heads, time, time]; undefined: nothing is hidden.
   Tensor operator()(const Tensor& x, const Tensor& mask) { return (*this)(x, mask, nullptr); }
@@ -55,6 +60,7 @@ class MultiheadAttention : public Module {
   Tensor turned(const Tensor& packed, int64_t first) const;
   Tensor of_next(const Tensor& packed, KeyValues& seen) const;
 
+  int64_t width_;
   MultiheadAttentionOptions options_;
   Linear& qkv_;
   Norm *q_norm_, *k_norm_;  // null: none, as the next one
@@ -69,12 +75,14 @@ class MultiheadAttention : public Module {
 class CrossAttention : public Module {
  public:
   CrossAttention(int64_t width, int64_t encoded_width, MultiheadAttentionOptions options);
+  CrossAttention rebuild() const { return CrossAttention(width_, encoded_width_, options_); }
   // mask as above, [batch, heads, time, source]. With `seen`, keys and values are computed where it is empty, and kept.
   Tensor operator()(const Tensor& x, const Tensor& encoded, const Tensor& mask, KeyValues* seen = nullptr);
 
   AttentionWeights weights() const;
 
  private:
+  int64_t width_, encoded_width_;
   MultiheadAttentionOptions options_;
   Linear &q_, &kv_;
   BranchOutput& proj_;

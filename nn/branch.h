@@ -32,6 +32,7 @@ class BranchOutput : public Linear {
   Tensor ending(DType rows, const Product& product) const;
 
   const BranchOptions& options() const { return options_; }
+  BranchOutput rebuild() const { return BranchOutput(in(), out(), bias.defined(), options_); }
 
   Parameter scale;  // [out]; undefined without layer scale
 

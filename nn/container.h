@@ -6,25 +6,43 @@
 namespace isonorm::nn {
 
 // Runs its children one after the other: nn::Sequential net(nn::Linear(784, 128), nn::Gelu(), nn::Linear(128, 10)).
-// Children are named 0, 1, ...
+// Children are named 0, 1, ... A module that has a name is given as std::move(m) or nn::clone(m).
 class Sequential : public Module {
  public:
   template <class... Modules> explicit Sequential(Modules&&... modules) {
     (append(std::forward<Modules>(modules)), ...);
   }
   Sequential(Sequential&&) = default;
+  Sequential(const Sequential&) = delete;  // give std::move(m), nn::clone(m) or nn::shared(m)
 
-  template <class M> M& append(M&& module) { return add(text(children().size()), std::move(module)); }
+  template <class M> M& append(M&& module) {
+    M& child = add(text(children().size()), std::forward<M>(module));
+    if constexpr (std::is_same_v<M, std::remove_cvref_t<M>> && Rebuildable<M>)
+      rebuilders_.push_back([](const Module& m) -> std::unique_ptr<Module> {
+        return std::make_unique<M>(nn::rebuild(static_cast<const M&>(m)));
+      });
+    else
+      rebuilders_.push_back(nullptr);
+    return child;
+  }
+
+  // The same layers with initial values. Throws if a child's class is not Rebuildable.
+  Sequential rebuild() const;
 
  protected:
   Tensor forward(const Tensor& x) override;
+
+ private:
+  using Rebuild = std::unique_ptr<Module> (*)(const Module&);
+  std::vector<Rebuild> rebuilders_;  // by child; null if its class is not Rebuildable
 };
 
 // A list of modules of one type, which its owner runs as it likes. Children are named 0, 1, ...
 template <class M> class ModuleList : public Module {
  public:
-  M& append(M&& module) {
-    items_.push_back(&add(text(items_.size()), std::move(module)));
+  template <class Given = M>
+  requires std::same_as<std::remove_cvref_t<Given>, M> M& append(Given&& module) {
+    items_.push_back(&add(text(items_.size()), std::forward<Given>(module)));
     return *items_.back();
   }
   size_t size() const { return items_.size(); }
@@ -32,6 +50,13 @@ template <class M> class ModuleList : public Module {
   M& operator[](int64_t i) { return *items_[i]; }
   auto begin() const { return items_.begin(); }  // pointers
   auto end() const { return items_.end(); }
+
+  // As many modules with initial values.
+  ModuleList rebuild() const requires Rebuildable<M> {
+    ModuleList made;
+    for (const M* m : items_) made.append(nn::rebuild(*m));
+    return made;
+  }
 
  private:
   List<M*> items_;

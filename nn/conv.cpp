@@ -6,7 +6,8 @@
 
 namespace isonorm::nn {
 
-Conv2d::Conv2d(int64_t in, int64_t out, Size2 window, Conv2dLayerOptions o) : options_(o) {
+Conv2d::Conv2d(int64_t in, int64_t out, Size2 window, Conv2dLayerOptions o)
+    : in_(in), out_(out), window_(window), options_(o) {
   check(in > 0 && out > 0 && window.height > 0 && window.width > 0, "conv2d: sizes ", in, " -> ", out,
         " with a window of ", window, " must be positive");
   check(o.groups > 0 && in % o.groups == 0 && out % o.groups == 0, "conv2d: ", o.groups, " groups do not divide ", in,

@@ -7,8 +7,15 @@
 
 namespace isonorm::nn {
 
-struct Conv2dLayerOptions : Conv2dOptions {
+// Conv2dOptions, and whether there is a bias.
+struct Conv2dLayerOptions {
+  Size2 stride = 1;
+  Size2 padding = 0;
+  Size2 dilation = 1;
+  int64_t groups = 1;
   bool bias = true;
+
+  operator Conv2dOptions() const { return {stride, padding, dilation, groups}; }
 };
 
 // conv2d() with weight [out, window height, window width, in / groups] and bias [out], both uniform in +-1/sqrt(inputs of an output), as
@@ -17,19 +24,25 @@ class Conv2d : public Module {
  public:
   Conv2d(int64_t in, int64_t out, Size2 window, Conv2dLayerOptions options = {});
 
+  Conv2d rebuild() const { return Conv2d(in_, out_, window_, options_); }
+
   Parameter weight, bias;  // bias is undefined without
 
  protected:
   Tensor forward(const Tensor& x) override;
 
  private:
-  Conv2dOptions options_;
+  int64_t in_, out_;
+  Size2 window_;
+  Conv2dLayerOptions options_;
 };
 
 // max_pool2d() and avg_pool2d(), by the same options.
 template <Tensor (*F)(const Tensor&, Size2, Pool2dOptions)> class Pool2d : public Module {
  public:
   explicit Pool2d(Size2 window, Pool2dOptions options = {}) : window_(window), options_(options) {}
+
+  Pool2d rebuild() const { return Pool2d(window_, options_); }
 
  protected:
   Tensor forward(const Tensor& x) override { return F(x, window_, options_); }

@@ -11,6 +11,7 @@ namespace isonorm::nn {
 class Dropout : public Module {
  public:
   explicit Dropout(double p = 0.5);
+  Dropout rebuild() const { return Dropout(p_); }
 
  protected:
   Tensor forward(const Tensor& x) override;

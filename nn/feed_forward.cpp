@@ -16,7 +16,8 @@ FeedForwardOptions complete(FeedForwardOptions o, int64_t width) {
 FeedForward::FeedForward(int64_t width, FeedForwardOptions options) : FeedForward(complete(options, width), width) {}
 
 FeedForward::FeedForward(FeedForwardOptions o, int64_t width)
-    : activation_(o.activation),
+    : width_(width),
+      options_(o),
       gate_(o.activation == Activation::swiglu ? &add("gate", Linear(width, o.hidden, {.bias = o.bias})) : nullptr),
       fc1_(add("fc1", Linear(width, o.hidden, {.bias = o.bias}))),
       inner_norm_(o.inner_norm ? &add("inner_norm", LayerNorm(o.hidden, *o.inner_norm)) : nullptr),
@@ -27,7 +28,7 @@ std::vector<Linear*> FeedForward::linears() const {
 }
 
 Tensor FeedForward::hidden(const Tensor& x) const {
-  switch (activation_) {
+  switch (options_.activation) {
     case Activation::gelu:
       return gelu(fc1_(x));
     case Activation::gelu_tanh:
@@ -48,8 +49,8 @@ Tensor FeedForward::hidden(const Tensor& x) const {
 
 Tensor FeedForward::forward(const Tensor& x) {
   if (inner_norm_) return fc2_((*inner_norm_)(hidden(x)));
-  if (activation_ != Activation::gelu && activation_ != Activation::gelu_tanh) return fc2_(hidden(x));
-  const GeluForm form = activation_ == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
+  if (options_.activation != Activation::gelu && options_.activation != Activation::gelu_tanh) return fc2_(hidden(x));
+  const GeluForm form = options_.activation == Activation::gelu ? GeluForm::erf : GeluForm::tanh;
   const DType rows = x.dtype();
   return fc2_.ending(rows, [&](const Tensor& w2, const Tensor& b2) {
     return mlp(x, fc1_.weight(rows), fc1_.bias(rows), w2, b2, form);

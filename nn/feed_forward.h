@@ -25,6 +25,7 @@ struct FeedForwardOptions {
 class FeedForward : public Module {
  public:
   FeedForward(int64_t width, FeedForwardOptions options);
+  FeedForward rebuild() const { return FeedForward(width_, options_); }
 
   std::vector<Linear*> linears() const;  // fc1, gate of swiglu, fc2
 
@@ -35,8 +36,9 @@ class FeedForward : public Module {
   FeedForward(FeedForwardOptions complete, int64_t width);
   Tensor hidden(const Tensor& x) const;  // activation(fc1(x))
 
-  Activation activation_;
-  Linear* gate_;  // of swiglu only
+  int64_t width_;
+  FeedForwardOptions options_;  // hidden is not 0
+  Linear* gate_;                // of swiglu only
   Linear& fc1_;
   LayerNorm* inner_norm_;  // null: none
   BranchOutput& fc2_;

@@ -9,7 +9,8 @@
 
 namespace isonorm::nn {
 
-GroupNorm::GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions o) : groups_(groups), options_(o) {
+GroupNorm::GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions o)
+    : groups_(groups), channels_(channels), options_(o) {
   check(groups > 0 && channels > 0 && channels % groups == 0, "group_norm: ", groups, " groups do not divide ",
         channels, " channels");
   if (!o.affine) return;
@@ -48,8 +49,8 @@ BatchNorm::Normalized BatchNorm::normalize_over_ranks(const Tensor& x) const {
 
 Tensor BatchNorm::forward(const Tensor& x) {
   const int64_t channels = running_mean.numel();
-  check(x.rank() >= 2 && x.size(-1) == channels, "batch_norm: input ", x.shape(), " does not fit ", channels,
-        " channels");
+  check(x.rank() >= 2 && x.size(-1) == channels, "batch_norm: input ", x.shape(), " is no [n, ..., channels] of ",
+        channels, " channels");
   if (!training()) {
     const DType acc = acc_dtype(x.dtype());
     const Tensor unit = rsqrt(running_var.to(acc) + options_.eps);

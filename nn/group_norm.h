@@ -8,8 +8,15 @@
 
 namespace isonorm::nn {
 
-struct GroupNormLayerOptions : GroupNormOptions {
+// GroupNormOptions, and whether there are parameters.
+struct GroupNormLayerOptions {
+  NormKind kind = NormKind::layer;
+  double eps = 1e-5;
+  bool eps_outside = false;
+  double p = 1;
   bool affine = true;  // a learned gain (ones) and bias (zeros) by channel
+
+  operator GroupNormOptions() const { return {kind, eps, eps_outside, p}; }
 };
 
 // group_norm() with parameters weight and bias [channels]. groups = channels: instance norm and, of kind rms, spatial
@@ -17,6 +24,7 @@ struct GroupNormLayerOptions : GroupNormOptions {
 class GroupNorm : public Module {
  public:
   GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions options = {});
+  GroupNorm rebuild() const { return GroupNorm(groups_, channels_, options_); }
 
   Parameter weight, bias;
 
@@ -24,8 +32,8 @@ class GroupNorm : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
-  int64_t groups_;
-  GroupNormOptions options_;
+  int64_t groups_, channels_;
+  GroupNormLayerOptions options_;
 };
 
 struct BatchNormOptions {
@@ -41,6 +49,7 @@ struct BatchNormOptions {
 class BatchNorm : public Module {
  public:
   explicit BatchNorm(int64_t channels, BatchNormOptions options = {});
+  BatchNorm rebuild() const { return BatchNorm(running_mean.numel(), options_); }
 
   Parameter weight, bias;
   Tensor running_mean, running_var;

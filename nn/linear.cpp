@@ -11,7 +11,7 @@
 
 namespace isonorm::nn {
 
-Linear::Linear(int64_t in, int64_t out, LinearOptions o) {
+Linear::Linear(int64_t in, int64_t out, LinearOptions o) : in_(in), out_(out) {
   check(in > 0 && out > 0, "linear: sizes ", in, " -> ", out, " must be positive");
   const double bound = 1 / std::sqrt(static_cast<double>(in));
   weight = add_parameter("weight", init::uniform({out, in}, -bound, bound));
@@ -25,6 +25,11 @@ Linear Linear::tied_to(Embedding& table) {
   return linear;
 }
 
+Linear Linear::rebuild() const {
+  check(!tied_, "clone: the layer is tied to a table; clone the model that has both");
+  return Linear(in_, out_, {.bias = bias.defined()});
+}
+
 void Linear::prepare_weights(bool on) {
   weight.keep(on, true);
   bias.keep(on);
@@ -32,7 +37,7 @@ void Linear::prepare_weights(bool on) {
 
 Tensor Linear::forward(const Tensor& x) { return linear(x, weight(x.dtype()), bias(x.dtype())); }
 
-Embedding::Embedding(int64_t rows, int64_t width) {
+Embedding::Embedding(int64_t rows, int64_t width) : rows_(rows), width_(width) {
   check(rows > 0 && width > 0, "embedding: sizes ", rows, " x ", width, " must be positive");
   weight = add_parameter("weight", init::normal({rows, width}, 0, 1));
 }

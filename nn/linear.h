@@ -24,15 +24,20 @@ class Linear : public Module {
   // A linear map without bias by the rows of a table [out, in], which holds and trains them: it has no parameter.
   static Linear tied_to(Embedding& table);
   bool tied() const { return tied_; }
+  // Throws if it is tied to a table: a model that has both is cloned as a whole.
+  Linear rebuild() const;
 
   Parameter weight, bias;  // bias is undefined without
 
  protected:
   Tensor forward(const Tensor& x) override;
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
 
  private:
   Linear() = default;
   void prepare_weights(bool on) override;
+  int64_t in_ = 0, out_ = 0;
   bool tied_ = false;
 };
 
@@ -43,11 +48,15 @@ class Embedding : public Module {
   Embedding(int64_t rows, int64_t width);
   // The first n rows, [n, width]: what it gives for arange(n), without a look at the ids. Throws where there are fewer.
   Tensor first(int64_t n);
+  Embedding rebuild() const { return Embedding(rows_, width_); }
 
   Parameter weight;
 
  protected:
   Tensor forward(const Tensor& ids) override;
+
+ private:
+  int64_t rows_, width_;
 };
 
 }  // namespace isonorm::nn

@@ -1,9 +1,13 @@
 #include "nn/module.h"
 
 #include <algorithm>
+#include <cstring>
+#include <set>
+#include <unordered_map>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "core/memory/bytes.h"
 #include "core/system/foreign_text.h"
 #include "core/view.h"
 #include "nn/evaluation_mode.h"
@@ -32,7 +36,8 @@ Tensor Module::operator()(const Tensor& x) {
 }
 
 Tensor Module::forward(const Tensor&) {
-  check(false, "module '", name_, "': it has no forward of one tensor");
+  check(false, kind_of(*this),
+        " has no `Tensor forward(const Tensor& x) override`; write it, or call the operator() that the class has");
   return {};
 }
 
@@ -110,20 +115,34 @@ void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end
     if (p->name == parameter) p->blind_begin = begin, p->blind_end = end;
 }
 
-void Module::collect(const std::string& prefix, State which, std::vector<NamedParameter>& out) const {
-  const auto append = [&](const auto& list) {
-    for (const auto& p : list) {
-      out.push_back({.name = prefix + p->name,
-                     .tensor = p->tensor,
-                     .blind_begin = p->blind_begin,
-                     .blind_end = p->blind_end,
-                     .parametrisation = p->tensor.parametrisation(),
-                     .is_part = p->tensor.holds_part()});
+// f(path, entry) for all names, those of tied tensors included.
+template <class F> void Module::each_entry(const std::string& prefix, State which, F&& f) const {
+  for (const auto& p : parameters_) f(prefix + p->name, *p);
+  if (which == State::all)
+    for (const auto& b : buffers_) f(prefix + b->name, *b);
+  for (const auto& c : children_) c->each_entry(prefix + c->name_ + ".", which, f);
+}
+
+std::vector<NamedParameter> Module::collect(State which) const {
+  std::vector<NamedParameter> out;
+  std::unordered_map<const TensorImpl*, size_t> places;
+  each_entry("", which, [&](std::string path, const Registered& p) {
+    const auto [place, is_new] = places.try_emplace(&p.tensor.impl(), out.size());
+    if (!is_new) {
+      NamedParameter& first = out[place->second];
+      first.aliases.push_back(std::move(path));
+      first.blind_begin = std::max(first.blind_begin, p.blind_begin);  // blind for all that read it
+      first.blind_end = std::max(first.blind_begin, std::min(first.blind_end, p.blind_end));
+      return;
     }
-  };
-  append(parameters_);
-  if (which == State::all) append(buffers_);
-  for (const auto& c : children_) c->collect(prefix + c->name_ + ".", which, out);
+    out.push_back({.name = std::move(path),
+                   .tensor = p.tensor,
+                   .blind_begin = p.blind_begin,
+                   .blind_end = p.blind_end,
+                   .parametrisation = p.tensor.parametrisation(),
+                   .is_part = p.tensor.holds_part()});
+  });
+  return out;
 }
 
 Parameter* Module::find_parameter(const std::string& path) {
@@ -138,17 +157,9 @@ Parameter* Module::find_parameter(const std::string& path) {
   return nullptr;
 }
 
-std::vector<NamedParameter> Module::named_parameters() const {
-  std::vector<NamedParameter> out;
-  collect("", State::parameters, out);
-  return out;
-}
+std::vector<NamedParameter> Module::named_parameters() const { return collect(State::parameters); }
 
-std::vector<NamedParameter> Module::named_state() const {
-  std::vector<NamedParameter> out;
-  collect("", State::all, out);
-  return out;
-}
+std::vector<NamedParameter> Module::named_state() const { return collect(State::all); }
 
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> out;
@@ -169,22 +180,47 @@ TensorMap Module::state_dict() const {
   return map;
 }
 
+namespace {
+bool same_bits(const Tensor& x, const Tensor& y) {
+  if (x.dtype() != y.dtype() || x.shape() != y.shape()) return false;
+  const auto on_cpu = [](const Tensor& t) {
+    Tensor copy = empty(t.shape(), {t.dtype()});
+    copy_into(copy, t);
+    return copy;
+  };
+  const Tensor a = on_cpu(x), b = on_cpu(y);
+  return std::memcmp(bytes_of(a), bytes_of(b), static_cast<size_t>(byte_size(a))) == 0;
+}
+
+// Which of the given tensors is for a parameter: that under the first of its names that is given. Null if none is.
+const Tensor* given_for(const NamedParameter& p, const TensorMap& state) {
+  const Tensor* given = state.find(p.name);
+  for (size_t i = 0; !given && i < p.aliases.size(); ++i) given = state.find(p.aliases[i]);
+  return given;
+}
+}  // namespace
+
 LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options) {
   const std::vector<NamedParameter> mine = named_state();
+  std::vector<const Tensor*> given;  // for each of mine; null: none
+  std::set<std::string_view> names;
   LoadedState found;
   ShortList faults("\n  ");
   for (const NamedParameter& p : mine) {
-    const Tensor* given = state.find(p.name);
-    if (!given) {
+    names.insert(p.name), names.insert(p.aliases.begin(), p.aliases.end());
+    const Tensor* g = given.emplace_back(given_for(p, state));
+    if (!g) {
       found.missing.push_back(p.name);
       if (options.strict) faults.add("missing     ", p.name, ' ', p.tensor.shape());
-    } else if (given->shape() != p.tensor.shape()) {
-      faults.add("mis-shaped  ", p.name, ": expected ", p.tensor.shape(), ", given ", given->shape());
+    } else if (g->shape() != p.tensor.shape()) {
+      faults.add("mis-shaped  ", p.name, ": expected ", p.tensor.shape(), ", given ", g->shape());
     }
+    for (const std::string& alias : p.aliases)
+      if (const Tensor* again = state.find(alias); again && again != g && !same_bits(*again, *g))
+        faults.add("tied        ", alias, " is the tensor ", p.name, ", given other values");
   }
   for (const auto& [name, tensor] : state) {
-    if (std::any_of(mine.begin(), mine.end(), [&, n = &name](const NamedParameter& p) { return p.name == *n; }))
-      continue;
+    if (names.contains(name)) continue;
     found.unexpected.push_back(name);
     if (options.strict) faults.add("unexpected  ", name, ' ', tensor.shape());
   }
@@ -193,19 +229,19 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
         " tensors has a name of this module",
         state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name));
   bool own = !state.empty();
-  for (const NamedParameter& p : mine) {
-    const Tensor* given = state.find(p.name);
-    if (!given) continue;
-    check(given->dtype() == p.tensor.dtype(), "load_state_dict: ", p.name, " is ", given->dtype(),
-          ", this module's is ", p.tensor.dtype(), "; convert one of them first: module.to(DType::", given->dtype(),
-          "), or to() of the tensors");
-    own = own && given->impl().storage == p.tensor.impl().storage;
+  for (size_t i = 0; i < mine.size(); ++i) {
+    if (!given[i]) continue;
+    const NamedParameter& p = mine[i];
+    const Tensor& g = *given[i];
+    check(g.dtype() == p.tensor.dtype(), "load_state_dict: ", p.name, " is ", g.dtype(), ", this module's is ",
+          p.tensor.dtype(), "; convert one of them first: module.to(DType::", g.dtype(), "), or to() of the tensors");
+    own = own && g.impl().storage == p.tensor.impl().storage;
   }
   check(!own,
         "load_state_dict: these are this module's own tensors, which went on training; keep values as "
         "clone(state_dict())");
-  for (const NamedParameter& p : mine)
-    if (const Tensor* given = state.find(p.name)) copy_into(p.tensor, *given);
+  for (size_t i = 0; i < mine.size(); ++i)
+    if (given[i]) copy_into(mine[i].tensor, *given[i]);
   return found;
 }
 

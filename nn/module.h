@@ -11,9 +11,11 @@
 // it throws and says so (nn/module_scope.h), and an optimizer of no parameters does.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -32,6 +34,7 @@ struct NamedParameter {
   int64_t blind_begin = 0, blind_end = 0;
   const Parametrisation* parametrisation = nullptr;  // null where the stored tensor is seen
   bool is_part = false;                              // Parameter::hold_part
+  std::vector<std::string> aliases = {};             // further names of a tied tensor; load_state_dict() takes either
 };
 
 struct LoadOptions {
@@ -50,14 +53,15 @@ class Module {
   virtual ~Module();
   // Moving keeps the addresses of parameters and children, hence the references to them. Copying is clone().
   Module(Module&& other) noexcept;
-  Module(const Module&) = delete;
+  Module(const Module&) = delete;  // give std::move(m), nn::clone(m) or nn::shared(m)
   Module& operator=(const Module&) = delete;
 
   // Runs forward(x); errors inside name the path of this module. Modules with other arguments declare their own
   // operator(), which begins with ModuleScope scope(*this).
   Tensor operator()(const Tensor& x);
 
-  // Parameters of this module and of all children, in order of registration.
+  // Parameters of this module and of all children, in order of registration. A tensor that has several names (weight
+  // tying) is listed once, under the first.
   std::vector<NamedParameter> named_parameters() const;
   std::vector<Tensor> parameters() const;
   int64_t parameter_count() const;
@@ -72,7 +76,8 @@ class Module {
   // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the
   // names and shapes are not exactly this module's; likewise, naming the first, where a dtype differs: nothing is
   // rounded silently. So do the module's own tensors. With {.strict = false} the names that both have
-  // are loaded and the others returned; shapes and dtypes still have to fit, and one name has to be in both.
+  // are loaded and the others returned; shapes and dtypes still have to fit, and one name has to be in both. A tied
+  // tensor is given under any of its names. If it is given under several, the values have to be equal.
   LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
 
   void train(bool on = true);  // for this module and all children; dropout acts in training only
@@ -119,12 +124,16 @@ class Module {
   // old parameters are gone: make the optimizer after this. Throws, and changes nothing, where there is no such child,
   // where the new one is of another class, where another module of the model borrowed the old one (a tied head its table), and
   // where the module is part of one that has something to redo().
-  template <class M> M& replace(const std::string& name, M child) {
-    M& place = static_cast<M&>(replaceable(name, child));
-    std::destroy_at(&place);
-    std::construct_at(&place, std::move(child));
-    settle(name, place);
-    return place;
+  template <class M> M& replace(const std::string& name, M&& child) {
+    if constexpr (is_given<M>()) {
+      M& place = static_cast<M&>(replaceable(name, child));
+      std::destroy_at(&place);
+      std::construct_at(&place, std::move(child));
+      settle(name, place);
+      return place;
+    } else {
+      return child;
+    }
   }
 
  protected:
@@ -132,8 +141,12 @@ class Module {
   virtual Tensor forward(const Tensor& x);
 
   // Registers a child or a parameter under a name without dots, not used before. The parameter's tensor becomes a leaf.
+  // A child with a name of its own is given as std::move(child) or nn::clone(child).
   template <class M> M& add(const std::string& name, M&& child) {
-    return add(name, std::make_unique<M>(std::move(child)));
+    if constexpr (is_given<M>())
+      return add(name, std::make_unique<M>(std::move(child)));
+    else
+      return child;
   }
   template <class M> M& add(const std::string& name, std::unique_ptr<M> child) {
     M& reference = *child;
@@ -160,13 +173,25 @@ class Module {
     int64_t blind_begin = 0, blind_end = 0;
   };
   virtual void prepare_weights(bool) {}  // of this module, not of its children
+  // Whether an argument M&& is a module that its owner gives away. If not, the one error of the call says what to write.
+  template <class M> static constexpr bool is_given() {
+    constexpr bool module = std::is_base_of_v<Module, std::remove_cvref_t<M>>;
+    constexpr bool given = std::is_same_v<M, std::remove_cvref_t<M>>;
+    static_assert(module,
+                  "isonorm: the argument is no nn::Module; write nn::Relu() for relu, or a struct with forward()");
+    static_assert(given || !module,
+                  "isonorm: a module that has a name stays where it is; give std::move(m), a copy by nn::clone(m), or "
+                  "the same parameters by nn::shared(m)");
+    return module && given;
+  }
   void adopt(const std::string& name, std::unique_ptr<Module> child);
   // The child of that name, ready to make room for `instead`, and `instead` ready to take it.
   Module& replaceable(const std::string& name, Module& instead);
   void settle(const std::string& name, Module& child);
   void redo_on(Module& copy) const;  // what redo() was given, here or in children
   bool trains() const;               // whether a parameter, of a child too, takes a gradient
-  void collect(const std::string& prefix, State which, std::vector<NamedParameter>& out) const;
+  std::vector<NamedParameter> collect(State which) const;
+  template <class F> void each_entry(const std::string& prefix, State which, F&& f) const;
   void check_new(const std::string& name) const;
 
   std::string name_;
@@ -188,17 +213,41 @@ void copy_state(Module& copy, const Module& module);
 //   const TensorMap best = nn::clone(net.state_dict());
 TensorMap clone(const TensorMap& tensors);
 
-// A second module built by M(arguments...) with the parameter values of `module` and tensors of its own, on its device.
-// What is frozen there is frozen here. Modules that keep their options need no arguments: clone(vit).
+// Whether a class says how another module like a given one is constructed: by a member function `M rebuild() const`, by a
+// member `options` that the constructor takes, or by a constructor without arguments.
+template <class M>
+concept Rebuildable = requires(const M& m) {
+  { m.rebuild() } -> std::same_as<M>;
+}
+|| requires(const M& m) { M(m.options); }
+|| std::default_initializable<M>;
+
+// Constructs a module like `module`, with initial values: M(arguments...), or without arguments as the class says
+// (Rebuildable).
+template <class M, class... Arguments> M rebuild(const M& module, Arguments&&... arguments) {
+  if constexpr (sizeof...(Arguments) > 0) {
+    return M(std::forward<Arguments>(arguments)...);
+  } else if constexpr (requires {
+                         { module.rebuild() } -> std::same_as<M>;
+                       }) {
+    return module.rebuild();
+  } else if constexpr (requires { M(module.options); }) {
+    return M(module.options);
+  } else if constexpr (std::default_initializable<M>) {
+    return M();
+  } else {
+    static_assert(Rebuildable<M>,
+                  "isonorm: the class's constructor takes arguments; give them, nn::clone(m, 3, 4), or keep them in a "
+                  "member `options`, or write a member function `M rebuild() const`");
+  }
+}
+
+// A second module like `module` (rebuild()) with its values and tensors of its own, on its device. What is frozen there is
+// frozen here. The layers of this library and containers of them need no arguments.
 template <class M, class... Arguments> M clone(const M& module, Arguments&&... arguments) {
-  const auto with_state = [&](M copy) {
-    copy_state(copy, module);
-    return copy;
-  };
-  if constexpr (sizeof...(Arguments) == 0 && requires { M(module.options); })
-    return with_state(M(module.options));
-  else
-    return with_state(M(std::forward<Arguments>(arguments)...));
+  M copy = rebuild(module, std::forward<Arguments>(arguments)...);
+  copy_state(copy, module);
+  return copy;
 }
 
 }  // namespace isonorm::nn

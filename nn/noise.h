@@ -9,6 +9,7 @@ namespace isonorm::nn {
 class GaussianNoise : public Module {
  public:
   explicit GaussianNoise(double deviation);
+  GaussianNoise rebuild() const { return GaussianNoise(deviation_); }
 
  protected:
   Tensor forward(const Tensor& x) override;

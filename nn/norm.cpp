@@ -7,7 +7,8 @@
 
 namespace isonorm::nn {
 
-Norm::Norm(int64_t width, const NormSpec& spec, NormLayerOptions o) : width_(width), spec_(spec), own_kind_(spec.kind) {
+Norm::Norm(int64_t width, const NormSpec& spec, NormLayerOptions o)
+    : width_(width), spec_(spec), options_(o), own_kind_(spec.kind) {
   check(width > 0, "norm: width ", width, " must be positive");
   if (!o.affine || spec.kind == NormKind::none) return;
   weight = add_parameter("weight", ones({width}));

@@ -21,6 +21,7 @@ struct NormLayerOptions {
 class Norm : public Module {
  public:
   Norm(int64_t width, const NormSpec& spec, NormLayerOptions options = {});
+  Norm rebuild() const { return Norm(width_, {own_kind_, spec_.eps, spec_.p}, options_); }
 
   using Module::operator();
   // norm(x) of a residual stream, adding the branch that waits in the same pass; in the dtype `as`, by default the stream's.
@@ -33,6 +34,7 @@ class Norm : public Module {
   const NormSpec& spec() const { return spec_; }
   double eps() const { return spec_.eps; }
   double factor() const { return factor_; }
+  const NormLayerOptions& layer_options() const { return options_; }
 
   Parameter weight, bias;  // undefined where not affine, the bias also without one
 
@@ -57,6 +59,7 @@ class Norm : public Module {
 
   int64_t width_;
   NormSpec spec_;
+  NormLayerOptions options_;
   NormKind own_kind_;
   double factor_ = 1;
   bool of_stream_ = false;
@@ -68,6 +71,7 @@ class LayerNorm : public Norm {
  public:
   explicit LayerNorm(int64_t width, NormLayerOptions o = {})
       : Norm(width, {.kind = NormKind::layer, .eps = o.eps}, o) {}
+  LayerNorm rebuild() const { return LayerNorm(width(), layer_options()); }
 };
 
 // RMSNorm (Zhang & Sennrich, 1910.07467): parameter weight.
@@ -75,6 +79,7 @@ class RMSNorm : public Norm {
  public:
   explicit RMSNorm(int64_t width, NormLayerOptions o = {})
       : Norm(width, {.kind = NormKind::rms, .eps = o.eps}, {.eps = o.eps, .affine = o.affine, .bias = false}) {}
+  RMSNorm rebuild() const { return RMSNorm(width(), layer_options()); }
 };
 
 }  // namespace isonorm::nn

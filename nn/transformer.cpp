@@ -97,12 +97,13 @@ TransformerBlock::TransformerBlock(const TransformerOptions& o, const BlockPlace
     : TransformerBlock(o, place, o.connection.block(o.width, o.block_norm(), place)) {
   check(place.stack != Stack::decoder || cross_, "block: connections ", o.connection.name,
         " made none for a decoder's third sub-layer");
-  check(!parallel_ || !cross_, "block: parallel branches in a decoder, whose branches read each other's sums");
+  check(!options_.parallel || !cross_, "block: parallel branches in a decoder, whose branches read each other's sums");
 }
 
 TransformerBlock::TransformerBlock(const TransformerOptions& o, const BlockPlace& place, BlockConnections c)
-    : norm1_(add("norm1", std::move(c.attention))),
-      parallel_(o.parallel),
+    : options_(o),
+      place_(place),
+      norm1_(add("norm1", std::move(c.attention))),
       attn_(add("attn", MultiheadAttention(o.width, o.attention()))),
       cross_norm_(c.cross ? &add("cross_norm", std::move(c.cross)) : nullptr),
       cross_(cross_norm_ ? &add("cross", CrossAttention(o.width, o.width, o.attention())) : nullptr),
@@ -129,12 +130,12 @@ BlockWeights TransformerBlock::weights() const {
 
 void TransformerBlock::operator()(Residual& r, const Attended& attended, BlockCache* cache) {
   const ModuleScope scope(*this);
-  const Tensor rows = norm1_.rows(r), same = !parallel_ ? Tensor() : &norm2_ == &norm1_ ? rows : norm2_.rows(r);
+  const Tensor rows = norm1_.rows(r), same = !options_.parallel ? Tensor() : &norm2_ == &norm1_ ? rows : norm2_.rows(r);
   norm1_.join(r, attn_(rows, attended.mask, cache ? &cache->own : nullptr));
   if (cross_)
     cross_norm_->join(
         r, (*cross_)(cross_norm_->rows(r), attended.encoded, attended.encoded_mask, cache ? &cache->encoded : nullptr));
-  norm2_.join(r, mlp_(parallel_ ? same : norm2_.rows(r)));
+  norm2_.join(r, mlp_(options_.parallel ? same : norm2_.rows(r)));
 }
 
 Tensor TransformerBlock::forward(const Tensor& x) {
@@ -143,12 +144,19 @@ Tensor TransformerBlock::forward(const Tensor& x) {
   return r.settle();
 }
 
-TransformerStack::TransformerStack(const TransformerOptions& o, Stack stack, int64_t other_depth) {
+TransformerStack::TransformerStack(const TransformerOptions& o, Stack stack, int64_t other_depth)
+    : options_(o), stack_(stack), other_depth_(other_depth) {
   for (int64_t i = 0; i < o.depth; ++i) {
     TransformerOptions mine = o;
     mine.branch.stochastic_depth *= static_cast<double>(i + 1) / static_cast<double>(o.depth);
     append(TransformerBlock(mine, {.index = i, .depth = o.depth, .stack = stack, .other_depth = other_depth}));
   }
+}
+
+TransformerStack TransformerStack::rebuild() const {
+  TransformerStack made(options_, stack_, other_depth_);
+  made.recompute(recompute_);
+  return made;
 }
 
 namespace {

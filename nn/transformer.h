@@ -105,6 +105,7 @@ struct Attended {
 class TransformerBlock : public Module {
  public:
   explicit TransformerBlock(const TransformerOptions& options, const BlockPlace& place = {});
+  TransformerBlock rebuild() const { return TransformerBlock(options_, place_); }
   using Module::operator();
   // cache: this block's of attended.cache, or null.
   void operator()(Residual& r, const Attended& attended = {}, BlockCache* cache = nullptr);
@@ -116,8 +117,9 @@ class TransformerBlock : public Module {
   TransformerBlock(const TransformerOptions& options, const BlockPlace& place, BlockConnections connections);
   BlockWeights weights() const;
 
+  const TransformerOptions options_;
+  const BlockPlace place_;
   Connection& norm1_;
-  const bool parallel_;
   MultiheadAttention& attn_;
   Connection* cross_norm_;  // null but in a decoder
   CrossAttention* cross_;
@@ -130,6 +132,7 @@ class TransformerBlock : public Module {
 class TransformerStack : public ModuleList<TransformerBlock> {
  public:
   explicit TransformerStack(const TransformerOptions& options, Stack stack = Stack::alone, int64_t other_depth = 0);
+  TransformerStack rebuild() const;
   using Module::operator();
   void operator()(Residual& r, const Attended& attended = {});
   // Of what a block computes a backward keeps its rows alone, and runs it once more (autograd/checkpoint.h).
@@ -141,6 +144,9 @@ class TransformerStack : public ModuleList<TransformerBlock> {
   Tensor forward(const Tensor& x) override;
 
  private:
+  const TransformerOptions options_;
+  const Stack stack_;
+  const int64_t other_depth_;
   bool recompute_ = false;
   Norm::Rows own_, whole_;
 };

@@ -67,7 +67,7 @@ ModelOptions ModelOptions::preset(const ModelRow& row, std::string_view name) {
   return ModelOptions(row, row.preset(name));
 }
 
-ModelOptions::ModelOptions(const ModelRow& row, std::any options) : row_(&row), options_(std::move(options)) {
+ModelOptions::ModelOptions(const ModelRow& row, AnyOptions options) : row_(&row), options_(std::move(options)) {
   take_norm();
 }
 
@@ -78,7 +78,7 @@ void ModelOptions::take_norm() {
 
 std::optional<ModelOptions> ModelOptions::of(const nn::Module& module, ModelList models) {
   for (const ModelRow* row : models)
-    if (std::any options = row->options_of(module); options.has_value()) {
+    if (AnyOptions options = row->options_of(module); options.has_value()) {
       ModelOptions found(*row, std::move(options));
       if (const streams::Stream* on = streams::stream_of(module)) found.stream_ = on->options();
       return found;

@@ -93,11 +93,11 @@ class ModelOptions {
   Tensor inputs(int64_t rows, uint64_t seed) const;
 
  private:
-  ModelOptions(const ModelRow& row, std::any options);
+  ModelOptions(const ModelRow& row, AnyOptions options);
   void take_norm();  // from the Transformer's options into the stream's, whose form says what norms there are
 
   const ModelRow* row_;
-  std::any options_;
+  AnyOptions options_;
   nn::TransformerOptions plain_ = {};  // of a model that is made of no Transformer's options: the defaults
   streams::StreamOptions stream_;
 };

@@ -2,11 +2,12 @@
 // one.
 #pragma once
 
-#include <any>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
+#include <utility>
 
 #include "nn/module.h"
 #include "streams/transformer.h"
@@ -19,6 +20,37 @@ namespace isonorm::training {
 enum class Input { images, characters, pairs };
 constexpr const char* name_of(Input i) { return i == Input::images ? "images" : "tokens"; }  // of predictions
 
+// The options of some model: a value whose type only its row knows. It is std::any, without that class's name, which a script
+// with `using namespace std; using namespace isonorm;` could not tell from isonorm::any().
+class AnyOptions {
+ public:
+  AnyOptions() = default;  // empty
+  template <class O> explicit AnyOptions(O options) : held_(std::make_unique<Held<O>>(std::move(options))) {}
+  AnyOptions(const AnyOptions& other) : held_(other.held_ ? other.held_->copy() : nullptr) {}
+  AnyOptions(AnyOptions&&) = default;
+  AnyOptions& operator=(AnyOptions other) {
+    held_ = std::move(other.held_);
+    return *this;
+  }
+
+  bool has_value() const { return held_ != nullptr; }
+  // Throws std::bad_cast if the options are of another type.
+  template <class O> O& as() { return dynamic_cast<Held<O>&>(*held_).options; }
+  template <class O> const O& as() const { return dynamic_cast<const Held<O>&>(*held_).options; }
+
+ private:
+  struct Base {
+    virtual ~Base() = default;
+    virtual std::unique_ptr<Base> copy() const = 0;
+  };
+  template <class O> struct Held : Base {
+    explicit Held(O o) : options(std::move(o)) {}
+    std::unique_ptr<Base> copy() const override { return std::make_unique<Held>(options); }
+    O options;
+  };
+  std::unique_ptr<Base> held_;
+};
+
 struct ModelRow {
   const char* name;   // on the command line and in files: "gpt"
   const char* title;  // "GPT"
@@ -29,16 +61,16 @@ struct ModelRow {
       "";  // that a head can read with in place of a weight of its own; empty: there is no such head
 
   // row_of() sets the members below. They take and return the options without their type.
-  std::any (*options)() = nullptr;                              // the defaults
-  std::any (*preset)(std::string_view) = nullptr;               // options of a published size; null: no size has a name
-  std::any (*options_of)(const nn::Module&) = nullptr;          // empty if the module is of another model
-  nn::TransformerOptions& (*transformer)(std::any&) = nullptr;  // null: the model has no such options
-  void (*complete)(std::any&) = nullptr;                        // sets the sizes that follow from others
-  void (*fields)(std::any&, Fields&) = nullptr;
-  int64_t (*stream_rows)(const std::any&) = nullptr;
-  int64_t (*more_blocks)(const std::any&) = nullptr;
-  bool (*enters)(std::string_view, const std::any&) = nullptr;
-  std::unique_ptr<nn::Module> (*make)(const std::any&, const streams::StreamOptions&) = nullptr;
+  AnyOptions (*options)() = nullptr;                      // the defaults
+  AnyOptions (*preset)(std::string_view) = nullptr;       // options of a published size; null: no size has a name
+  AnyOptions (*options_of)(const nn::Module&) = nullptr;  // empty if the module is of another model
+  nn::TransformerOptions& (*transformer)(AnyOptions&) = nullptr;  // null: the model has no such options
+  void (*complete)(AnyOptions&) = nullptr;                        // sets the sizes that follow from others
+  void (*fields)(AnyOptions&, Fields&) = nullptr;
+  int64_t (*stream_rows)(const AnyOptions&) = nullptr;
+  int64_t (*more_blocks)(const AnyOptions&) = nullptr;
+  bool (*enters)(std::string_view, const AnyOptions&) = nullptr;
+  std::unique_ptr<nn::Module> (*make)(const AnyOptions&, const streams::StreamOptions&) = nullptr;
 };
 
 constexpr const char* name_of(const ModelRow* m) { return m->name; }
@@ -65,34 +97,31 @@ using ModelList = std::span<const ModelRow* const>;
 template <class M> constexpr ModelRow row_of(ModelRow row) {
   using Module = typename M::Module;
   using Options = std::remove_const_t<decltype(Module::options)>;
-  row.options = [] { return std::any(Options{}); };
+  row.options = [] { return AnyOptions(Options{}); };
   if constexpr (requires { M::preset(std::string_view()); })
-    row.preset = [](std::string_view name) { return std::any(M::preset(name)); };
+    row.preset = [](std::string_view name) { return AnyOptions(M::preset(name)); };
   row.options_of = [](const nn::Module& module) {
     const auto* mine = dynamic_cast<const Module*>(&module);
-    return mine ? std::any(mine->options) : std::any();
+    return mine ? AnyOptions(mine->options) : AnyOptions();
   };
   if constexpr (requires(Options & o) { o.transformer; })
-    row.transformer = [](std::any& m) -> nn::TransformerOptions& { return std::any_cast<Options&>(m).transformer; };
-  row.complete = [](std::any& m) {
-    auto& options = std::any_cast<Options&>(m);
+    row.transformer = [](AnyOptions& m) -> nn::TransformerOptions& { return m.as<Options>().transformer; };
+  row.complete = [](AnyOptions& m) {
+    auto& options = m.as<Options>();
     if constexpr (requires { options.complete(); })
       options = options.complete();
     else if constexpr (requires { options.transformer; })
       options.transformer = options.transformer.complete();
   };
-  row.fields = [](std::any& m, Fields& f) { M::fields(std::any_cast<Options&>(m), f); };
-  row.stream_rows = [](const std::any& m) { return M::stream_rows(std::any_cast<const Options&>(m)); };
-  row.more_blocks = [](const std::any& m) -> int64_t {
-    if constexpr (requires(const Options& o) { M::more_blocks(o); })
-      return M::more_blocks(std::any_cast<const Options&>(m));
+  row.fields = [](AnyOptions& m, Fields& f) { M::fields(m.as<Options>(), f); };
+  row.stream_rows = [](const AnyOptions& m) { return M::stream_rows(m.as<Options>()); };
+  row.more_blocks = [](const AnyOptions& m) -> int64_t {
+    if constexpr (requires(const Options& o) { M::more_blocks(o); }) return M::more_blocks(m.as<Options>());
     return 0;
   };
-  row.enters = [](std::string_view name, const std::any& m) {
-    return M::enters(name, std::any_cast<const Options&>(m));
-  };
-  row.make = [](const std::any& m, const streams::StreamOptions& stream) -> std::unique_ptr<nn::Module> {
-    return std::make_unique<Module>(streams::make<Module>(std::any_cast<const Options&>(m), stream));
+  row.enters = [](std::string_view name, const AnyOptions& m) { return M::enters(name, m.as<Options>()); };
+  row.make = [](const AnyOptions& m, const streams::StreamOptions& stream) -> std::unique_ptr<nn::Module> {
+    return std::make_unique<Module>(streams::make<Module>(m.as<Options>(), stream));
   };
   return row;
 }

@@ -128,11 +128,13 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dO
   WindowShape s =
       detail::window_shape("conv2d", x, {weight.size(1), weight.size(2)}, {o.stride, o.padding, o.dilation});
   const int64_t out = weight.size(0);
-  check(o.groups > 0 && s.channels % o.groups == 0 && out % o.groups == 0, "conv2d: ", o.groups,
-        " groups do not divide ", s.channels, " channels of the input and ", out, " of the output");
+  check(o.groups > 0 && out % o.groups == 0, "conv2d: ", o.groups, " groups do not divide ", out,
+        " channels of the output");
+  const int64_t channels = weight.size(3) * o.groups;
+  check(channels == s.channels, "conv2d: images ", x.shape(), " are [n, height, width, channels], so they have ",
+        s.channels, " channels; weight ", weight.shape(), " reads ", channels,
+        channels == x.size(1) ? "; permute(x, {0, 2, 3, 1}) moves the channels to the end" : "");
   s.groups = o.groups;
-  check(weight.size(3) == s.channels / s.groups, "conv2d: input ", x.shape(), " does not fit weight ", weight.shape(),
-        " (its last dimension must be ", s.channels / s.groups, ")");
   check(!bias.defined() || bias.shape() == Dims{out}, "conv2d: bias ", bias.defined() ? bias.shape() : Dims{},
         " does not fit weight ", weight.shape());
   check(detail::fits_rows(weight.dtype(), x.dtype()) && (!bias.defined() || bias.dtype() == weight.dtype()),

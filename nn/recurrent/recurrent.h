@@ -51,10 +51,16 @@ class Recurrent : public Module {
 class Gru : public Recurrent {
  public:
   explicit Gru(const RecurrentOptions& options);
+  template <std::integral T> Gru(int64_t, T) : Gru(RecurrentOptions{}) {
+    static_assert(!std::integral<T>, "isonorm: options have names: nn::Gru({.inputs = 8, .hidden = 32})");
+  }
 };
 class Lstm : public Recurrent {
  public:
   explicit Lstm(const RecurrentOptions& options);
+  template <std::integral T> Lstm(int64_t, T) : Lstm(RecurrentOptions{}) {
+    static_assert(!std::integral<T>, "isonorm: options have names: nn::Lstm({.inputs = 8, .hidden = 32})");
+  }
 };
 
 }  // namespace isonorm::nn

@@ -131,7 +131,7 @@ TEST_CASE("a batch norm that is evaluated uses what it has seen, and refuses wha
   for (const double d : (norm(x) - x).to_vector<double>()) CHECK(std::abs(d) < 3 * 5e-6 + 1e-6);  // 1/sqrt(1 + eps)
   norm.train();
   CHECK_THROWS_WITH(norm(x), "batch_norm: training needs 2 values of a channel at least, input [1, 3] has 1");
-  CHECK_THROWS_WITH(norm(zeros({4, 2})), Contains("input [4, 2] does not fit 3 channels"));
+  CHECK_THROWS_WITH(norm(zeros({4, 2})), Contains("input [4, 2] is no [n, ..., channels] of 3 channels"));
   CHECK_THROWS_WITH(nn::BatchNorm(3, {.momentum = 2}), Contains("momentum is 2"));
 }
 
@@ -167,12 +167,12 @@ TEST_CASE("dropout stands behind both poolings, noise before the first layer") {
 }
 
 TEST_CASE("layers of images have their sizes, and say what does not fit") {
-  nn::Sequential net(nn::Conv2d(3, 8, 3, {{.stride = 2, .padding = 1}}), nn::GroupNorm(4, 8), nn::MaxPool2d(2),
+  nn::Sequential net(nn::Conv2d(3, 8, 3, {.stride = 2, .padding = 1}), nn::GroupNorm(4, 8), nn::MaxPool2d(2),
                      nn::AvgPool2d({2, 1}));
   CHECK(net(zeros({2, 16, 12, 3})).shape() == Dims{2, 2, 3, 8});
-  CHECK(nn::Conv2d(4, 6, 3, {{.groups = 2}, false}).weight.shape() == Dims{6, 3, 3, 2});
+  CHECK(nn::Conv2d(4, 6, 3, {.groups = 2, .bias = false}).weight.shape() == Dims{6, 3, 3, 2});
   ConvPoolCnn model({.image = 16, .width = 2});
-  CHECK_THROWS_WITH(nn::Conv2d(3, 8, 3, {{.groups = 2}}), Contains("2 groups do not divide 3"));
+  CHECK_THROWS_WITH(nn::Conv2d(3, 8, 3, {.groups = 2}), Contains("2 groups do not divide 3"));
   CHECK_THROWS_WITH(nn::Conv2d(3, 0, 3), Contains("3 -> 0"));
   CHECK_THROWS_WITH(nn::GroupNorm(3, 8), Contains("3 groups do not divide 8"));
   CHECK_THROWS_WITH(ConvPoolCnn({.image = 15}), Contains("15 pixels"));
