@@ -13,6 +13,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
+#include "autograd/ops/statistics.h"
 #include "core/view.h"
 
 namespace isonorm {
@@ -62,14 +63,7 @@ namespace {
 std::vector<Tensor> positions(const Tensor& index, const Dims& dims) {
   if (index.dtype() == DType::i64) return {index};
   check(index.shape() == dims, "index: a mask of shape ", index.shape(), " for dimensions of shape ", dims);
-  const std::vector<uint8_t> mask = index.to_vector<uint8_t>();
-  std::vector<std::vector<int64_t>> at(dims.rank);
-  for (size_t i = 0; i < mask.size(); ++i)
-    if (auto rest = static_cast<int64_t>(i); mask[i])
-      for (int d = dims.rank - 1; d >= 0; rest /= dims[d--]) at[d].push_back(rest % dims[d]);
-  std::vector<Tensor> ids;
-  for (const std::vector<int64_t>& a : at) ids.push_back(from_vector(a, {static_cast<int64_t>(a.size())}));
-  return ids;
+  return unbind(nonzero(index), 1);
 }
 
 // How many dimensions an index stands for.
