@@ -27,6 +27,24 @@ Tensor Tensor::var(const DimList& dims, double correction, bool keepdim) const {
 }
 Tensor Tensor::norm(const DimList& dims, bool keepdim) const { return isonorm::norm(*this, dims, keepdim); }
 Tensor Tensor::argmax(int dim, bool keepdim) const { return isonorm::argmax(*this, dim, keepdim); }
+Tensor Tensor::argmin(int dim, bool keepdim) const { return isonorm::argmin(*this, dim, keepdim); }
+Tensor Tensor::prod(const DimList& dims, bool keepdim) const { return isonorm::prod(*this, dims, keepdim); }
+Tensor Tensor::std(const DimList& dims, double correction, bool keepdim) const {
+  return isonorm::std(*this, dims, correction, keepdim);
+}
+Tensor Tensor::median() const { return isonorm::median(*this); }
+Tensor Tensor::cumsum(int dim) const { return isonorm::cumsum(*this, dim); }
+Tensor Tensor::any(const DimList& dims, bool keepdim) const { return isonorm::any(*this, dims, keepdim); }
+Tensor Tensor::all(const DimList& dims, bool keepdim) const { return isonorm::all(*this, dims, keepdim); }
+Tensor Tensor::nonzero() const { return isonorm::nonzero(*this); }
+Tensor Tensor::isnan() const { return isonorm::isnan(*this); }
+Tensor Tensor::isinf() const { return isonorm::isinf(*this); }
+Tensor Tensor::isfinite() const { return isonorm::isfinite(*this); }
+Tensor Tensor::masked_fill(const Tensor& mask, double value) const { return isonorm::masked_fill(*this, mask, value); }
+bool Tensor::equal(const Tensor& other) const { return isonorm::equal(*this, other); }
+bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  return isonorm::allclose(*this, other, rtol, atol, equal_nan);
+}
 Tensor Tensor::softmax(int dim) const { return isonorm::softmax(*this, dim); }
 Tensor Tensor::reshape(const Dims& shape) const { return isonorm::reshape(*this, shape); }
 Tensor Tensor::view(const Dims& shape) const { return isonorm::view(*this, shape); }

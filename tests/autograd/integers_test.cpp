@@ -92,3 +92,21 @@ TEST_CASE("fractions beside integers and values beyond a dtype are refused") {
   CHECK_THAT(thrown([] { clamp(bytes(), 256, 300); }), Contains("clamp: [256, 300] holds no u8"));
   CHECK_THAT(thrown([] { mean(longs()); }), Contains("mean: dtype is i64"));
 }
+
+TEST_CASE("the methods are the functions") {
+  const Tensor x = tensor({3., -1., 2.}), nan = tensor<double>({1, NAN});
+  CHECK(x.argmin().item() == 1);
+  CHECK(x.prod().item() == -6);
+  CHECK(x.std().item() == isonorm::std(x).item());
+  CHECK(x.median().item() == 2);
+  check_is(x.cumsum(0), DType::f64, {3, 2, 4});
+  CHECK((x > 0).any().item() == 1);
+  CHECK((x > 0).all().item() == 0);
+  CHECK(x.nonzero().shape() == Dims{3, 1});
+  check_is(nan.isnan(), DType::u8, {0, 1});
+  check_is(nan.isinf(), DType::u8, {0, 0});
+  check_is(nan.isfinite(), DType::u8, {1, 0});
+  check_is(x.masked_fill(x < 0, 5), DType::f64, {3, 5, 2});
+  CHECK(x.equal(x.clone()));
+  CHECK(x.allclose(x + 1e-9));
+}
