@@ -29,6 +29,7 @@
 #include "autograd/ops/rotary.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
+#include "autograd/ops/statistics.h"
 #include "core/error.h"
 #include "core/memory/allocator.h"
 #include "core/memory/upload.h"

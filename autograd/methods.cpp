@@ -13,6 +13,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
+#include "autograd/ops/statistics.h"
 #include "core/view.h"
 
 namespace isonorm {
@@ -26,6 +27,24 @@ Tensor Tensor::var(const DimList& dims, double correction, bool keepdim) const {
 }
 Tensor Tensor::norm(const DimList& dims, bool keepdim) const { return isonorm::norm(*this, dims, keepdim); }
 Tensor Tensor::argmax(int dim, bool keepdim) const { return isonorm::argmax(*this, dim, keepdim); }
+Tensor Tensor::argmin(int dim, bool keepdim) const { return isonorm::argmin(*this, dim, keepdim); }
+Tensor Tensor::prod(const DimList& dims, bool keepdim) const { return isonorm::prod(*this, dims, keepdim); }
+Tensor Tensor::std(const DimList& dims, double correction, bool keepdim) const {
+  return isonorm::std(*this, dims, correction, keepdim);
+}
+Tensor Tensor::median() const { return isonorm::median(*this); }
+Tensor Tensor::cumsum(int dim) const { return isonorm::cumsum(*this, dim); }
+Tensor Tensor::any(const DimList& dims, bool keepdim) const { return isonorm::any(*this, dims, keepdim); }
+Tensor Tensor::all(const DimList& dims, bool keepdim) const { return isonorm::all(*this, dims, keepdim); }
+Tensor Tensor::nonzero() const { return isonorm::nonzero(*this); }
+Tensor Tensor::isnan() const { return isonorm::isnan(*this); }
+Tensor Tensor::isinf() const { return isonorm::isinf(*this); }
+Tensor Tensor::isfinite() const { return isonorm::isfinite(*this); }
+Tensor Tensor::masked_fill(const Tensor& mask, double value) const { return isonorm::masked_fill(*this, mask, value); }
+bool Tensor::equal(const Tensor& other) const { return isonorm::equal(*this, other); }
+bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  return isonorm::allclose(*this, other, rtol, atol, equal_nan);
+}
 Tensor Tensor::softmax(int dim) const { return isonorm::softmax(*this, dim); }
 Tensor Tensor::reshape(const Dims& shape) const { return isonorm::reshape(*this, shape); }
 Tensor Tensor::view(const Dims& shape) const { return isonorm::view(*this, shape); }
@@ -62,14 +81,7 @@ namespace {
 std::vector<Tensor> positions(const Tensor& index, const Dims& dims) {
   if (index.dtype() == DType::i64) return {index};
   check(index.shape() == dims, "index: a mask of shape ", index.shape(), " for dimensions of shape ", dims);
-  const std::vector<uint8_t> mask = index.to_vector<uint8_t>();
-  std::vector<std::vector<int64_t>> at(dims.rank);
-  for (size_t i = 0; i < mask.size(); ++i)
-    if (auto rest = static_cast<int64_t>(i); mask[i])
-      for (int d = dims.rank - 1; d >= 0; rest /= dims[d--]) at[d].push_back(rest % dims[d]);
-  std::vector<Tensor> ids;
-  for (const std::vector<int64_t>& a : at) ids.push_back(from_vector(a, {static_cast<int64_t>(a.size())}));
-  return ids;
+  return unbind(nonzero(index), 1);
 }
 
 // How many dimensions an index stands for.

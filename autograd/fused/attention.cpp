@@ -59,6 +59,13 @@ Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, 
   return detached::expand(o.mask, scores);
 }
 
+bool hides_by_u8(const AttentionOptions& o) { return o.mask.defined() && o.mask.dtype() == DType::u8; }
+// A mask of u8 as numbers to add to scores of this dtype: 0 where it is not 0, else -inf.
+AttentionOptions additive(AttentionOptions o, DType dtype) {
+  o.mask = where(o.mask, 0, full({}, kHidden, {dtype, o.mask.device()}));
+  return o;
+}
+
 void check_inputs(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
   check_same_device(op, q, k, v);
   check(is_floating(q.dtype()), op, ": dtype is ", q.dtype(), ", expected f32, f64 or bf16");
@@ -91,6 +98,7 @@ kernels::AttentionInputs unpack(const Tensor& packed, int64_t heads) {
 Tensor reference::scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                                const AttentionOptions& o) {
   check_inputs(kHeads, q, k, v);
+  if (hides_by_u8(o)) return reference::scaled_dot_product_attention(q, k, v, additive(o, q.dtype()));
   Tensor scores = mul(matmul(q, transpose(k, -1, -2)), scale_of(o, q.size(3)));
   if (o.mask.defined()) scores = add(scores, o.mask);
   if (o.causal) {
@@ -105,6 +113,7 @@ Tensor reference::scaled_dot_product_attention(const Tensor& q, const Tensor& k,
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   check_inputs(kHeads, q, k, v);
+  if (hides_by_u8(o)) return scaled_dot_product_attention(q, k, v, additive(o, q.dtype()));
   const Tensor mask = full_mask(kHeads, o, {q.size(0), q.size(1), q.size(2), k.size(2)}, q);
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask)))
     return reference::scaled_dot_product_attention(q, k, v, o);
@@ -155,6 +164,7 @@ Tensor grouped_attention(const Tensor& qkv, int64_t heads, const AttentionOption
 
 Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions& o, int64_t kv_heads) {
   check(is_floating(qkv.dtype()), kPacked, ": dtype is ", qkv.dtype(), ", expected f32, f64 or bf16");
+  if (hides_by_u8(o)) return packed_attention(qkv, heads, additive(o, qkv.dtype()), kv_heads);
   if (kv_heads != 0 && kv_heads != heads) return grouped_attention(qkv, heads, o, kv_heads);
   check(qkv.rank() == 3 && heads > 0 && qkv.size(2) % 3 == 0 && qkv.size(2) / 3 % heads == 0, kPacked, ": input ",
         qkv.shape(), " does not divide into [batch, time, 3 x ", heads, " heads x size]");

@@ -56,6 +56,27 @@ Tensor stack(const std::vector<Tensor>& parts, int dim) {
   return cat(wide, d);
 }
 
+Tensor pad_sequence(const std::vector<Tensor>& sequences, bool batch_first, double value) {
+  check(!sequences.empty(), "pad_sequence: no sequences given");
+  int64_t longest = 0;
+  for (const Tensor& s : sequences) {
+    check(s.rank() > 0, "pad_sequence: a sequence has shape [], expected [length, ...]");
+    longest = std::max(longest, s.size(0));
+  }
+  std::vector<Tensor> padded;
+  for (const Tensor& s : sequences) {
+    const Tensor& first = sequences.front();
+    check_same_device("pad_sequence", first, s);
+    check(s.dtype() == first.dtype() && part(s.shape(), 1, s.rank()) == part(first.shape(), 1, first.rank()),
+          "pad_sequence: sequences ", first.dtype(), ' ', first.shape(), " and ", s.dtype(), ' ', s.shape(),
+          " differ behind the length");
+    std::vector<std::pair<int64_t, int64_t>> amounts(s.rank());
+    amounts[0].second = longest - s.size(0);
+    padded.push_back(pad(s, amounts, value));
+  }
+  return stack(padded, batch_first ? 0 : 1);
+}
+
 Tensor flip(const Tensor& x, const std::vector<int>& dims) {
   Dims strides = x.strides();
   int64_t offset = x.impl().offset;

@@ -165,7 +165,7 @@ Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src)
 
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
   check_same_device("scatter_add", x, index, src);
-  check(is_floating(x.dtype()), "scatter_add: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+  check(x.dtype() != DType::u8, "scatter_add: dtype is u8, expected i64, f32, f64 or bf16");
   const Tensor id = checked_index(x, dim, index, "scatter_add");
   check_source(x, src, index.shape(), "scatter_add");
   const int d = normalize_dim(dim, x.rank(), "scatter_add");
@@ -184,7 +184,7 @@ Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& 
 
 Tensor index_add(const Tensor& x, int dim, const Tensor& ids, const Tensor& src) {
   check_same_device("index_add", x, ids, src);
-  check(is_floating(x.dtype()), "index_add: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+  check(x.dtype() != DType::u8, "index_add: dtype is u8, expected i64, f32, f64 or bf16");
   const int d = normalize_dim(dim, x.rank(), "index_add");
   check(ids.rank() == 1, "index_add: ids have shape ", ids.shape(), ", expected rank 1");
   const Tensor id = detail::checked_ids(ids, x.shape()[d], "index_add", "a dimension");
@@ -225,10 +225,10 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   check_same_device("masked_fill", x, mask);
-  check(is_floating(x.dtype()), "masked_fill: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(mask.dtype() == DType::u8, "masked_fill: the mask is ", mask.dtype(), ", expected u8");
   check(broadcast_shapes(mask.shape(), x.shape(), "masked_fill") == x.shape(), "masked_fill: mask ", mask.shape(),
         " does not stretch to ", x.shape());
+  check_fits(value, x.dtype(), "masked_fill");
   return where(mask, full({}, value, x.options()), x);
 }
 

@@ -33,6 +33,24 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 }  // namespace
 
 namespace {
+// Targets by row: whether the row counts, its class (0 if it does not count), and the weight of that class (0 if it does not).
+struct Targets {
+  Tensor counts, at, weight;
+};
+Targets targets_of(const Tensor& id, const Dims& rows, const Tensor& weight, int64_t ignore_index) {
+  const Tensor counts = reshape(ne(id, static_cast<double>(ignore_index)), rows);
+  const Tensor at = where(counts, reshape(id, rows), zeros({}, id.options()));
+  const Tensor own = reshape(index_select(weight, 0, reshape(at, {at.numel()})), rows);
+  return {counts, at, where(counts, own, zeros({}, weight.options()))};
+}
+Tensor entry_at(const Tensor& rows, const Tensor& at) { return squeeze(gather(rows, -1, unsqueeze(at, -1)), -1); }
+// The mean divides by the sum of weights, and is 0 if that is 0.
+Tensor reduced(const Tensor& losses, const Targets& t, Reduction reduction) {
+  if (reduction != Reduction::mean) return reduced(losses, reduction);
+  const Tensor total = sum(t.weight);
+  return div(sum(losses), where(eq(total, 0), full({}, INFINITY, total.options()), total));
+}
+
 // cross_entropy() by its definition: of weighted classes, of targets that are distributions (`id` undefined), and where
 // its gradient is to be differentiated.
 Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, const CrossEntropyOptions& o) {
@@ -40,31 +58,34 @@ Tensor composed(const Tensor& logits, const Tensor& id, const Tensor& target, co
   const TensorOptions wide{acc, logits.device()};
   const double classes = static_cast<double>(logits.size(-1)), e = o.label_smoothing;
   const Tensor weight = o.weight.defined() ? to(o.weight, acc) : ones({logits.size(-1)}, wide);
-  const auto result = [&](const Tensor& losses) { return to(reduced(losses, o.reduction), logits.dtype()); };
   if (!id.defined()) {
     const Tensor q = add(mul(to(target, acc), 1 - e), e / classes);
-    return result(neg(sum(mul(mul(q, weight), log_softmax(to(logits, acc))), {-1})));
+    const Tensor losses = neg(sum(mul(mul(q, weight), log_softmax(to(logits, acc))), {-1}));
+    return to(reduced(losses, o.reduction), logits.dtype());
   }
-  const Tensor counts = reshape(ne(id, static_cast<double>(o.ignore_index)), target.shape());
-  const Tensor zero = zeros({}, id.options()), none = zeros({}, wide);
+  const Targets t = targets_of(id, target.shape(), weight, o.ignore_index);
   // Ignored rows become zeros with weight 0, so their values and gradients do not matter, even if they are not finite.
-  const Tensor logp = log_softmax(where(unsqueeze(counts, -1), to(logits, acc), none));
-  const Tensor at = where(counts, reshape(id, target.shape()), zero);
-  const Tensor own = where(counts, reshape(index_select(weight, 0, reshape(at, {at.numel()})), at.shape()), none);
-  const Tensor at_target = mul(own, squeeze(gather(logp, -1, unsqueeze(at, -1)), -1));
-  const auto everywhere = [&] { return where(counts, sum(mul(logp, weight), {-1}), none); };
+  const Tensor none = zeros({}, wide), logp = log_softmax(where(unsqueeze(t.counts, -1), to(logits, acc), none));
+  const Tensor at_target = mul(t.weight, entry_at(logp, t.at));
+  const auto everywhere = [&] { return where(t.counts, sum(mul(logp, weight), {-1}), none); };
   const Tensor losses = neg(e == 0 ? at_target : add(mul(at_target, 1 - e), mul(everywhere(), e / classes)));
-  if (o.reduction != Reduction::mean) return result(losses);
-  const Tensor total = sum(own);
-  return to(div(sum(losses), where(eq(total, 0), full({}, INFINITY, wide), total)), logits.dtype());
+  return to(reduced(losses, t, o.reduction), logits.dtype());
+}
+
+// The number of classes, after checks that rows x [..., classes], targets of i64 and the classes' weights fit.
+int64_t check_classes(const char* op, const Tensor& x, const Tensor& target, const Tensor& weight) {
+  check_same_device(op, x, target, weight);
+  check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+  check(x.rank() >= 1 && x.size(-1) > 0, op, ": rows have shape ", x.shape(), ", expected [..., classes]");
+  check(!weight.defined() || (weight.shape() == Dims{x.size(-1)} && detail::fits_rows(weight.dtype(), x.dtype())), op,
+        ": weight ", weight.defined() ? text(weight.dtype(), ' ', weight.shape()) : "", " does not fit rows ",
+        x.dtype(), ' ', x.shape());
+  return x.size(-1);
 }
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& o) {
-  check_same_device("cross_entropy", logits, target, o.weight);
-  check(is_floating(logits.dtype()), "cross_entropy: dtype is ", logits.dtype(), ", expected f32, f64 or bf16");
-  check(logits.rank() >= 1 && logits.size(-1) > 0, "cross_entropy: logits have shape ", logits.shape(),
-        ", expected [..., classes]");
+  const int64_t n = target.numel(), classes = check_classes("cross_entropy", logits, target, o.weight);
   Dims rows = logits.shape();
   --rows.rank;
   const bool distributions = is_floating(target.dtype());
@@ -73,13 +94,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
         logits.dtype(), ' ', logits.shape());
   check(distributions || target.shape() == rows, "cross_entropy: targets ", target.shape(), " do not fit logits ",
         logits.shape());
-  if (o.weight.defined())
-    check(o.weight.shape() == Dims{logits.size(-1)} && detail::fits_rows(o.weight.dtype(), logits.dtype()),
-          "cross_entropy: weight ", o.weight.dtype(), ' ', o.weight.shape(), " does not fit logits ", logits.dtype(),
-          ' ', logits.shape());
   check(o.label_smoothing >= 0 && o.label_smoothing <= 1, "cross_entropy: label smoothing ", o.label_smoothing,
         " is outside of [0, 1]");
-  const int64_t n = target.numel(), classes = logits.size(-1);
   if (distributions) return composed(logits, {}, target, o);
   const Tensor id = detail::checked_ids(target, classes, "cross_entropy", "the classes", o.ignore_index);
   if (o.weight.defined()) return composed(logits, id, target, o);
@@ -111,6 +127,19 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
       g.give(0, reshape(dx, shape));
     });
   return out;
+}
+
+Tensor nll_loss(const Tensor& x, const Tensor& target, const NllLossOptions& o) {
+  const int64_t classes = check_classes("nll_loss", x, target, o.weight);
+  const Dims rows = part(x.shape(), 0, x.rank() - 1);
+  check(target.shape() == rows, "nll_loss: targets ", target.shape(), " do not fit log-probabilities ", x.shape());
+  const Tensor id = detail::checked_ids(target, classes, "nll_loss", "the classes", o.ignore_index);
+  const TensorOptions wide{acc_dtype(x.dtype()), x.device()};
+  const Targets t =
+      targets_of(id, rows, o.weight.defined() ? to(o.weight, wide.dtype) : ones({classes}, wide), o.ignore_index);
+  // Ignored rows become 0 before they are multiplied: their values do not matter, even if they are not finite.
+  const Tensor at_target = where(t.counts, to(entry_at(x, t.at), wide.dtype), 0);
+  return to(reduced(neg(mul(t.weight, at_target)), t, o.reduction), x.dtype());
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
@@ -153,6 +182,26 @@ Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reductio
       // p - t as (1 - t) p - t (1 - p): nothing cancels where a confident answer is right.
       if (g.wants(0)) g.give(0, mul(dy, sub(mul(sub(1, t), sigmoid(z)), mul(t, sigmoid(neg(z))))));
       if (g.wants(1)) g.give(1, neg(mul(dy, z)));
+    });
+  return reduced(losses, reduction);
+}
+
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction) {
+  check_pair(x, target, "binary_cross_entropy");
+  if (x.device() == kCpu && x.numel() > 0) {
+    const double least = amin(detach(x)).item(), most = amax(detach(x)).item();
+    check(least >= 0 && most <= 1, "binary_cross_entropy: probabilities from ", least, " to ", most,
+          ", expected them in [0, 1]");
+  }
+  const auto wide = [](const Tensor& t) { return to(t, acc_dtype(t.dtype())); };
+  const auto ln = [](const Tensor& p) { return clamp_min(log(p), -100); };
+  const Tensor p = wide(detach(x)), t = wide(detach(target));
+  Tensor losses = to(neg(add(mul(t, ln(p)), mul(sub(1, t), ln(sub(1, p))))), x.dtype());
+  if (auto* n = track("binary_cross_entropy", {&losses}, {&x, &target}))
+    n->backward = differentiable([x = save(x), target = save(target), wide, ln](Flow& g) {
+      const Tensor p = wide(x), t = wide(target), q = sub(1, p), dy = to(g.out(), p.dtype());
+      if (g.wants(0)) g.give(0, mul(dy, div(sub(p, t), clamp_min(mul(p, q), 1e-12))));
+      if (g.wants(1)) g.give(1, mul(dy, sub(ln(q), ln(p))));
     });
   return reduced(losses, reduction);
 }

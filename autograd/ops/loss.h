@@ -26,6 +26,16 @@ struct CrossEntropyOptions {
 // targets' weights (0 if that is 0); the weight takes a gradient. Both are made of ordinary ops, in f32 for bf16, and are not fused.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
+struct NllLossOptions {
+  int64_t ignore_index = -100;  // as in CrossEntropyOptions
+  Reduction reduction = Reduction::mean;
+  Tensor weight = {};
+};
+
+// -x_target for each row x of log-probabilities [..., classes], target [...] (i64): cross_entropy() of what log_softmax()
+// has been applied to. Options, mean and errors as cross_entropy() has them.
+Tensor nll_loss(const Tensor& x, const Tensor& target, const NllLossOptions& options = {});
+
 // Losses of x and target, which have one shape and dtype; both take gradients. Throw where shapes or dtypes differ.
 
 // (x - target)^2
@@ -41,5 +51,9 @@ Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduc
 // -(target ln p + (1 - target) ln(1 - p)) with p = sigmoid(x), computed as target softplus(-x) + (1 - target)
 // softplus(x): no overflow, and no cancellation for targets in [0, 1].
 Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+// The same of probabilities x, not logits: -(target ln x + (1 - target) ln(1 - x)). As in PyTorch the logarithms are at least
+// -100, and the gradient by x is (x - target) / max(x (1 - x), 1e-12). Computed in f32 for bf16. Throws on the CPU if x leaves
+// [0, 1]; on a device the loss is NaN then.
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 
 }  // namespace isonorm

@@ -16,10 +16,6 @@ namespace {
 
 template <class Op, class... Others> constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
 
-void check_floating(const Tensor& x, const char* op) {
-  check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
-}
-
 // The slope of an op as ops, of what its rule saves (df in core/formulas/pointwise.h). Here: it is constant around each
 // point, and no op leads through it.
 template <class Op> Tensor slope(Op, const Tensor& saved, kernels::Numbers numbers) {
@@ -74,7 +70,7 @@ Tensor number(double value, const Tensor& like) { return number(value, like.opti
 template <class Op, Saved (*keep)(const Tensor&) = save>
 Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = Op::name) {
   constexpr int op = ops::index_in<Op>(ops::Unary{});
-  check_floating(x, name);
+  if (!is_floating(x.dtype())) return unary<Op, keep>(detached::to(x, DType::f32), numbers, name);
   Tensor y = empty_like(x);
   kernels::unary.on(x.device(), op, y, x, numbers);
   if (auto* n = track(name, {&y}, {&x})) {
@@ -101,52 +97,56 @@ template <class Op> Tensor activation(const Tensor& x, kernels::Numbers numbers 
 
 constexpr bool is_integer(DType d) { return !is_floating(d); }
 
-// A dtype in which a and b are computed where one of them has to be cast.
-template <class Op> DType common_dtype(const Tensor& a, const Tensor& b) {
-  const DType d = a.dtype() == DType::u8 ? b.dtype() : a.dtype();
-  if (is_floating(d)) return d;
-  return kIsOneOf<Op, ops::Div> ? DType::f32 : DType::i64;
+// The dtype of a and b together: an integer takes a floating operand's, u8 takes i64. Throws if two floating ones differ.
+DType common_dtype(const char* op, const Tensor& a, const Tensor& b) {
+  const DType d = a.dtype(), e = b.dtype();
+  check(d == e || is_integer(d) || is_integer(e), op, ": dtypes ", d, " and ", e, " differ");
+  return is_floating(d) ? d : is_floating(e) || d == DType::u8 ? e : d;
 }
 
 template <class Op> Tensor binary(const Tensor& a, const Tensor& b) {
   check_same_device(Op::name, a, b);
-  constexpr bool casts = kIsOneOf<Op, ops::Add, ops::Sub, ops::Mul, ops::Div>;
-  if (const bool u8 = a.dtype() == DType::u8 || b.dtype() == DType::u8;
-      casts && (u8 || (kIsOneOf<Op, ops::Div> && a.dtype() == DType::i64 && b.dtype() == DType::i64))) {
-    const DType d = common_dtype<Op>(a, b);
-    return binary<Op>(detached::to(a, d), detached::to(b, d));
-  }
-  if (kIsOneOf<Op, ops::Div, ops::Pow> || a.dtype() != DType::i64) check_floating(a, Op::name);
-  check(a.dtype() == b.dtype(), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(), " differ");
-  Tensor out = empty(broadcast_shapes(a.shape(), b.shape(), Op::name), a.options());
-  kernels::binary.on(a.device(), ops::index_in<Op>(ops::Binary{}), out, a, b);
-  return out;
+  const DType both = common_dtype(Op::name, a, b);
+  check(!kIsOneOf<Op, ops::Pow> || is_floating(both), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(),
+        ", expected a floating one");
+  const DType computed = is_floating(both) ? both : kIsOneOf<Op, ops::Div> ? DType::f32 : DType::i64;
+  const Tensor x = detached::to(a, computed), y = detached::to(b, computed);
+  Tensor out = empty(broadcast_shapes(x.shape(), y.shape(), Op::name), x.options());
+  kernels::binary.on(x.device(), ops::index_in<Op>(ops::Binary{}), out, x, y);
+  // A sum or difference of u8 leaves its range. The product of two masks is a mask.
+  constexpr bool stays = kIsOneOf<Op, ops::Mul, ops::Minimum, ops::Maximum, ops::Remainder>;
+  return stays ? detached::to(out, both) : out;
 }
 
 template <class Op> Tensor compare(const Tensor& a, const Tensor& b) {
   check_same_device(Op::name, a, b);
-  check(a.dtype() == b.dtype(), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(), " differ");
+  const DType both = common_dtype(Op::name, a, b);
   Tensor out = empty(broadcast_shapes(a.shape(), b.shape(), Op::name), {DType::u8, a.device()});
-  kernels::compare.on(a.device(), ops::index_in<Op>(ops::Comparison{}), out, a, b);
+  kernels::compare.on(a.device(), ops::index_in<Op>(ops::Comparison{}), out, detached::to(a, both),
+                      detached::to(b, both));
   return out;
 }
 
-template <class Op> Tensor compare(const Tensor& a, double b) {
-  const bool whole = std::trunc(b) == b && std::abs(b) <= (a.dtype() == DType::u8 ? 255 : 0x1p53);
-  check(is_floating(a.dtype()) || (whole && (b >= 0 || a.dtype() == DType::i64)), Op::name, ": ", b, " is not a ",
-        a.dtype());
-  return compare<Op>(a, number(b, a));
+bool holds(DType d, double value) {
+  const double least = d == DType::u8 ? 0 : -0x1p53, most = d == DType::u8 ? 255 : 0x1p53;
+  return is_floating(d) || (std::trunc(value) == value && value >= least && value <= most);
 }
+
+// A number to compare or choose with: in the tensor's dtype if that holds it.
+Tensor beside(const Tensor& x, double b, DType otherwise) {
+  return number(b, {holds(x.dtype(), b) ? x.dtype() : otherwise, x.device()});
+}
+
+template <class Op> Tensor compare(const Tensor& a, double b) { return compare<Op>(a, beside(a, b, DType::f64)); }
 
 // `b` as what integers are computed with.
 Tensor whole(double b, const Tensor& beside, const char* op) {
-  check(std::trunc(b) == b && std::abs(b) <= 0x1p53, op, ": ", b, " is not a whole number, the tensor is ",
-        beside.dtype());
+  check(holds(DType::i64, b), op, ": ", b, " is not a whole number, the tensor is ", beside.dtype());
   return number(b, {DType::i64, beside.device()});
 }
 
 Tensor operand(double b, const Tensor& beside, const char* op) {
-  return is_integer(beside.dtype()) ? whole(b, beside, op) : number(b, beside);
+  return holds(beside.dtype(), b) ? number(b, beside) : whole(b, beside, op);
 }
 
 // Gradient of a and b: half to each at a tie, none to the one that loses; where one is NaN, both take all of it.
@@ -168,11 +168,15 @@ template <class Op> Tensor extremum(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor neg(const Tensor& x) { return is_integer(x.dtype()) ? sub(0, x) : unary<ops::Neg>(x); }
-Tensor abs(const Tensor& x) { return unary<ops::Abs>(x); }
-Tensor sign(const Tensor& x) { return unary<ops::Sign>(x); }
-Tensor floor(const Tensor& x) { return unary<ops::Floor>(x); }
-Tensor ceil(const Tensor& x) { return unary<ops::Ceil>(x); }
-Tensor round(const Tensor& x) { return unary<ops::Round>(x); }
+Tensor abs(const Tensor& x) {
+  return is_integer(x.dtype()) ? detached::to(maximum(x, neg(x)), x.dtype()) : unary<ops::Abs>(x);
+}
+Tensor sign(const Tensor& x) {
+  return is_integer(x.dtype()) ? detached::to(sub(gt(x, 0), lt(x, 0)), x.dtype()) : unary<ops::Sign>(x);
+}
+Tensor floor(const Tensor& x) { return is_integer(x.dtype()) ? detached::clone(x) : unary<ops::Floor>(x); }
+Tensor ceil(const Tensor& x) { return is_integer(x.dtype()) ? detached::clone(x) : unary<ops::Ceil>(x); }
+Tensor round(const Tensor& x) { return is_integer(x.dtype()) ? detached::clone(x) : unary<ops::Round>(x); }
 Tensor exp(const Tensor& x) { return unary<ops::Exp>(x); }
 Tensor exp2(const Tensor& x) { return unary<ops::Exp2>(x); }
 Tensor expm1(const Tensor& x) { return unary<ops::Expm1>(x); }
@@ -181,30 +185,47 @@ Tensor log2(const Tensor& x) { return unary<ops::Log2>(x); }
 Tensor log1p(const Tensor& x) { return unary<ops::Log1p>(x); }
 Tensor sqrt(const Tensor& x) { return unary<ops::Sqrt>(x); }
 Tensor rsqrt(const Tensor& x) { return unary<ops::Rsqrt>(x); }
-Tensor square(const Tensor& x) { return unary<ops::Square>(x); }
+Tensor square(const Tensor& x) { return is_integer(x.dtype()) ? mul(x, x) : unary<ops::Square>(x); }
 Tensor reciprocal(const Tensor& x) { return unary<ops::Reciprocal>(x); }
 Tensor sin(const Tensor& x) { return unary<ops::Sin>(x); }
 Tensor cos(const Tensor& x) { return unary<ops::Cos>(x); }
 Tensor tanh(const Tensor& x) { return activation<ops::Tanh>(x); }
 Tensor sigmoid(const Tensor& x) { return activation<ops::Sigmoid>(x); }
-Tensor relu(const Tensor& x) { return activation<ops::Relu>(x); }
+Tensor relu(const Tensor& x) { return is_integer(x.dtype()) ? clamp_min(x, 0) : activation<ops::Relu>(x); }
 Tensor leaky_relu(const Tensor& x, double slope) { return activation<ops::LeakyRelu>(x, {{slope}}); }
 Tensor gelu(const Tensor& x) { return activation<ops::Gelu>(x); }
 Tensor gelu_tanh(const Tensor& x) { return activation<ops::GeluTanh>(x); }
 Tensor silu(const Tensor& x) { return activation<ops::Silu>(x); }
 Tensor softplus(const Tensor& x) { return activation<ops::Softplus>(x); }
 Tensor erf(const Tensor& x) { return unary<ops::Erf>(x); }
-Tensor pow(const Tensor& x, double p) { return unary<ops::PowNumber>(x, {{p}}); }
+Tensor pow(const Tensor& x, double p) {
+  if (is_floating(x.dtype()) || p < 0 || !holds(DType::i64, p)) return unary<ops::PowNumber>(x, {{p}});
+  Tensor y = ones_like(x), power = x;  // x^1, x^2, x^4, ...
+  for (auto rest = static_cast<int64_t>(p); rest > 0; rest /= 2, power = mul(power, power))
+    if (rest % 2) y = mul(y, power);
+  return y;
+}
+
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Tensor clamped(const char* op, const Tensor& x, double lo, double hi) {
+  const auto whole = [](double bound) { return std::isinf(bound) || holds(DType::i64, bound); };
+  if (is_floating(x.dtype()) || !whole(lo) || !whole(hi)) return unary<ops::Clamp>(x, {{lo, hi}}, op);
+  check(x.dtype() == DType::i64 || (lo <= 255 && hi >= 0), op, ": [", lo, ", ", hi, "] holds no ", x.dtype());
+  Tensor y = x;
+  if (lo > -kInfinity) y = maximum(y, lo);
+  if (hi < kInfinity) y = minimum(y, hi);
+  return detached::to(y, x.dtype());
+}
+}  // namespace
+
 Tensor clamp(const Tensor& x, double lo, double hi) {
   check(lo <= hi, "clamp: lower bound ", lo, " is above upper bound ", hi);
-  return unary<ops::Clamp>(x, {{lo, hi}});
+  return clamped("clamp", x, lo, hi);
 }
-Tensor clamp_min(const Tensor& x, double lo) {
-  return unary<ops::Clamp>(x, {{lo, std::numeric_limits<double>::infinity()}}, "clamp_min");
-}
-Tensor clamp_max(const Tensor& x, double hi) {
-  return unary<ops::Clamp>(x, {{-std::numeric_limits<double>::infinity(), hi}}, "clamp_max");
-}
+Tensor clamp_min(const Tensor& x, double lo) { return clamped("clamp_min", x, lo, kInfinity); }
+Tensor clamp_max(const Tensor& x, double hi) { return clamped("clamp_max", x, -kInfinity, hi); }
 
 Tensor add(const Tensor& a, double b) {
   return is_integer(a.dtype()) ? add(a, whole(b, a, "add")) : unary<ops::AddNumber>(a, {{b}});
@@ -218,12 +239,8 @@ Tensor sub(double a, const Tensor& b) {
 Tensor mul(const Tensor& a, double b) {
   return is_integer(a.dtype()) ? mul(a, whole(b, a, "mul")) : unary<ops::MulNumber>(a, {{b}});
 }
-Tensor div(const Tensor& a, double b) {
-  return unary<ops::DivNumber>(is_integer(a.dtype()) ? detached::to(a, DType::f32) : a, {{b}});
-}
-Tensor div(double a, const Tensor& b) {
-  return unary<ops::NumberDiv>(is_integer(b.dtype()) ? detached::to(b, DType::f32) : b, {{a}});
-}
+Tensor div(const Tensor& a, double b) { return unary<ops::DivNumber>(a, {{b}}); }
+Tensor div(double a, const Tensor& b) { return unary<ops::NumberDiv>(b, {{a}}); }
 
 Tensor to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
@@ -281,6 +298,8 @@ Tensor maximum(const Tensor& a, double b) { return maximum(a, operand(b, a, "max
 Tensor maximum(double a, const Tensor& b) { return maximum(operand(a, b, "maximum"), b); }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
+  if (is_integer(a.dtype()) && is_floating(b.dtype())) return pow(detached::to(a, b.dtype()), b);
+  if (is_integer(b.dtype()) && is_floating(a.dtype())) return pow(a, detached::to(b, a.dtype()));
   Tensor out = binary<ops::Pow>(a, b);
   if (auto* n = track("pow", {&out}, {&a, &b}))
     n->backward = differentiable([a = save(a), b = save(b), out = save(out)](Flow& g) {
@@ -298,7 +317,10 @@ Tensor pow(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-Tensor pow(double a, const Tensor& b) { return pow(number(a, b), b); }
+Tensor pow(double a, const Tensor& b) {
+  const Tensor p = is_integer(b.dtype()) ? detached::to(b, DType::f32) : b;
+  return pow(number(a, p), p);
+}
 
 Tensor remainder(const Tensor& a, const Tensor& b) {
   Tensor out = binary<ops::Remainder>(a, b);
@@ -366,19 +388,29 @@ Tensor logical_and(const Tensor& a, const Tensor& b) { return compare<ops::Logic
 Tensor logical_or(const Tensor& a, const Tensor& b) { return compare<ops::LogicalOr>(a, b); }
 Tensor logical_not(const Tensor& x) { return eq(x, 0); }
 
-Tensor isfinite(const Tensor& x) {
-  check_floating(x, "isfinite");
-  return lt(abs(detach(x)), std::numeric_limits<double>::infinity());
+Tensor isfinite(const Tensor& x) { return is_integer(x.dtype()) ? eq(x, x) : lt(abs(detach(x)), kInfinity); }
+Tensor isinf(const Tensor& x) { return is_integer(x.dtype()) ? ne(x, x) : eq(abs(detach(x)), kInfinity); }
+Tensor isnan(const Tensor& x) { return ne(x, x); }
+
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  check_same_device("isclose", a, b);
+  broadcast_shapes(a.shape(), b.shape(), "isclose");
+  check(a.dtype() == b.dtype(), "isclose: dtypes ", a.dtype(), " and ", b.dtype(), " differ");
+  // In f64, so that the difference of two large f32 does not overflow.
+  const Tensor x = detached::to(a, DType::f64), y = detached::to(b, DType::f64);
+  const Tensor near = le(abs(sub(x, y)), add(mul(abs(y), rtol), atol));
+  const Tensor same = logical_or(eq(a, b), logical_and(near, isfinite(y)));
+  return equal_nan ? logical_or(same, logical_and(isnan(a), isnan(b))) : same;
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   check_same_device("where", condition, a, b);
   check(condition.dtype() == DType::u8, "where: the condition is ", condition.dtype(), ", expected u8");
-  check(a.dtype() == b.dtype(), "where: dtypes ", a.dtype(), " and ", b.dtype(), " differ");
+  const DType both = common_dtype("where", a, b);
   const Dims ab = broadcast_shapes(a.shape(), b.shape(), "where");
-  Tensor out = empty(broadcast_shapes(condition.shape(), ab, "where"), a.options());
-  kernels::where.on(a.device(), out, condition, a, b);
-  if (!is_floating(a.dtype())) return out;
+  Tensor out = empty(broadcast_shapes(condition.shape(), ab, "where"), {both, a.device()});
+  kernels::where.on(a.device(), out, condition, detached::to(a, both), detached::to(b, both));
+  if (!is_floating(both)) return out;
   if (auto* n = track("where", {&out}, {&a, &b}))
     n->backward = differentiable([condition = save(condition)](Flow& g) {
       const Tensor zero = number(0, g.out());
@@ -386,6 +418,12 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
       if (g.wants(1)) g.give(1, where(condition, zero, g.out()));
     });
   return out;
+}
+Tensor where(const Tensor& condition, const Tensor& a, double b) {
+  return where(condition, a, beside(a, b, DType::f32));
+}
+Tensor where(const Tensor& condition, double a, const Tensor& b) {
+  return where(condition, beside(b, a, DType::f32), b);
 }
 
 }  // namespace isonorm

@@ -1,11 +1,14 @@
-// Pointwise functions. Floating tensors f32, f64 or bf16 (computed in f32); binary ones broadcast and take operands of
-// one dtype. All throw where dtypes differ, are not floating, or shapes do not broadcast. Formulas: the structs of
-// core/formulas/pointwise.h, printed in docs/ops.md.
+// Pointwise functions. Tensors of any dtype; bf16 is computed in f32. Binary functions broadcast. All throw if shapes do
+// not broadcast, or if two floating dtypes differ. Formulas: the structs of core/formulas/pointwise.h, printed in
+// docs/ops.md.
 //
-// Integers: add, sub, mul, minimum, maximum and remainder take i64; a result that passes 2^63 is not defined. div of
-// integers is that of their values in f32. In add, sub, mul and div a u8 takes the dtype of the other operand, which
-// holds its values, and two of u8, or u8 and a number, are i64: x * (x > 0), 1 - mask. A number beside integers is a
-// whole one (div: any); another one throws.
+// Integers (docs/numerics.md, "Integers and masks"):
+// - Beside a floating tensor, i64 and u8 take its dtype; beside i64, u8 does.
+// - neg, abs, sign, floor, ceil, round, square, relu, clamp, pow by a whole number from 0 on, add, sub, mul, minimum,
+//   maximum and remainder of integers are integers; all other functions, and a clamp to fractions, compute in f32.
+// - Of u8 alone the result is u8, modulo 256, but for neg, add and sub, and for add, sub and mul by a number: i64.
+// - Results beyond 2^63 are not defined. A number that add, sub, mul, minimum, maximum or remainder of integers is given must be
+//   whole; another one throws.
 #pragma once
 
 #include "core/tensor.h"
@@ -98,14 +101,14 @@ Tensor& operator-=(Tensor& x, double y);
 Tensor& operator*=(Tensor& x, double y);
 Tensor& operator/=(Tensor& x, double y);
 
-// Comparisons: u8 tensors, 1 where true; any dtype, both the same; not differentiable.
+// Comparisons: u8 tensors, 1 where true; not differentiable.
 Tensor eq(const Tensor& a, const Tensor& b);
 Tensor ne(const Tensor& a, const Tensor& b);
 Tensor lt(const Tensor& a, const Tensor& b);
 Tensor le(const Tensor& a, const Tensor& b);
 Tensor gt(const Tensor& a, const Tensor& b);
 Tensor ge(const Tensor& a, const Tensor& b);
-// With a number, rounded to a's dtype; throws where a's dtype is an integer one that does not hold it.
+// With a number, rounded to a's dtype if that is floating. Integers are compared in f64 if their dtype does not hold it.
 Tensor eq(const Tensor& a, double b);
 Tensor ne(const Tensor& a, double b);
 Tensor lt(const Tensor& a, double b);
@@ -139,9 +142,18 @@ inline Tensor operator&(const Tensor& a, const Tensor& b) { return logical_and(a
 inline Tensor operator|(const Tensor& a, const Tensor& b) { return logical_or(a, b); }
 inline Tensor operator!(const Tensor& x) { return logical_not(x); }
 
-Tensor isfinite(const Tensor& x);  // floating x
+// 1 (u8) where x is neither infinite nor NaN, infinite, NaN. Not differentiable.
+Tensor isfinite(const Tensor& x);
+Tensor isinf(const Tensor& x);
+Tensor isnan(const Tensor& x);
+// 1 (u8) where a = b or |a - b| <= atol + rtol |b|, computed in f64; of NaN with equal_nan only, and only beside NaN. As in
+// PyTorch. Throws if dtypes differ.
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 
-// a where condition (u8) is not 0, b elsewhere; the three broadcast; a and b of one dtype.
+// a where condition (u8) is not 0, b elsewhere; the three broadcast. A number takes the tensor's dtype, or f32 if that is
+// an integer dtype which does not hold it.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+Tensor where(const Tensor& condition, const Tensor& a, double b);
+Tensor where(const Tensor& condition, double a, const Tensor& b);
 
 }  // namespace isonorm

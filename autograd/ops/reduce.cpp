@@ -25,8 +25,7 @@ struct Plan {
   int64_t count = 1;  // elements per result
 };
 
-Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op, bool integers = false) {
-  check(integers || is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op) {
   Plan p;
   p.op = op;
   for (int d : dims) {
@@ -46,6 +45,13 @@ Plan plan(const Tensor& x, const std::vector<int>& dims, const char* op, bool in
   return p;
 }
 
+void check_floating(const Tensor& x, const char* op) {
+  check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+}
+
+// u8 is reduced in i64: kernels take that and floating dtypes.
+Tensor widened(const Tensor& x) { return x.dtype() == DType::u8 ? detached::to(x, DType::i64) : x; }
+
 // x as an array whose middle dimension is the one of the plan.
 kernels::ReduceShape along(const Tensor& x, const Plan& p) {
   const int d = std::countr_zero(p.dims);
@@ -59,7 +65,7 @@ Tensor reduce(const Tensor& x, const Plan& p, kernels::ReduceOp kind, bool keepd
 Tensor extremum(const char* name, kernels::ReduceOp kind, const Tensor& x, const std::vector<int>& dims, bool keepdim) {
   const Plan p = plan(x, dims, name);
   check(p.count > 0 || numel(p.kept, name) == 0, name, ": shape ", x.shape(), " has no elements to choose from");
-  Tensor y = reduce(x, p, kind, keepdim);
+  Tensor y = detached::to(reduce(widened(x), p, kind, keepdim), x.dtype());
   if (auto* n = track(name, {&y}, {&x}))
     n->backward = differentiable([p, x = save(x), y = save(y)](Flow& g) {
       const Tensor input = x;
@@ -75,9 +81,8 @@ Tensor extremum(const char* name, kernels::ReduceOp kind, const Tensor& x, const
 }  // namespace
 
 Tensor sum(const Tensor& x, std::vector<int> dims, bool keepdim) {
-  if (x.dtype() == DType::u8) return sum(detached::to(x, DType::i64), std::move(dims), keepdim);
-  const Plan p = plan(x, dims, "sum", true);
-  Tensor y = reduce(x, p, kernels::ReduceOp::sum, keepdim);
+  const Plan p = plan(x, dims, "sum");
+  Tensor y = reduce(widened(x), p, kernels::ReduceOp::sum, keepdim);
   if (auto* n = track("sum", {&y}, {&x}))
     n->backward =
         differentiable([p, shape = x.shape()](Flow& g) { g.give(0, expand(reshape(g.out(), p.keepdim), shape)); });
@@ -85,13 +90,14 @@ Tensor sum(const Tensor& x, std::vector<int> dims, bool keepdim) {
 }
 
 Tensor mean(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  check_floating(x, "mean");
   const Plan p = plan(x, dims, "mean");
   return div(sum(x, dims, keepdim), static_cast<double>(p.count));
 }
 
 Tensor prod(const Tensor& x, std::vector<int> dims, bool keepdim) {
   const Plan p = plan(x, dims, "prod");
-  Tensor y = reduce(x, p, kernels::ReduceOp::product, keepdim);
+  Tensor y = reduce(widened(x), p, kernels::ReduceOp::product, keepdim);
   if (auto* n = track("prod", {&y}, {&x}))
     n->backward = [p, x = save(x)](Flow& g) {
       // Through the product of what is not 0: it is that of the others of an entry where no other is 0.
@@ -114,6 +120,7 @@ Tensor amin(const Tensor& x, std::vector<int> dims, bool keepdim) {
 }
 
 Tensor var(const Tensor& x, std::vector<int> dims, double correction, bool keepdim) {
+  check_floating(x, "var");
   const Plan p = plan(x, dims, "var");
   const double freedom = std::max(0.0, static_cast<double>(p.count) - correction);
   // The mean of a long row carries the rounding of its sum: what that leaves in the deviations is taken away, too.
@@ -132,7 +139,16 @@ Tensor var(const Tensor& x, std::vector<int> dims, double correction, bool keepd
   return y;
 }
 
+Tensor std(const Tensor& x, std::vector<int> dims, double correction, bool keepdim) {
+  check_floating(x, "std");
+  plan(x, dims, "std");
+  // A variance of 0 takes no part, so that its gradient is 0 and not infinite.
+  const Tensor v = var(x, std::move(dims), correction, keepdim), none = eq(v, 0);
+  return where(none, 0, sqrt(where(none, 1, v)));
+}
+
 Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  check_floating(x, "norm");
   const Plan p = plan(x, dims, "norm");
   const Tensor flat = detach(x);
   Tensor y = sqrt(reduce(mul(flat, flat), p, kernels::ReduceOp::sum, keepdim));
@@ -149,6 +165,7 @@ Tensor norm(const Tensor& x, std::vector<int> dims, bool keepdim) {
 }
 
 Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keepdim) {
+  check_floating(x, "logsumexp");
   const Plan p = plan(x, dims, "logsumexp");
   const Tensor top = reduce(x, p, kernels::ReduceOp::max, true);
   // A row of -inf, or of nothing, has an infinite maximum; shifting it by 0 instead avoids inf - inf.
@@ -158,7 +175,8 @@ Tensor logsumexp(const Tensor& x, std::vector<int> dims, bool keepdim) {
   return add(log(sum(exp(sub(x, shift)), dims, keepdim)), keepdim ? shift : reshape(shift, p.kept));
 }
 
-Tensor cumsum(const Tensor& x, int dim) {
+Tensor cumsum(const Tensor& given, int dim) {
+  const Tensor x = widened(given);
   const kernels::ReduceShape s = along(x, plan(x, {dim}, "cumsum"));
   Tensor y = empty_like(x);
   kernels::cumsum.on(x.device(), s, y, detached::contiguous(x), false);
@@ -173,6 +191,7 @@ Tensor cumsum(const Tensor& x, int dim) {
 }
 
 Tensor recentre(const Tensor& x, int dim) {
+  check_floating(x, "recentre");
   const kernels::ReduceShape s = along(x, plan(x, {dim}, "recentre"));
   Tensor y = empty_like(x);
   kernels::recentre.on(x.device(), s, y, detached::contiguous(x));
@@ -191,8 +210,10 @@ Tensor place(const char* op, const Tensor& x, int dim, bool keepdim, bool of_sma
   const Plan p = plan(x, {dim}, op);
   check(p.count > 0, op, ": dimension ", dim, " of shape ", x.shape(), " is empty");
   Tensor index = empty(keepdim ? p.keepdim : p.kept, {DType::i64, x.device()});
-  const Tensor from = detached::contiguous(x);
-  kernels::arg_max.on(x.device(), along(x, p), index, of_smallest ? neg(detach(from)) : from);
+  const Tensor from = detached::contiguous(widened(x));
+  // -1 - x reverses the order of all i64, which -x does not of the smallest.
+  const auto reversed = [&] { return is_floating(x.dtype()) ? neg(detach(from)) : sub(-1, from); };
+  kernels::arg_max.on(x.device(), along(x, p), index, of_smallest ? reversed() : from);
   return index;
 }
 
@@ -211,6 +232,18 @@ Tensor any(const Tensor& x, std::vector<int> dims, bool keepdim) {
 }
 Tensor all(const Tensor& x, std::vector<int> dims, bool keepdim) {
   return eq(number_set("all", eq(x, 0), dims, keepdim), 0);
+}
+
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  check_same_device("allclose", a, b);
+  check(a.dtype() == b.dtype(), "allclose: dtypes ", a.dtype(), " and ", b.dtype(), " differ");
+  broadcast_shapes(a.shape(), b.shape(), "allclose");
+  return all(isclose(a, b, rtol, atol, equal_nan)).item() != 0;
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  check_same_device("equal", a, b);
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && all(eq(a, b)).item() != 0;
 }
 
 }  // namespace isonorm

@@ -1,5 +1,6 @@
-// Reductions over chosen dimensions. `dims` empty means all; keepdim leaves reduced dimensions with size 1. Floating
-// tensors, unless said otherwise. All throw for a dimension that is not there or given twice.
+// Reductions over chosen dimensions. `dims` empty means all; keepdim leaves reduced dimensions with size 1. All throw for a
+// dimension that is not there or given twice. Tensors of any dtype, but mean, var, std, norm, logsumexp and recentre take
+// floating ones only. Sums and products of i64 and u8 are i64, modulo 2^64; extrema have x's dtype.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,7 @@
 
 namespace isonorm {
 
-// Sum; 0 over nothing. Of i64 and u8, too: in i64. Bit-equal for any number of threads.
+// Sum; 0 over nothing. Bit-equal for any number of threads.
 Tensor sum(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // sum / number of elements; NaN over nothing.
 Tensor mean(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
@@ -21,6 +22,9 @@ Tensor amin(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // `correction` elements. Computed in f32 for bf16; the deviations' own mean is taken away, so that rounding of the mean
 // does not count.
 Tensor var(const Tensor& x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false);
+// Square root of var(); the gradient where that is 0 is 0. Under `using namespace isonorm` it is x.std() or
+// isonorm::std(x): std alone is the namespace.
+Tensor std(const Tensor& x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false);
 // Euclidean norm; the gradient at the zero vector is 0.
 Tensor norm(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // ln of the sum of exponentials, shifted by the maximum so that it does not overflow; -inf over nothing.
@@ -33,9 +37,13 @@ Tensor recentre(const Tensor& x, int dim);
 Tensor argmax(const Tensor& x, int dim = -1, bool keepdim = false);
 // Likewise of the first smallest; NaN counts as smallest.
 Tensor argmin(const Tensor& x, int dim = -1, bool keepdim = false);
-// 1 (u8) where an element, or every element, is not 0 (NaN is not); over nothing 0 and 1. x of any dtype; not
-// differentiable.
+// 1 (u8) where an element, or every element, is not 0 (NaN is not); over nothing 0 and 1. Not differentiable.
 Tensor any(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 Tensor all(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
+
+// Whether isclose() holds everywhere (autograd/ops/pointwise.h). Waits for a device.
+bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+// Whether a and b have one dtype, one shape and equal elements; NaN equals nothing. Waits for a device.
+bool equal(const Tensor& a, const Tensor& b);
 
 }  // namespace isonorm

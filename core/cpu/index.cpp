@@ -36,7 +36,7 @@ void add_rows(IndexShape s, const Tensor& dx, const Tensor& g, const Tensor& ids
   for (int64_t j = 0; j < m; ++j) ++start[id[j]];
   for (int64_t i = 0; i < s.length; ++i) start[i + 1] += start[i];
   for (int64_t j = m - 1; j >= 0; --j) order[--start[id[j]]] = j;
-  visit_floating(g.dtype(), "add_rows", [&]<class T>() {
+  visit_numbers(g.dtype(), "add_rows", [&]<class T>() {
     using A = acc_t<T>;
     const T* pg = g.data<T>();
     A* pd = dx.mutable_data<A>();
@@ -71,7 +71,7 @@ void gather(IndexShape s, const Tensor& out, const Tensor& x, const Tensor& inde
 }
 
 void gather_backward(IndexShape s, const Tensor& dx, const Tensor& g, const Tensor& index) {
-  visit_floating(g.dtype(), "gather_backward", [&]<class T>() {
+  visit_numbers(g.dtype(), "gather_backward", [&]<class T>() {
     using A = acc_t<T>;
     const T* pg = g.data<T>();
     const int64_t* pi = index.data<int64_t>();

@@ -12,11 +12,14 @@
 namespace isonorm::kernels::cpu {
 namespace {
 
+template <class A>
+constexpr A kGreatest = std::is_integral_v<A> ? std::numeric_limits<A>::max() : std::numeric_limits<A>::infinity();
+template <class A> constexpr A kLeast = std::is_integral_v<A> ? std::numeric_limits<A>::min() : -kGreatest<A>;
 template <ReduceOp K, class A>
 constexpr A identity = K == ReduceOp::sum       ? A(0)
                        : K == ReduceOp::product ? A(1)
-                       : K == ReduceOp::max     ? -std::numeric_limits<A>::infinity()
-                                                : std::numeric_limits<A>::infinity();
+                       : K == ReduceOp::max     ? kLeast<A>
+                                                : kGreatest<A>;
 
 template <ReduceOp K, class A> ISO_HD A combine(A a, A b) {
   if constexpr (K == ReduceOp::sum) return a + b;
@@ -96,10 +99,7 @@ template <ReduceOp K> void reduce_kind(ReduceShape s, const Tensor& out, const T
     reduce_stage<K>(x.data<T>(), partial.data(), s.outer, s.length, s.inner, block);
     reduce_stage<K>(static_cast<const A*>(partial.data()), po, s.outer, blocks, s.inner, blocks);
   };
-  if constexpr (K == ReduceOp::sum)
-    visit_numbers(x.dtype(), "reduce", run);
-  else
-    visit_floating(x.dtype(), "reduce", run);
+  visit_numbers(x.dtype(), "reduce", run);
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ template <Isa I> void reduce(ReduceOp kind, ReduceShape s, const Tensor& out, co
 }
 
 template <Isa I> void arg_max(ReduceShape s, const Tensor& index, const Tensor& x) {
-  visit_floating(x.dtype(), "argmax", [&]<class T>() {
+  visit_numbers(x.dtype(), "argmax", [&]<class T>() {
     const T* px = x.data<T>();
     int64_t* po = index.mutable_data<int64_t>();
     parallel_for(s.outer * s.inner, std::max<int64_t>(1, 16384 / s.length), [&](int64_t begin, int64_t end) {
@@ -140,7 +140,7 @@ template <Isa I> void arg_max(ReduceShape s, const Tensor& index, const Tensor& 
 // 2 kPart + n / kPart^2 roundings rather than n, and the additions that wait for each other are as many as before.
 template <Isa I> void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, bool reverse) {
   constexpr int64_t kPart = 64;
-  visit_floating(x.dtype(), "cumsum", [&]<class T>() {
+  visit_numbers(x.dtype(), "cumsum", [&]<class T>() {
     using A = acc_t<T>;
     const T* px = x.data<T>();
     T* po = out.mutable_data<T>();

@@ -27,13 +27,14 @@ void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> take_rows{"take_rows",
                                                                                                  &cpu::take_rows};
 // dx[o, i, :] = sum of g[o, j, :] over j with ids[j] = i, in the order of j whatever the number of threads. dx of acc
-// dtype, every element is written.
+// dtype, every element is written. Floating or i64.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> add_rows{"add_rows",
                                                                                                 &cpu::add_rows};
 
 // out[o, j, i] = x[o, index[o, j, i], i]; any dtype.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> gather{"gather", &cpu::gather};
-// dx[o, index[o, j, i], i] += g[o, j, i] from 0, in the order of j. dx of acc dtype, every element is written.
+// dx[o, index[o, j, i], i] += g[o, j, i] from 0, in the order of j. dx of acc dtype, every element is written. Floating
+// or i64.
 inline constinit Kernel<void(IndexShape, const Tensor&, const Tensor&, const Tensor&)> gather_backward{
     "gather_backward", &cpu::gather_backward};
 

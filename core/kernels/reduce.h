@@ -21,13 +21,13 @@ template <Isa I> void sum_blocks(const Tensor& out, const Tensor& blocks, int64_
 }  // namespace cpu
 
 // out[outer, inner] = sum, max, min or product over length. NaN wins in max and min. The sum of nothing is 0, its product
-// 1; max and min of nothing are the caller's to refuse. Floating, and i64 for sum.
+// 1; max and min of nothing are the caller's to refuse. Floating or i64.
 inline constinit Kernel<void(ReduceOp, ReduceShape, const Tensor&, const Tensor&)> reduce{
     "reduce", []<Isa I>() { return &cpu::reduce<I>; }};
-// index[outer, inner] (i64) of the first largest element; NaN counts as largest.
+// index[outer, inner] (i64) of the first largest element; NaN counts as largest. Floating or i64.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&)> arg_max{
     "argmax", []<Isa I>() { return &cpu::arg_max<I>; }};
-// out = running sum along length, from the end where reverse; of numbers from 0 on it never falls.
+// out = running sum along length, from the end where reverse; of numbers from 0 on it never falls. Floating or i64.
 inline constinit Kernel<void(ReduceShape, const Tensor&, const Tensor&, bool)> cumsum{
     "cumsum", []<Isa I>() { return &cpu::cumsum<I>; }};
 // out = x minus its mean over length; out may be x.

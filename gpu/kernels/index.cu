@@ -227,7 +227,7 @@ void add_rows(IndexShape s, const Tensor& dx, const Tensor& g, const Tensor& ids
   }
   launch("add_rows.find_starts", &find_starts, one_each(s.length + 1), stream, start.as<int64_t>(), order, id, m,
          s.length);
-  visit_floating(g.dtype(), "add_rows", [&]<class T>() {
+  visit_numbers(g.dtype(), "add_rows", [&]<class T>() {
     acc_t<T>* to = write<acc_t<T>>(dx);
     const T* from = g.data<T>();
     const auto run = [&]<int N>() {
@@ -254,7 +254,7 @@ void gather_backward(IndexShape s, const Tensor& dx, const Tensor& g, const Tens
   if (s.outer * s.inner == 1) return add_rows(s, dx, g, index);
   gpu::fill(dx, 0);
   if (g.numel() == 0) return;
-  visit_floating(g.dtype(), "gather_backward", [&]<class T>() {
+  visit_numbers(g.dtype(), "gather_backward", [&]<class T>() {
     launch("gather_backward.each", &add_each<T>, one_each(s.outer * s.inner), stream_of(dx), write<acc_t<T>>(dx),
            g.data<T>(), index.data<int64_t>(), positions(s, g.numel()), s);
   });

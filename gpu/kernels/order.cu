@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(256)
 
 void arg_max(ReduceShape s, const Tensor& index, const Tensor& x) {
   if (index.numel() == 0) return;
-  visit_floating(x.dtype(), "argmax", [&]<class T>() {
+  visit_numbers(x.dtype(), "argmax", [&]<class T>() {
     int64_t* to = write<int64_t>(index);
     if (s.inner == 1 && s.length > kShort)
       launch("argmax.rows", &arg_max_rows<T>, blocks_of(s.outer, 256), stream_of(x), to, x.data<T>(), s.length);

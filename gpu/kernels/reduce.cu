@@ -36,11 +36,15 @@ template <ReduceOp K> struct Combine {
     return b < a || b != b ? b : a;
   }
 };
+template <class A>
+inline constexpr A kGreatest = std::is_integral_v<A> ? std::numeric_limits<A>::max()
+                                                     : std::numeric_limits<A>::infinity();
+template <class A> inline constexpr A kLeast = std::is_integral_v<A> ? std::numeric_limits<A>::min() : -kGreatest<A>;
 template <ReduceOp K, class A>
 inline constexpr A kNothing = K == ReduceOp::sum       ? A(0)
                               : K == ReduceOp::product ? A(1)
-                              : K == ReduceOp::max     ? -std::numeric_limits<A>::infinity()
-                                                       : std::numeric_limits<A>::infinity();
+                              : K == ReduceOp::max     ? kLeast<A>
+                                                       : kGreatest<A>;
 
 template <ReduceOp K, class From, class To>
 __global__ void __launch_bounds__(256) reduce_each(To* out, const From* x, ReduceShape s) {
@@ -246,9 +250,8 @@ void reduce(ReduceOp kind, ReduceShape s, const Tensor& out, const Tensor& x) {
   const auto run = [&]<ReduceOp K, class T>() {
     reduce_stage<K>(s, write<T>(out), x.data<T>(), stream_of(x), x.device());
   };
-  if (kind == ReduceOp::sum)
-    return visit_numbers(x.dtype(), "reduce", [&]<class T>() { run.template operator()<ReduceOp::sum, T>(); });
-  visit_floating(x.dtype(), "reduce", [&]<class T>() {
+  visit_numbers(x.dtype(), "reduce", [&]<class T>() {
+    if (kind == ReduceOp::sum) return run.template operator()<ReduceOp::sum, T>();
     if (kind == ReduceOp::max) return run.template operator()<ReduceOp::max, T>();
     if (kind == ReduceOp::product) return run.template operator()<ReduceOp::product, T>();
     run.template operator()<ReduceOp::min, T>();
@@ -257,7 +260,7 @@ void reduce(ReduceOp kind, ReduceShape s, const Tensor& out, const Tensor& x) {
 
 void cumsum(ReduceShape s, const Tensor& out, const Tensor& x, bool reverse) {
   if (out.numel() == 0) return;
-  visit_floating(x.dtype(), "cumsum", [&]<class T>() {
+  visit_numbers(x.dtype(), "cumsum", [&]<class T>() {
     if (s.inner < 32 && s.length > kShort)
       launch("cumsum.rows", &cumsum_rows<T>, blocks_of(s.outer * s.inner, 256), stream_of(x), write<T>(out),
              x.data<T>(), s, reverse);

@@ -61,7 +61,8 @@ RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentInput& inp
   if (input.mask.defined()) {
     check(input.mask.shape() == Dims{x.size(0), x.size(1)}, "recurrent: the mask has shape ", input.mask.shape(),
           ", expected ", Dims{x.size(0), x.size(1)});
-    check(input.mask.dtype() == x.dtype(), "recurrent: the mask is ", input.mask.dtype(), ", the rows ", x.dtype());
+    check(input.mask.dtype() == DType::u8 || input.mask.dtype() == x.dtype(), "recurrent: the mask is ",
+          input.mask.dtype(), ", expected u8 or the rows' ", x.dtype());
     const std::vector<double> counts = detach(input.mask).to(DType::f64).to_vector<double>();
     for (int64_t b = 0; b < x.size(0); ++b) {
       const auto begin = counts.begin() + b * x.size(1);

@@ -175,6 +175,48 @@ OpCase stack_row() {
   return op;
 }
 
+OpCase pad_sequence_row() {
+  OpCase op = row("pad_sequence", "(const std::vector<Tensor>& sequences, bool batch_first = true, double value = 0)",
+                  "sequences as one tensor, padded with value behind their ends");
+  const auto add = [&](const Arrays& parts, bool batch_first, double value, const char* label = "") {
+    op.add(
+          text(batch_first ? "" : "time first ", "value ", value, label), parts,
+          [=](const Tensors& x) { return pad_sequence(x, batch_first, value); },
+          [=](const Arrays& x) {
+            int64_t longest = 0;
+            for (const Array& s : x) longest = std::max(longest, s.shape[0]);
+            const auto n = static_cast<int64_t>(x.size());
+            Dims shape = inserted(resized(x[0].shape, 0, longest), batch_first ? 0 : 1, n);
+            return tabulate(
+                shape,
+                [&](const Dims& i) {
+                  const Array& s = x[static_cast<size_t>(i[batch_first ? 0 : 1])];
+                  const Dims at = removed(i, batch_first ? 0 : 1);
+                  return at[0] < s.shape[0] ? s.at(at) : value;
+                },
+                x[0].kind);
+          })
+        .large = parts[0].shape[0] > 1000;
+  };
+  for (bool batch_first : {true, false})
+    for (double value : {0.0, -1.0}) {
+      for (const Dims& inner : {Dims{}, Dims{3}, Dims{2, 3}, Dims{0}}) {
+        Arrays parts;
+        for (int64_t length : {2, 5, 0, 3}) parts.push_back(op.draw.normal(inserted(inner, 0, length)));
+        add(parts, batch_first, value);
+      }
+      add({op.draw.normal({4})}, batch_first, value),
+          add({op.draw.normal({1, 2}), op.draw.normal({3, 2})}, batch_first, value);
+      add({op.draw.index({4}, 9), op.draw.index({1}, 9)}, batch_first, value, " i64");
+    }
+  add({op.draw.normal({1001, 17}), op.draw.normal({900, 17})}, true, 0);
+  op.refuse({"no sequences"}, [] { pad_sequence({}); });
+  op.refuse({"[2, 3]", "[2, 4]"}, [] { pad_sequence({reals({2, 3}), reals({2, 4})}); });
+  op.refuse({"f32", "i64"}, [] { pad_sequence({reals({2}), integers({2})}); });
+  op.refuse({"[]"}, [] { pad_sequence({reals({})}); });
+  return op;
+}
+
 OpCase flip_row() {
   OpCase op = row("flip", "(x, const std::vector<int>& dims)", "the order of the entries along dims reversed");
   for (const Dims& shape : shapes_and_large()) {
@@ -363,8 +405,8 @@ std::vector<OpCase> arrange_cases() {
   const auto lower = "x where column - row <= diagonal, else 0 (last two dimensions)",
              upper = "x where column - row >= diagonal, else 0 (last two dimensions)";
   std::vector<OpCase> all;
-  for (auto make : {slice_row, narrow_row, select_row, split_row, chunk_row, cat_row, stack_row, flip_row, pad_row,
-                    repeat_row, repeat_interleave_row})
+  for (auto make : {slice_row, narrow_row, select_row, split_row, chunk_row, cat_row, stack_row, pad_sequence_row,
+                    flip_row, pad_row, repeat_row, repeat_interleave_row})
     all.push_back(make());
   all.push_back(triangle_row("tril", lower, isonorm::tril, true));
   all.push_back(triangle_row("triu", upper, isonorm::triu, false));

@@ -55,9 +55,10 @@ Oracle oracle(ops::Remainder) {  // in the samples of its gradient a is between 
           3};
 }
 
-// Integers, and masks beside anything. Quotients are f32.
+// Integers, and integers beside floating tensors. Quotients are f32.
 template <class Op> void add_integers(OpCase& op, const Oracle& o) {
   constexpr bool quotient = std::is_same_v<Op, ops::Div>, remainder = std::is_same_v<Op, ops::Remainder>;
+  constexpr bool stays = !quotient && !std::is_same_v<Op, ops::Add> && !std::is_same_v<Op, ops::Sub>;  // u8
   const auto add = [&](const char* label, const Arrays& x, Kind kind) -> Sample& {
     Sample& s = op.add(label, x, o.call, [=](const Array& a, const Array& b) {
       const auto at = [&](const Dims& i) {
@@ -65,6 +66,7 @@ template <class Op> void add_integers(OpCase& op, const Oracle& o) {
         return quotient && kind == Kind::index ? double{static_cast<float>(v)} : v;
       };
       Array y = tabulate(broadcast(a.shape, b.shape), at, kind);
+      if (a.kind == Kind::mask && b.kind == Kind::mask && kind == Kind::index && stays) y.kind = Kind::mask;
       if (quotient && kind == Kind::index) y.kind = Kind::real, y.dtype = DType::f32;
       return y;
     });
@@ -76,9 +78,16 @@ template <class Op> void add_integers(OpCase& op, const Oracle& o) {
     for (double& v : x.v) v -= 20;
     return x;
   };
+  const auto positive = [&](const Dims& shape) {
+    Array x = op.draw.index(shape, 4);
+    for (double& v : x.v) v += 1;
+    return x;
+  };
+  add("i64 before", {positive({5, 7}), op.draw.uniform({7}, o.lo_b, o.hi_b)}, Kind::real).gradient = false;
+  add("i64 behind", {op.draw.uniform({5, 7}, o.lo, o.hi), positive({7})}, Kind::real).gradient = false;
+  if (std::is_same_v<Op, ops::Pow>) return;
   for (const auto& [a, b] : shape_pairs()) add("i64", {integers(a), integers(b)}, Kind::index);
   add("i64", {integers(kLarge), integers({1001})}, Kind::index).large = true;
-  if (std::is_same_v<Op, ops::Minimum> || std::is_same_v<Op, ops::Maximum> || remainder) return;
   add("u8 both", {op.draw.mask({5, 7}), op.draw.mask({7})}, Kind::index);
   add("u8 and i64", {op.draw.mask({5, 7}), integers({7})}, Kind::index);
   add("u8", {op.draw.mask({5, 7}), op.draw.uniform({7}, o.lo_b, o.hi_b)}, Kind::real);
@@ -106,11 +115,8 @@ template <class Op> OpCase binary_row() {
   op.add("", inputs(kLarge, {1001}), run, reference).large = true;
   op.refuse({"[2, 3]", "[2]"}, [o] { o.call(reals({2, 3}), reals({2})); });
   op.refuse({"f32", "f64"}, [o] { o.call(reals({2}), reals({2}, DType::f64)); });
-  if constexpr (std::is_same_v<Op, ops::Pow>)
-    op.refuse({"i64"}, [o] { o.call(integers({2}), integers({2})); });
-  else
-    add_integers<Op>(op, o);
-  op.refuse({"f32", "i64"}, [o] { o.call(reals({2}), integers({2})); });
+  if (std::is_same_v<Op, ops::Pow>) op.refuse({"i64", "floating"}, [o] { o.call(integers({2}), integers({2})); });
+  add_integers<Op>(op, o);
   return op;
 }
 

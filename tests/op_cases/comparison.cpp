@@ -1,4 +1,5 @@
 // Rows of the comparisons and of where().
+#include <cmath>
 #include <functional>
 
 #include "autograd/ops/pointwise.h"
@@ -57,12 +58,14 @@ template <class Op> OpCase comparison_row() {
     op.add("i64", {whole(op.draw, a, Kind::index), whole(op.draw, b, Kind::index)}, run, reference);
   }
   op.add("u8", {whole(op.draw, {5, 7}, Kind::mask), whole(op.draw, {7}, Kind::mask)}, run, reference);
+  op.add("u8 and i64", {whole(op.draw, {5, 7}, Kind::mask), whole(op.draw, {7}, Kind::index)}, run, reference);
+  op.add("i64 and floating", {whole(op.draw, {5, 7}, Kind::index), whole(op.draw, {7}, Kind::real)}, run, reference);
   Array special({4, 1});
   special.v = {NAN, HUGE_VAL, -HUGE_VAL, 0};
   op.add("special values", {special, tabulate({4}, [&](const Dims& i) { return special.v[i[0]]; })}, run, reference);
   op.add("", {whole(op.draw, kLarge, Kind::real), whole(op.draw, {17, 1}, Kind::real)}, run, reference).large = true;
   op.refuse({"[2, 3]", "[2]"}, [o] { o.call(reals({2, 3}), reals({2})); });
-  op.refuse({"f32", "i64"}, [o] { o.call(reals({2}), integers({2})); });
+  op.refuse({"f32", "f64"}, [o] { o.call(reals({2}), reals({2}, DType::f64)); });
   return op;
 }
 
@@ -88,9 +91,9 @@ template <class Op> OpCase comparison_number_row() {
   special.v = {NAN, HUGE_VAL, -HUGE_VAL, 0.5};
   for (double b : {0.5, -HUGE_VAL, HUGE_VAL, static_cast<double>(NAN)}) add("special values ", special, b);
   add("", whole(op.draw, kLarge, Kind::real), 2).large = true;
-  op.refuse({"0.5", "i64"}, [o] { o.with_number(integers({2}), 0.5); });
-  op.refuse({"nan", "i64"}, [o] { o.with_number(integers({2}), NAN); });
-  for (double b : {-1.0, 256.0}) op.refuse({text(b), "u8"}, [o, b] { o.with_number(reals({2}, DType::u8), b); });
+  for (double b : {0.5, static_cast<double>(NAN), HUGE_VAL}) add("i64 ", whole(op.draw, {5, 7}, Kind::index), b);
+  for (double b : {-1.0, 0.5, 256.0}) add("u8 ", whole(op.draw, {5, 7}, Kind::mask), b);
+  op.refuses = false;
   return op;
 }
 
@@ -127,9 +130,78 @@ OpCase where_row() {
   }
   op.add("i64", {op.draw.mask({3, 2}), op.draw.index({2}, 9), op.draw.index({3, 1}, 9)}, run, reference);
   op.add("", {op.draw.mask({17, 1}), op.draw.normal(kLarge), op.draw.normal({})}, run, reference).large = true;
+  op.add("i64 and floating", {op.draw.mask({3, 2}), op.draw.index({2}, 9), op.draw.normal({3, 1})}, run,
+         [reference](const Array& c, const Array& a, const Array& b) {
+           Array y = reference(c, a, b);
+           y.kind = Kind::real;
+           return y;
+         });
   op.refuse({"f32", "u8"}, [] { where(reals({2}), reals({2}), reals({2})); });
   op.refuse({"f32", "f64"}, [] { where(reals({2}, DType::u8), reals({2}), reals({2}, DType::f64)); });
   op.refuse({"[2]", "[3]"}, [] { where(reals({2}, DType::u8), reals({2}), reals({3})); });
+  return op;
+}
+
+// where() with a number before or behind the tensor.
+OpCase where_number_row(bool behind) {
+  OpCase op =
+      row_of("Comparisons and choice", "where", behind ? "(condition, a, double b)" : "(condition, double a, b)",
+             "as with a tensor of the number");
+  op.draw = Draw(op.signature);
+  const auto add = [&](const char* label, const Dims& condition, const Array& x, double n, bool real = false) {
+    Sample& s = op.add(
+        text(label, n), {op.draw.mask(condition), x},
+        [=](const Tensor& c, const Tensor& t) { return behind ? where(c, t, n) : where(c, n, t); },
+        [=](const Array& c, const Array& t) {
+          Array y = tabulate(
+              broadcast(c.shape, t.shape),
+              [&](const Dims& i) { return (c.stretched(i) != 0) == behind ? t.stretched(i) : n; }, t.kind);
+          if (real) y.kind = Kind::real, y.dtype = DType::f32;
+          return y;
+        });
+    s.large = x.shape == kLarge, s.gradient = x.kind == Kind::real;
+  };
+  for (const auto& [a, b] : shape_pairs()) add("", a, op.draw.normal(b), -2);
+  add("", {17, 1}, op.draw.normal(kLarge), 1);
+  add("i64 ", {3, 1}, op.draw.index({2}, 9), 7);
+  add("i64 ", {3, 1}, op.draw.index({2}, 9), 0.5, true);
+  add("u8 ", {3, 1}, op.draw.mask({2}), 255);
+  add("u8 ", {3, 1}, op.draw.mask({2}), -1, true);
+  op.refuse({"f32", "u8"}, [=] { behind ? where(reals({2}), reals({2}), 0) : where(reals({2}), 0, reals({2})); });
+  return op;
+}
+
+OpCase isclose_row() {
+  OpCase op = row_of("Comparisons and choice", "isclose",
+                     "(a, b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false)",
+                     "1 where a = b or |a - b| <= atol + rtol |b|");
+  op.differentiable = false;
+  const auto add = [&](const char* label, const Array& a, const Array& b, double rtol, double atol, bool nan) {
+    op.add(
+          text(label, "rtol ", rtol, " atol ", atol, nan ? " equal_nan" : ""), {a, b},
+          [=](const Tensor& x, const Tensor& y) { return isclose(x, y, rtol, atol, nan); },
+          [=](const Array& x, const Array& y) {
+            return tabulate(
+                broadcast(x.shape, y.shape),
+                [&](const Dims& i) {
+                  const double p = x.stretched(i), q = y.stretched(i);
+                  if (std::isnan(p) || std::isnan(q)) return nan && std::isnan(p) && std::isnan(q);
+                  return p == q || (std::isfinite(q) && std::fabs(p - q) <= atol + rtol * std::fabs(q));
+                },
+                Kind::mask);
+          })
+        .large = a.shape == kLarge;
+  };
+  for (const auto& [a, b] : shape_pairs()) add("", op.draw.index(a, 5), op.draw.index(b, 5), 0.25, 0.5, false);
+  for (const auto& [a, b] : shape_pairs()) add("", op.draw.normal(a), op.draw.normal(b), 0.5, 0.25, false);
+  add("", op.draw.normal(kLarge), op.draw.normal({1001}), 0.5, 0.25, false);
+  add("u8 ", op.draw.mask({5, 7}), op.draw.mask({7}), 0, 0, false);
+  Array special({6, 1});
+  special.v = {NAN, HUGE_VAL, -HUGE_VAL, 0, 1, 3e38};
+  const Array across = tabulate({6}, [&](const Dims& i) { return special.v[i[0]]; });
+  for (bool nan : {false, true}) add("special values ", special, across, 0.5, 0, nan);
+  op.refuse({"[2, 3]", "[2]"}, [] { isclose(reals({2, 3}), reals({2})); });
+  op.refuse({"f32", "i64"}, [] { isclose(reals({2}), integers({2})); });
   return op;
 }
 
@@ -141,6 +213,9 @@ std::vector<OpCase> comparison_cases() {
     all.push_back(std::move(op));
   all.push_back(logical_not_row());
   all.push_back(where_row());
+  all.push_back(where_number_row(true));
+  all.push_back(where_number_row(false));
+  all.push_back(isclose_row());
   return all;
 }
 

@@ -135,7 +135,15 @@ OpCase masked_fill_row() {
   add(kLarge, {1001}, 1).large = true;
   op.refuse({"[2]", "[2, 2]"}, [] { masked_fill(reals({2}), reals({2, 2}, DType::u8), 0); });
   op.refuse({"f32", "u8"}, [] { masked_fill(reals({2}), reals({2}), 0); });
-  op.refuse({"i64"}, [] { masked_fill(integers({2}), reals({2}, DType::u8), 0); });
+  for (const Array& x : {op.draw.index({5, 7}, 9), op.draw.mask({5, 7})})
+    op.add(
+        x.kind == Kind::index ? "i64" : "u8", {x, op.draw.mask({7})},
+        [](const Tensor& t, const Tensor& m) { return masked_fill(t, m, 3); },
+        [](const Array& t, const Array& m) {
+          return tabulate(
+              t.shape, [&](const Dims& i) { return m.stretched(i) ? 3 : t.at(i); }, t.kind);
+        });
+  op.refuse({"300", "u8"}, [] { masked_fill(reals({2}, DType::u8), reals({2}, DType::u8), 300); });
   return op;
 }
 
@@ -191,7 +199,7 @@ OpCase scatter_row(const std::string& name, const char* formula,
   add(op.draw.normal({3, 4}), op.draw.normal({3, 0}), 1);
   for (int d : {0, 1, 2}) add(op.draw.normal(kLarge), op.draw.normal(kLarge), d).large = true;
   add(op.draw.normal({9}), op.draw.normal({20000}), 0).large = true;
-  if (!adds) add(op.draw.index({3, 4}, 9), op.draw.index({2, 5}, 9), 1, " i64");
+  add(op.draw.index({3, 4}, 9), op.draw.index({2, 5}, 9), 1, " i64");
   const auto at = [](const Dims& shape) {
     return on_test_device(std::vector<int64_t>(static_cast<size_t>(numel(shape))), shape);
   };
@@ -201,17 +209,19 @@ OpCase scatter_row(const std::string& name, const char* formula,
   op.refuse({"f32", "f64"}, [=] { call(reals({2, 3}), 1, at({2, 1}), reals({2, 1}, DType::f64)); });
   op.refuse({"f32", "i64"}, [=] { call(reals({2, 3}), 1, reals({2, 1}), reals({2, 1})); });
   op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), 2, at({2, 1}), reals({2, 1})); });
-  if (adds) op.refuse({"i64", "bf16"}, [=] { call(integers({2, 3}), 1, at({2, 1}), integers({2, 1})); });
+  if (adds) op.refuse({"u8", "bf16"}, [=] { call(reals({2}, DType::u8), 0, at({1}), reals({1}, DType::u8)); });
   return op;
 }
 
 OpCase index_add_row() {
   OpCase op = row("index_add", "(x, int dim, ids, src)", "x with entry j of src added to entry ids_j of dim");
   op.tolerance = tolerance::reduction;
-  const auto add = [&](const Dims& shape, int d, int64_t m) -> Sample& {
+  const auto add_entries = [&](const std::string& label, const Array& x, const Array& src, int d) -> Sample& {
+    const Dims& shape = x.shape;
+    const int64_t m = src.shape[d];
     const int dim = d % 2 ? d - shape.rank : d;
     Sample& s = op.add(
-        text("dim ", dim), {op.draw.normal(shape), op.draw.index({m}, shape[d]), op.draw.normal(resized(shape, d, m))},
+        text("dim ", dim, label), {x, op.draw.index({m}, shape[d]), src},
         [=](const Tensor& x, const Tensor& ids, const Tensor& src) { return index_add(x, dim, ids, src); },
         [=](Array y, const Array& ids, const Array& src) {
           for_each_index(src.shape, [&](const Dims& i) { y.at(resized(i, d, place_of(ids.v[i[d]]))) += src.at(i); });
@@ -220,6 +230,10 @@ OpCase index_add_row() {
     s.length = static_cast<double>(m + 1);
     return s;
   };
+  const auto add = [&](const Dims& shape, int d, int64_t m) -> Sample& {
+    return add_entries("", op.draw.normal(shape), op.draw.normal(resized(shape, d, m)), d);
+  };
+  add_entries(" i64", op.draw.index({3, 4}, 9), op.draw.index({3, 7}, 9), 1);
   for (const Dims& shape : shapes(1))
     for (int d = 0; d < shape.rank; ++d) add(shape, d, shape[d] == 0 ? 0 : d % 2 ? 5 : 2);
   for (int d : {0, 1, 2}) add(kLarge, d, kLarge[d] + 2).large = true;
@@ -229,7 +243,7 @@ OpCase index_add_row() {
   op.refuse({"f32", "f64"}, [] { index_add(reals({2, 3}), 0, ids({0}), reals({1, 3}, DType::f64)); });
   op.refuse({"f32", "i64"}, [] { index_add(reals({2, 3}), 0, reals({1}), reals({1, 3})); });
   op.refuse({"[1, 1]"}, [] { index_add(reals({2, 3}), 0, on_test_device<int64_t>({0}, {1, 1}), reals({1, 3})); });
-  op.refuse({"i64", "bf16"}, [] { index_add(integers({2}), 0, ids({0}), integers({1})); });
+  op.refuse({"u8", "bf16"}, [] { index_add(reals({2}, DType::u8), 0, ids({0}), reals({1}, DType::u8)); });
   return op;
 }
 

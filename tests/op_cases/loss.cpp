@@ -1,5 +1,7 @@
 // Rows of the losses.
+#include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/fused/linear_cross_entropy.h"
 
 #include <algorithm>
@@ -138,6 +140,61 @@ OpCase cross_entropy_row() {
   return op;
 }
 
+OpCase nll_row() {
+  OpCase op = row_of("Losses", "nll_loss", "(x, target, const NllLossOptions& options = {})",
+                     "-x_target for rows x of log-probabilities, times the weight of the class", tolerance::composite);
+  op.checks = 50;
+  const auto reference = [](const Arrays& x, const NllLossOptions& o) {
+    const int64_t classes = x[0].shape[x[0].shape.rank - 1];
+    Array single(x[1].shape);
+    double divisor = 0;
+    for (size_t r = 0; r < single.v.size(); ++r) {
+      if (x[1].v[r] == static_cast<double>(o.ignore_index)) continue;
+      const auto at = static_cast<int64_t>(x[1].v[r]);
+      const double w = x.size() > 2 ? x[2].v[at] : 1;
+      single.v[r] = -w * x[0].v[static_cast<int64_t>(r) * classes + at];
+      divisor += w;
+    }
+    return reduced(single, o.reduction, divisor == 0 ? INFINITY : divisor);
+  };
+  const auto add = [&](const Arrays& x, const NllLossOptions& o, const std::string& label) -> Sample& {
+    Sample& s = op.add(
+        label, x,
+        [=](const Tensors& t) {
+          NllLossOptions with = o;
+          if (t.size() > 2) with.weight = t[2];
+          return nll_loss(t[0], t[1], with);
+        },
+        [=](const Arrays& a) { return reference(a, o); });
+    s.length = static_cast<double>(x[1].size());
+    s.slope = x.size() > 2 ? 1 : 0;
+    return s;
+  };
+  for (const auto& [shape, classes] : target_shapes())
+    for (Reduction r : kReductions)
+      for (bool weighted : {false, true}) {
+        const Dims wide = inserted(shape, shape.rank, classes);
+        Array target = op.draw.index(shape, classes);
+        const NllLossOptions o{.ignore_index = weighted ? -7 : -100, .reduction = r};
+        if (weighted)
+          for (size_t i = 1; i < target.v.size(); i += 3) target.v[i] = -7;
+        Arrays x = {op.draw.uniform(wide, -3, 0), target};
+        if (weighted) x.push_back(op.draw.uniform({classes}, 0.5, 2));
+        add(x, o, text(label_of(r), weighted ? " weight" : ""));
+      }
+  add({op.draw.uniform({5001, 10}, -3, 0), op.draw.index({5001}, 10)}, {}, "mean").large = true;
+  Array ignored({2, 2}), rows({2}, Kind::index);
+  ignored.v = {-1, -2, NAN, -HUGE_VAL}, rows.v = {1, -100};
+  add({ignored, rows}, {}, "mean NaN in an ignored row").gradient = false;
+  op.refuse({"[2, 3]", "[3]"}, [] { nll_loss(reals({2, 3}), integers({3})); });
+  op.refuse({"f32", "i64"}, [] { nll_loss(reals({2, 3}), reals({2})); });
+  op.refuse({"3", "element 1"}, [] { nll_loss(reals({2, 3}), ids({0, 3})); });
+  op.refuse({"[2, 0]"}, [] { nll_loss(reals({2, 0}), integers({2})); });
+  op.refuse({"i64"}, [] { nll_loss(integers({2, 3}), integers({2})); });
+  op.refuse({"weight", "[2]", "[2, 3]"}, [] { nll_loss(reals({2, 3}), ids({0, 0}), {.weight = reals({2})}); });
+  return op;
+}
+
 OpCase linear_cross_entropy_row() {
   OpCase op =
       row_of("Fused", "linear_cross_entropy", "(x, weight, bias, target, const CrossEntropyOptions& options = {})",
@@ -189,13 +246,14 @@ struct Variant {
 
 // A row of a loss of two tensors; x - target stays away from `kinks`, targets lie in [lo, hi].
 OpCase pairwise_row(std::string name, const std::string& parameters, std::string formula, Tolerance tolerance,
-                    const std::vector<Variant>& variants, const std::vector<double>& kinks, double lo, double hi) {
+                    const std::vector<Variant>& variants, const std::vector<double>& kinks, double lo, double hi,
+                    double lo_x = -3, double hi_x = 3) {
   OpCase op = row_of("Losses", name, parameters, std::move(formula), tolerance);
   op.checks = 50;
   for (const Variant& v : variants)
     for (const Dims& shape : shapes_and_large())
       for (Reduction r : kReductions) {
-        Arrays x = {op.draw.uniform(shape, -3, 3, kinks), op.draw.uniform(shape, lo, hi)};
+        Arrays x = {op.draw.uniform(shape, lo_x, hi_x, kinks), op.draw.uniform(shape, lo, hi)};
         if (!kinks.empty())
           for (size_t i = 0; i < x[0].v.size(); ++i) x[0].v[i] += x[1].v[i];
         Sample& s = op.add(
@@ -228,7 +286,7 @@ Variant huber_by(const char* label, double delta, double (*single)(double, doubl
 std::vector<OpCase> loss_cases() {
   const char* const plain = "(x, target, Reduction reduction = Reduction::mean)";
   const Tolerance near{8, Scale::unit};
-  std::vector<OpCase> all = {cross_entropy_row()};
+  std::vector<OpCase> all = {cross_entropy_row(), nll_row()};
   all.push_back(pairwise_row("mse_loss", plain, "(x - target)^2", near,
                              {{"", mse_loss, [](double x, double t) { return (x - t) * (x - t); }}}, {}, -3, 3));
   all.push_back(pairwise_row("l1_loss", plain, "|x - target|", near,
@@ -263,6 +321,21 @@ std::vector<OpCase> loss_cases() {
       "bce_with_logits", plain, "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", near,
       {{"", bce_with_logits, [](double x, double t) { return t * softplus_of(-x) + (1 - t) * softplus_of(x); }}}, {}, 0,
       1));
+  OpCase bce = pairwise_row(
+      "binary_cross_entropy", plain, "-(target ln x + (1 - target) ln(1 - x)), logarithms at least -100", near,
+      {{"", binary_cross_entropy, [](double x, double t) { return -(t * std::log(x) + (1 - t) * std::log1p(-x)); }}},
+      {}, 0, 1, 0.1, 0.9);
+  Array ends({3});
+  ends.v = {0, 1, 0.5};
+  bce.add(
+      "at the ends", {ends}, [](const Tensor& t) { return binary_cross_entropy(t, sub(1, t), Reduction::none); },
+      [](Array y) {
+        for (double& v : y.v) v = v == 0.5 ? std::log(2.) : 100;
+        return y;
+      });
+  bce.samples.back().gradient = false;
+  bce.refuse({"2", "[0, 1]"}, [] { binary_cross_entropy(full({2}, 2, options_of(DType::f32)).to(kCpu), zeros({2})); });
+  all.push_back(std::move(bce));
   return all;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/ops/create.h"
 #include "autograd/ops/reduce.h"
 #include "tests/op_cases/groups.h"
 
@@ -132,25 +133,27 @@ template <class F> void add_nan_samples(OpCase& op, const Call& call, F f) {
   }
 }
 
-// What is the sum of integers is i64.
-void add_integer_sums(OpCase& op) {
+// Sums and products of integers are i64; the largest and the smallest have x's dtype.
+template <class F> void add_integers(OpCase& op, const Call& call, F f) {
+  const bool sums = op.name == "sum", products = op.name == "prod";
   for (const Dims& shape : {Dims{}, Dims{0}, Dims{7}, Dims{3, 0}, Dims{35, 6}, Dims{2, 5, 4}, kLarge})
-    for (const Choice& c : choices(shape.rank))
-      for (const Array& x : {op.draw.index(shape, 1000), op.draw.mask(shape)})
+    for (const Choice& c : choices(shape.rank)) {
+      if (!sums && !products && count_of(shape, c) == 0 && numel(shape_of(shape, c)) > 0) continue;
+      Array numbers = op.draw.index(shape, products ? 2 : 1000), mask = op.draw.mask(shape);
+      for (double& v : numbers.v) v = products ? 2 * v - 1 : sums ? v : v - 500;  // a product stays within i64
+      for (const Array& x : {numbers, mask})
         op.add(
-              label_of(c) + (x.kind == Kind::index ? " i64" : " u8"), {x},
-              [c](const Tensor& t) { return sum(t, c.dims, c.keepdim); },
-              [c](const Array& a) {
-                return reduce_naively(
-                    a, c, [](const std::vector<double>& v) { return static_cast<double>(total(v)); }, Kind::index);
-              })
+              label_of(c) + (x.kind == Kind::index ? " i64" : " u8"), {x}, [=](const Tensor& t) { return call(t, c); },
+              [=](const Array& a) { return reduce_naively(a, c, f, sums || products ? Kind::index : a.kind); })
             .large = shape == kLarge;
+    }
 }
 
 template <class Function> void add_refusals(OpCase& op, Function call) {
   op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), std::vector<int>{2}); });
   op.refuse({"dimension 1", "twice"}, [=] { call(reals({2, 3}), std::vector<int>{1, 1}); });
-  if (op.name != "sum") op.refuse({"i64", "f32"}, [=] { call(integers({2, 3}), std::vector<int>{}); });
+  if (op.name != "sum" && op.name != "prod" && op.name != "amax" && op.name != "amin")
+    op.refuse({"i64", "f32"}, [=] { call(integers({2, 3}), std::vector<int>{}); });
 }
 
 template <class F>
@@ -161,22 +164,23 @@ OpCase row(std::string name, std::string formula, Tensor (*call)(const Tensor&, 
   const auto over = [call](const Tensor& x, const Choice& c) { return call(x, c.dims, c.keepdim); };
   add_samples(op, "", over, f, domain);
   add_nan_samples(op, over, f);
-  if (op.name == "sum") add_integer_sums(op);
+  if (op.name == "sum" || domain.distinct) add_integers(op, over, f);
   add_refusals(op, [call](const Tensor& x, std::vector<int> dims) { call(x, dims, false); });
   if (!domain.over_nothing) op.refuse({"[2, 0]", "no elements"}, [call] { call(reals({2, 0}), {1}, false); });
   return op;
 }
 
-OpCase var_row() {
-  OpCase op = row_of(kGroup, "var", "(x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false)",
-                     "sum of (x - mean)^2 / max(0, n - correction)", tolerance::composite);
+OpCase var_row(const char* name, const char* formula, Tensor (*f)(const Tensor&, std::vector<int>, double, bool),
+               double (*of_variance)(double), int64_t least) {
+  OpCase op = row_of(kGroup, name, "(x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false)",
+                     formula, tolerance::composite);
   for (double correction : {1.0, 0.0})
     add_samples(
         op, text(" correction ", correction),
-        [correction](const Tensor& x, const Choice& c) { return var(x, c.dims, correction, c.keepdim); },
-        [correction](const std::vector<double>& v) { return variance(v, correction); },
-        {.over_nothing = false, .least = correction == 1 ? 2 : 1});
-  add_refusals(op, [](const Tensor& x, std::vector<int> dims) { var(x, dims); });
+        [=](const Tensor& x, const Choice& c) { return f(x, c.dims, correction, c.keepdim); },
+        [=](const std::vector<double>& v) { return of_variance(variance(v, correction)); },
+        {.over_nothing = false, .least = correction == 1 ? std::max<int64_t>(least, 2) : least});
+  add_refusals(op, [f](const Tensor& x, std::vector<int> dims) { f(x, dims, 1, false); });
   return op;
 }
 
@@ -200,7 +204,6 @@ OpCase along_row(const std::string& name, const char* formula, Tensor (*f)(const
   for (const Dims& shape : more) add(shape, 0);
   for (int dim : {0, 1, 2}) add(kLarge, dim).large = true;
   op.refuse({"dimension 1", "rank 1"}, [f] { f(reals({2}), 1); });
-  op.refuse({"i64"}, [f] { f(integers({2}), 0); });
   return op;
 }
 
@@ -212,17 +215,28 @@ long double sum_to(const Array& x, Dims i, int d, int64_t last) {
 }
 
 OpCase cumsum_row() {
-  return along_row("cumsum", "y_i = x_0 + ... + x_i along dim", cumsum, {},
-                   [](const Array& x, const Dims& i, int d) { return sum_to(x, i, d, i[d]); });
+  OpCase op = along_row("cumsum", "y_i = x_0 + ... + x_i along dim; of i64 and u8 in i64", cumsum, {},
+                        [](const Array& x, const Dims& i, int d) { return sum_to(x, i, d, i[d]); });
+  for (const Array& x : {op.draw.index({5, 300}, 1000), op.draw.mask({5, 300})})
+    for (int d : {0, 1})
+      op.add(
+          text("dim ", d, x.kind == Kind::index ? " i64" : " u8"), {x}, [d](const Tensor& t) { return cumsum(t, d); },
+          [d](const Array& a) {
+            return tabulate(
+                a.shape, [&](const Dims& i) { return static_cast<double>(sum_to(a, i, d, i[d])); }, Kind::index);
+          });
+  return op;
 }
 
 OpCase recentre_row() {
-  return along_row("recentre", "x minus its mean along dim", recentre,
-                   {{130, 3}, {3, 130}},  // more rows than are summed together, and more columns than a strip has
-                   [](const Array& x, const Dims& i, int d) {
-                     const int64_t n = x.shape[d];
-                     return x.at(i) - sum_to(x, i, d, n - 1) / n;
-                   });
+  OpCase op = along_row("recentre", "x minus its mean along dim", recentre,
+                        {{130, 3}, {3, 130}},  // more rows than are summed together, and more columns than a strip has
+                        [](const Array& x, const Dims& i, int d) {
+                          const int64_t n = x.shape[d];
+                          return x.at(i) - sum_to(x, i, d, n - 1) / n;
+                        });
+  op.refuse({"i64"}, [] { recentre(integers({2}), 0); });
+  return op;
 }
 
 // Entries around 1 and -1, whose product stays a number; some of them 0 in more samples.
@@ -235,8 +249,11 @@ OpCase prod_row() {
   OpCase op = row("prod", "product of the entries; 1 over nothing", isonorm::prod, product);
   op.tolerance = tolerance::composite;
   for (Sample& s : op.samples)
-    for (double& v : s.inputs[0].v) v = (v < 0 ? -1 : 1) * std::exp(0.2 * std::sin(v));
+    if (s.inputs[0].kind == Kind::real)
+      for (double& v : s.inputs[0].v) v = (v < 0 ? -1 : 1) * std::exp(0.2 * std::sin(v));
   op.draw = Draw("prod of zeros");
+  add_integers(
+      op, [](const Tensor& x, const Choice& c) { return prod(x, c.dims, c.keepdim); }, product);
   for (const Choice& c : choices(2)) {
     Array x = op.draw.normal({3, 4});
     x.v[0] = x.v[5] = x.v[7] = 0;  // a row with one, a row with two, a row with none
@@ -303,13 +320,46 @@ OpCase place_row(const std::string& name, const char* which, Tensor (*call)(cons
       if (shape[dim] > 0)
         add(op.draw.normal(shape), dim, dim % 2), add(op.draw.index(shape, 3), dim - shape.rank, false, " ties");
   for (Sample& s : op.samples) s.inputs[0].kind = Kind::real;
+  for (Array x : {op.draw.index({7, 300}, 200), op.draw.mask({7, 300})}) {
+    if (x.kind == Kind::index)
+      for (double& v : x.v) v -= 100;
+    for (int dim : {0, 1}) add(x, dim, false, x.kind == Kind::index ? " i64" : " u8");
+  }
   Array special({2, 4});
   special.v = {1, NAN, 3, NAN, -HUGE_VAL, -HUGE_VAL, 2, HUGE_VAL};
   add(special, 1, false, " special values");
   add(op.draw.normal(kLarge), -1, false).large = true;
   op.refuse({"dimension 2", "rank 2"}, [=] { call(reals({2, 3}), 2, false); });
   op.refuse({"[2, 0]", "empty"}, [=] { call(reals({2, 0}), 1, false); });
-  op.refuse({"i64"}, [=] { call(integers({2}), 0, false); });
+  return op;
+}
+
+// allclose and equal, as tensors without dimensions.
+OpCase agreement_row(const char* name, const char* parameters, const char* formula,
+                     bool (*call)(const Tensor&, const Tensor&), double tolerated) {
+  OpCase op = row_of(kGroup, name, parameters, formula);
+  op.differentiable = false;
+  const auto add = [&](const Array& a, const Array& b) {
+    op.add(
+          text("as number ", op.samples.size()), {a, b},
+          [=](const Tensor& x, const Tensor& y) {
+            return full({}, call(x, y), {DType::u8, x.device()});
+          },
+          [=](const Array& x, const Array& y) {
+            bool all = true;
+            for (size_t i = 0; i < x.v.size(); ++i)
+              all = all && std::fabs(x.v[i] - y.v[i]) <= tolerated * std::fabs(y.v[i]);
+            return Array({}, Kind::mask, all);
+          })
+        .large = a.shape == kLarge;
+  };
+  for (const Dims& shape : shapes_and_large()) {
+    Array a = op.draw.index(shape, 9), b = a;
+    add(a, b);
+    if (!a.v.empty()) b.v.back() += 1, add(a, b);
+    a.kind = b.kind = Kind::real;
+    add(a, b), add(a, a);
+  }
   return op;
 }
 
@@ -328,7 +378,10 @@ std::vector<OpCase> reduce_cases() {
                     {.over_nothing = false, .distinct = true}, tolerance::exact));
   all.push_back(row("amin", "smallest entry; ties share the gradient", isonorm::amin, smallest,
                     {.over_nothing = false, .distinct = true}, tolerance::exact));
-  all.push_back(var_row());
+  all.push_back(var_row(
+      "var", "sum of (x - mean)^2 / max(0, n - correction)", isonorm::var, [](double v) { return v; }, 1));
+  all.push_back(var_row(
+      "std", "var^(1/2); the derivative at 0 is 0", isonorm::std, [](double v) { return std::sqrt(v); }, 2));
   all.push_back(row("norm", "(sum of x^2)^(1/2)", isonorm::norm, [](const std::vector<double>& v) {
     long double s = 0;
     for (double x : v) s += static_cast<long double>(x) * x;
@@ -348,6 +401,14 @@ std::vector<OpCase> reduce_cases() {
   all.push_back(place_row("argmin", "smallest", argmin, -1));
   all.push_back(truth_row("any", "1 (u8) where an entry is not 0, as NaN; 0 over nothing", isonorm::any, false));
   all.push_back(truth_row("all", "1 (u8) where no entry is 0; 1 over nothing", isonorm::all, true));
+  all.push_back(agreement_row(
+      "allclose", "(a, b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false)",
+      "whether isclose holds everywhere", [](const Tensor& a, const Tensor& b) { return allclose(a, b); }, 1e-5));
+  all.back().refuse({"f32", "f64"}, [] { allclose(reals({2}), reals({2}, DType::f64)); });
+  all.back().refuse({"[2]", "[3]"}, [] { allclose(reals({2}), reals({3})); });
+  all.push_back(agreement_row("equal", "(a, b)", "whether a and b have one dtype, one shape and equal entries",
+                              isonorm::equal, 0));
+  all.back().refuses = false;
   return all;
 }
 

@@ -162,29 +162,34 @@ void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, doub
   op.add(label + " special values", {special}, run, reference).gradient = false;
 }
 
-// Integers stay integers, but for quotients, which are f32.
-void add_integers(OpCase& op, const Oracle& o, double p, bool quotient = false, bool masks = true) {
+// What a function makes of integers: integers of one width (u8 stays u8), i64, or f32.
+enum class Integers { same, wide, real };
+
+void add_integers(OpCase& op, const Oracle& o, const std::vector<double>& p, Integers result) {
   for (Kind kind : {Kind::index, Kind::mask}) {
-    if (kind == Kind::mask && !masks) continue;
-    Array x = op.draw.index({5, 7}, 41);
+    Array x = op.draw.index({5, 7}, 13);
     x.kind = kind;
-    if (kind == Kind::index)
-      for (double& v : x.v) v -= 20;
+    if (kind == Kind::index && result != Integers::real)
+      for (double& v : x.v) v -= 6;
     op.add(
-          text(kind == Kind::index ? "i64 " : "u8 ", p), {x}, [o, p](const Tensor& t) { return o.call(t, &p); },
+          text(kind == Kind::index ? "i64" : "u8", p.empty() ? "" : text(' ', p[0])), {x},
+          [o, p](const Tensor& t) { return o.call(t, p.data()); },
           [=](Array y) {
-            for (double& v : y.v) v = quotient ? float(o.value(v, &p)) : o.value(v, &p);
-            y.kind = quotient ? Kind::real : Kind::index;
-            if (quotient) y.dtype = DType::f32;
+            for (double& v : y.v) v = o.value(v, p.data());
+            y.kind = result == Integers::real ? Kind::real : result == Integers::wide ? Kind::index : y.kind;
+            if (result == Integers::real) y.dtype = DType::f32;
             return y;
           })
         .gradient = false;
   }
-  if (o.parameters == "(x)" || quotient)
-    op.refuses = false;
-  else
-    op.refuse({"0.5", "i64"}, [o] { o.call(integers({2}), std::vector<double>{0.5}.data()); });
 }
+
+// A number that is not whole has no sum, difference, product or remainder with integers.
+void refuse_fraction(OpCase& op, const Oracle& o) {
+  op.refuse({"0.5", "i64"}, [o] { o.call(integers({2}), std::vector<double>{0.5}.data()); });
+}
+
+template <class Op, class... Others> constexpr bool is_one_of = (std::is_same_v<Op, Others> || ...);
 
 template <class Op> OpCase unary_row() {
   const Oracle o = oracle(Op{});
@@ -195,12 +200,25 @@ template <class Op> OpCase unary_row() {
   if (o.numbers.empty()) add_samples(op, o, {}, Op::lo, Op::hi, kinks);
   for (const std::vector<double>& p : o.numbers)
     add_samples(op, o, p, Op::lo, Op::hi, std::is_same_v<Op, ops::Clamp> ? p : kinks);
-  constexpr bool quotient = std::is_same_v<Op, ops::DivNumber> || std::is_same_v<Op, ops::NumberDiv>;
-  if constexpr (quotient || std::is_same_v<Op, ops::Neg> || std::is_same_v<Op, ops::AddNumber> ||
-                std::is_same_v<Op, ops::MulNumber> || std::is_same_v<Op, ops::NumberSub>)
-    add_integers(op, o, -3, quotient);
-  else
-    op.refuse({"i64", "f32"}, [o] { o.call(integers({2}), std::vector<double>{1, 2}.data()); });
+  constexpr bool wide = is_one_of<Op, ops::Neg, ops::AddNumber, ops::MulNumber, ops::NumberSub>;
+  constexpr bool same = is_one_of<Op, ops::Abs, ops::Sign, ops::Floor, ops::Ceil, ops::Round, ops::Square, ops::Relu>;
+  if constexpr (std::is_same_v<Op, ops::Clamp>) {
+    add_integers(op, o, {-3, 2}, Integers::same);
+    add_integers(op, o, {-0.5, 2}, Integers::real);
+    op.refuse({"clamp: lower bound 2", "1"}, [] { clamp(reals({2}), 2, 1); });
+    op.refuse({"[256, 300]", "u8"}, [] { clamp(reals({2}, DType::u8), 256, 300); });
+  } else if constexpr (std::is_same_v<Op, ops::PowNumber>) {
+    for (double p : {0.0, 1.0, 2.0}) add_integers(op, o, {p}, Integers::same);
+    add_integers(op, o, {0.5}, Integers::real);
+  } else {
+    const double p = std::is_same_v<Op, ops::LeakyRelu> ? 0.5 : -3;
+    add_integers(op, o, o.numbers.empty() ? std::vector<double>{} : std::vector{p},
+                 wide   ? Integers::wide
+                 : same ? Integers::same
+                        : Integers::real);
+  }
+  if (wide && !o.numbers.empty()) refuse_fraction(op, o);
+  op.refuses = !op.bad.empty();
   return op;
 }
 
@@ -226,10 +244,11 @@ OpCase number_row(const NumberRow& n) {
                  [=](double x, const double* p) { return n.value(x, *p); }, n.parameters};
   for (double p : {0.5, n.lo < 0 ? -2.0 : 2.0, 0.0})
     add_samples(op, o, {p}, n.lo, 3, n.kinked ? std::vector{p} : std::vector<double>{});
-  if (op.name != "pow" && !op.name.starts_with("clamp"))
-    add_integers(op, o, -3, false, op.name == "sub");
-  else
-    op.refuse({"i64", "f32"}, [=] { n.call(integers({2}), 1); });
+  add_integers(op, o, {2}, op.name == "pow" ? Integers::real : op.name == "sub" ? Integers::wide : Integers::same);
+  if (op.name == "clamp_min") op.refuse({"[300, inf]", "u8"}, [] { clamp_min(reals({2}, DType::u8), 300); });
+  if (op.name == "clamp_max") op.refuse({"[-inf, -1]", "u8"}, [] { clamp_max(reals({2}, DType::u8), -1); });
+  if (op.name != "pow" && !op.name.starts_with("clamp")) refuse_fraction(op, o);
+  op.refuses = !op.bad.empty();
   return op;
 }
 
@@ -242,7 +261,8 @@ OpCase remainder_row() {
   op.draw = Draw(op.signature);
   add_samples(op, o, {2.5}, 0.1, 2.4, {});
   add_samples(op, o, {-4}, 0.2, 3, {});
-  add_integers(op, o, -3, false, false);
+  add_integers(op, o, {3}, Integers::same);
+  refuse_fraction(op, o);
   return op;
 }
 
@@ -296,19 +316,22 @@ OpCase cast_row() {
   return op;
 }
 
-OpCase isfinite_row() {
-  OpCase op = row_of("Comparisons and choice", "isfinite", "(x)", "1 where x is neither infinite nor NaN");
-  op.differentiable = false;
+OpCase classification_row(const char* name, const char* formula, Tensor (*call)(const Tensor&), bool (*is)(double)) {
+  OpCase op = row_of("Comparisons and choice", name, "(x)", formula);
+  op.differentiable = op.refuses = false;
+  const auto add = [&](const char* label, const Array& x) -> Sample& {
+    return op.add(label, {x}, call, [is](Array y) {
+      y.kind = Kind::mask;
+      for (double& v : y.v) v = is(v);
+      return y;
+    });
+  };
   for (const Dims& shape : shapes_and_large()) {
     Array x = op.draw.normal(shape);
     for (size_t i = 0; i < x.v.size(); i += 3) x.v[i] = i % 2 ? HUGE_VAL : i % 4 ? -HUGE_VAL : NAN;
-    op.add("", {x}, isonorm::isfinite, [](Array y) {
-        y.kind = Kind::mask;
-        for (double& v : y.v) v = std::isfinite(v);
-        return y;
-      }).large = shape == kLarge;
+    add("", x).large = shape == kLarge;
   }
-  op.refuse({"i64"}, [] { isfinite(integers({2})); });
+  add("i64", op.draw.index({5, 7}, 9)), add("u8", op.draw.mask({5, 7}));
   return op;
 }
 
@@ -319,7 +342,12 @@ std::vector<OpCase> unary_cases() {
   for (OpCase& op : number_rows()) all.push_back(std::move(op));
   all.push_back(remainder_row());
   all.push_back(cast_row());
-  all.push_back(isfinite_row());
+  all.push_back(classification_row("isfinite", "1 where x is neither infinite nor NaN", isonorm::isfinite,
+                                   [](double x) { return std::isfinite(x); }));
+  all.push_back(
+      classification_row("isinf", "1 where x is infinite", isonorm::isinf, [](double x) { return std::isinf(x); }));
+  all.push_back(
+      classification_row("isnan", "1 where x is NaN", isonorm::isnan, [](double x) { return std::isnan(x); }));
   return all;
 }
 

@@ -3,12 +3,13 @@
 
 using namespace isonorm;
 
+// clang-format off: a case is one line, which run.sh reads
+
 int* blob();
 const float* constant();
 std::vector<const char*> words();
 
-#if REFUSED == \
-    1  // the elements of tensors are float, double, bf16, int64_t or uint8_t: ask for int64_t instead of other integers
+#if REFUSED == 1  // the elements of tensors are float, double, bf16, int64_t or uint8_t: ask for int64_t instead of other integers
 const int* refused(const Tensor& x) { return x.data<int>(); }
 #elif REFUSED == 2  // for uint8_t instead of bool; x.to_vector<T>() converts to any number
 bool* refused(const Tensor& x) { return x.mutable_data<bool>(); }

@@ -7,6 +7,8 @@
 
 using namespace isonorm;
 
+// clang-format off: a case is one line, which run.sh reads
+
 struct Wide : nn::Module {
   explicit Wide(int width) : width(width) {}
   int width;

@@ -1,5 +1,5 @@
 // A GAN with gradient penalty (1704.00028): a generator learns to draw points around (2, -1).
-// usage: 24_gan [steps]
+// usage: 26_gan [steps]
 #include <cstdio>
 
 #include "argument.h"
@@ -41,5 +41,5 @@ int main(int argc, char** argv) try {
                formula = (norm(plane.weight) - 1.0).square().item();
   std::printf("penalty of a plane: off by %.1e\n", std::abs(penalty / formula - 1));
 } catch (const Error& e) {
-  return std::fprintf(stderr, "24_gan: %s\n", e.what()), 1;
+  return std::fprintf(stderr, "26_gan: %s\n", e.what()), 1;
 }

@@ -1,0 +1,33 @@
+// Statistics of values and positions: median, distinct values, counts, positions of nonzero elements. Tensors of any dtype and
+// device, unless said otherwise; definitions are PyTorch's. All but median() wait for a device: the number of their results is
+// known on the host alone.
+#pragma once
+
+#include "autograd/ops/index.h"
+
+namespace isonorm {
+
+// The median along one dimension and its position (i64). Of an even number of elements it is the smaller of the two in the
+// middle, and NaN if an element is NaN. The whole gradient goes to the chosen element. Throws if the dimension is empty.
+TopK median(const Tensor& x, int dim, bool keepdim = false);
+// The median of all elements, without dimensions. Throws if there are none.
+Tensor median(const Tensor& x);
+
+// The distinct values of x in ascending order, rank 1; each NaN is one of its own. Not differentiable.
+Tensor unique(const Tensor& x);
+// The same; with the place of each element of x in `values` (i64, x's shape), and how often each value occurs (i64). Python's
+// torch.unique(x, return_inverse=True, return_counts=True).
+struct Unique {
+  Tensor values, inverse, counts;
+};
+Unique unique_all(const Tensor& x);
+
+// Positions [count, rank] (i64) of the elements that are not 0, NaN among them, in row-major order. Not differentiable.
+Tensor nonzero(const Tensor& x);
+
+// How often each of 0, 1, ... occurs in ids [n] (i64 or u8), as i64; or the sums of weights [n] (i64 or floating, its dtype) over
+// equal ids, differentiable by the weights. Length: the largest id + 1, and at least `minlength`. Throws if an id or
+// minlength is negative, or if shapes differ.
+Tensor bincount(const Tensor& ids, const Tensor& weights = {}, int64_t minlength = 0);
+
+}  // namespace isonorm
