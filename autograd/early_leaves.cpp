@@ -9,40 +9,34 @@ EarlyLeaves::EarlyLeaves(std::span<const Tensor> outputs, const GradientListener
     const std::shared_ptr<Node>& n = listener.leaves[i].impl().node;
     check(!n || n->is_leaf(), "backward: of the tensors that are listened to, number ", i, " of shape ",
           listener.leaves[i].shape(), " is no leaf");
-    if (n) places_.insert({n.get(), {n, i, n->seq}});
+    if (n) places_.insert({n.get(), {n, i}});
   }
   Frontier graph;  // the youngest first, so what is set last is of the oldest consumer
   for (const Tensor& y : outputs)
     if (Node* n = y.impl().node.get()) graph.push(*n);
-  std::optional<uint64_t> last;  // behind the oldest op that may come to any leaf
+  std::optional<uint64_t> last;  // the oldest op that may come to any leaf
   while (Node* const n = graph.next()) {
-    if (const auto at = places_.find(n); at != places_.end()) at->second.now = n->seq;  // an output
-    if (n->reaches_unseen) last = n->seq - 1;
+    if (const auto at = places_.find(n); at != places_.end()) at->second.behind = n->seq;  // an output
+    if (n->reaches_unseen) last = n->seq;
     for (const Edge& e : n->inputs)
       if (!e.node)
         continue;
       else if (const auto at = places_.find(e.node.get()); at != places_.end())
-        at->second.now = n->seq - 1;
+        at->second.behind = n->seq;
       else
         graph.push(*e.node);
   }
   if (last)
-    for (auto& [_, place] : places_) place.now = std::min(*last, place.now.value_or(*last));
-}
-
-EarlyLeaves::~EarlyLeaves() {
-  for (const auto& [_, place] : places_) place.leaf->seq = place.before;
+    for (auto& [_, place] : places_) place.behind = std::min(*last, place.behind.value_or(*last));
 }
 
 void EarlyLeaves::begin(Frontier& frontier) {
   for (size_t i = 0; i < listener_.leaves.size(); ++i) {
     Node* const n = listener_.leaves[i].impl().node.get();
-    if (!n || !places_.at(n).now) {
+    if (n && places_.at(n).behind)
+      frontier.push_behind(*n, *places_.at(n).behind);
+    else
       listener_.complete(i);
-      continue;
-    }
-    n->seq = *places_.at(n).now;
-    frontier.push(*n);
   }
 }
 

@@ -1,6 +1,6 @@
 // Internal: leaves whose gradients a backward finishes as early as it can, and whom it tells of that. All leaves are older than the ops,
-// so a backward would come to them last. While it lives, each stands right behind its oldest consumer; nothing else changes
-// its place, so all sums are added in the order that they have without it.
+// so a backward would come to them last. Here each stands right behind its oldest consumer; nothing else changes its place, so all
+// sums are added in the order that they have without it.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,6 @@ class EarlyLeaves {
  public:
   // Passes the graph of `outputs` once. No backward is under way in it. Throws where one of listener.leaves is the result of an op.
   EarlyLeaves(std::span<const Tensor> outputs, const GradientListener& listener);
-  ~EarlyLeaves();
   EarlyLeaves(const EarlyLeaves&) = delete;
   EarlyLeaves& operator=(const EarlyLeaves&) = delete;
 
@@ -29,8 +28,7 @@ class EarlyLeaves {
   struct Place {
     std::shared_ptr<Node> leaf;
     size_t number;
-    uint64_t before;  // Node::seq without this
-    std::optional<uint64_t> now = {};
+    std::optional<uint64_t> behind = {};  // Node::seq of its oldest consumer; none: the graph does not lead to it
     bool passed = false;
   };
   const GradientListener& listener_;

@@ -24,6 +24,25 @@ Node& leaf_of(const Tensor& x, const char* op) {
 // A gradient that nothing else refers to: an optimizer will change it in place.
 Tensor owned(Tensor g) { return is_sole(g) ? std::move(g) : detached::clone(g); }
 
+// Adds g to the gradient of a leaf. Passes of several threads may come at once: each waits for its turn.
+void add_to_leaf(Node& leaf, Tensor g, const autograd::Frontier& pass) {
+  struct Turn {
+    std::atomic<const autograd::Frontier*>& taken;
+    Turn(std::atomic<const autograd::Frontier*>& taken, const autograd::Frontier* by) : taken(taken) {
+      for (const autograd::Frontier* other = nullptr;
+           !taken.compare_exchange_weak(other, by, std::memory_order_acquire); other = nullptr)
+        taken.wait(other);
+    }
+    ~Turn() {
+      taken.store(nullptr, std::memory_order_release);
+      taken.notify_one();
+    }
+  };
+  g = owned(std::move(g));
+  const Turn turn(leaf.pass, &pass);
+  accumulate(leaf.gradient, std::move(g));
+}
+
 // A cotangent of 1. That it is held here keeps others from changing it in place; a hook can.
 struct One {
   Tensor tensor;
@@ -32,6 +51,21 @@ struct One {
     return g.defined() && &g.impl() == &tensor.impl() && g.impl().storage->version() == version;
   }
 };
+
+// Replaces the gradients of n's outputs by the results of their hooks.
+void run_hooks(const Node& n, autograd::Frontier& frontier) {
+  const std::vector<std::shared_ptr<autograd::Hook>> hooks = n.hooks;  // a hook may remove itself
+  for (const auto& hook : hooks) {
+    Tensor& g = frontier.gradient(hook->output);
+    if (!g.defined() || hook->removed) continue;
+    Tensor changed = hook->run(g);
+    check(changed.device() == g.device(), "on_grad: the hook returned a tensor on ", changed.device(), ", expected ",
+          g.device());
+    check(changed.shape() == g.shape() && changed.dtype() == g.dtype(), "on_grad: the hook returned ", changed.dtype(),
+          ' ', changed.shape(), ", expected ", g.dtype(), ' ', g.shape());
+    g = changed;
+  }
+}
 
 // Runs the graph from the given outputs. With `wanted`, collects the gradients of those tensors instead of the leaves'.
 void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, std::span<const Tensor> wanted,
@@ -64,30 +98,20 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
     check(g.device() == y.device(), "backward: the cotangent lies on ", g.device(), ", the tensor on ", y.device());
     check(g.shape() == y.shape() && g.dtype() == y.dtype(), "backward: the cotangent is ", g.dtype(), ' ', g.shape(),
           ", the tensor ", y.dtype(), ' ', y.shape());
-    accumulate(n->outputs[y.impl().output].grad, std::move(g));
-    frontier.push(*n);
+    frontier.add(*n, y.impl().output, std::move(g));
     roots.push_back(n);
   }
   if (early) early->begin(frontier);
 
   while (Node* const next = frontier.next()) {
     Node& n = *next;
-    for (const auto& [output, hook] : n.hooks) {
-      Tensor& g = n.outputs[output].grad;
-      if (!g.defined()) continue;
-      Tensor changed = hook(g);
-      check(changed.device() == g.device(), "on_grad: the hook returned a tensor on ", changed.device(), ", expected ",
-            g.device());
-      check(changed.shape() == g.shape() && changed.dtype() == g.dtype(), "on_grad: the hook returned ",
-            changed.dtype(), ' ', changed.shape(), ", expected ", g.dtype(), ' ', g.shape());
-      g = changed;
-    }
+    if (!n.hooks.empty()) run_hooks(n, frontier);
     for (size_t i = 0; i < wanted.size(); ++i)
-      if (wanted[i].impl().node.get() == &n) (*collected)[i] = n.outputs[wanted[i].impl().output].grad;
+      if (wanted[i].impl().node.get() == &n) (*collected)[i] = frontier.gradient(wanted[i].impl().output);
     if (n.is_leaf()) {
       const std::optional<size_t> heard = early ? early->number(n) : std::nullopt;
-      Tensor& g = n.outputs[0].grad;  // none: it is a leaf of whom only a listener wants to know
-      if (!collected && !n.frozen && g.defined()) accumulate(n.gradient, owned(std::move(g)));
+      Tensor& g = frontier.gradient(0);  // none: it is a leaf of whom only a listener wants to know
+      if (!collected && !n.frozen && g.defined()) add_to_leaf(n, std::move(g), frontier);
       if (heard) options.listener->complete(*heard);
     } else {
       check(static_cast<bool>(n.backward), "backward: the graph of '", n.name,
@@ -167,9 +191,20 @@ std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inp
               cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), options);
 }
 
-void on_grad(const Tensor& x, GradHook hook) {
+HookHandle on_grad(const Tensor& x, GradHook hook) {
   check(requires_grad(x), "on_grad: the tensor of shape ", x.shape(), " does not require a gradient");
-  x.impl().node->hooks.emplace_back(x.impl().output, std::move(hook));
+  check(static_cast<bool>(hook), "on_grad: the hook is empty");
+  const std::shared_ptr<Node>& node = x.impl().node;
+  node->hooks.push_back(std::make_shared<autograd::Hook>(autograd::Hook{x.impl().output, std::move(hook)}));
+  return HookHandle(node, node->hooks.back());
+}
+
+void HookHandle::remove() {
+  const std::shared_ptr<Node> node = node_.lock();
+  const std::shared_ptr<autograd::Hook> hook = hook_.lock();
+  if (!node || !hook) return;
+  hook->removed = true;
+  std::erase(node->hooks, hook);
 }
 
 }  // namespace isonorm

@@ -1,17 +1,21 @@
-// The nodes that a backward is to pass, the youngest first. All consumers of a node are younger, so when a node is the
-// youngest its gradient is complete. Nodes with a gradient under way stand here and nowhere else.
+// One backward pass: the nodes that it is to visit, the youngest first, and the gradients under way. All consumers of a
+// node are younger, so when a node is the youngest its gradient is complete.
 #pragma once
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "autograd/node.h"
+#include "core/memory/pool.h"
 
 namespace isonorm::autograd {
 
+// An op belongs to one graph: its node holds the gradients, and one pass at a time may use it. A leaf may be in the graphs
+// of several threads: each pass holds its own gradient for it.
 class Frontier {
  public:
-  Frontier() = default;
+  Frontier() { heap_.reserve(pool::kLargest / sizeof(Waiting)); }
   Frontier(const Frontier&) = delete;
   Frontier& operator=(const Frontier&) = delete;
   // An error on the way must not leave gradients behind in nodes that live on.
@@ -20,30 +24,73 @@ class Frontier {
     }
   }
 
-  void push(Node& n) {
-    if (std::exchange(n.waiting, true)) return;
-    heap_.push_back(&n);
-    std::push_heap(heap_.begin(), heap_.end(), older);
+  // Adds `gradient` to the gradient of an output of n, and pushes n.
+  void add(Node& n, int output, Tensor gradient) {
+    Leaf* const leaf = push_at(n, place(n));
+    accumulate(leaf ? leaf->gradient : n.outputs[output].grad, std::move(gradient));
   }
+  // Makes n wait until it is the youngest. Throws if another pass uses the op.
+  void push(Node& n) { push_at(n, place(n)); }
+  // Makes a leaf wait until the node of number `seq` is passed, and no longer.
+  void push_behind(Node& leaf, uint64_t seq) { push_at(leaf, 2 * seq); }
   // Holds a node that a rule has made until the backward ends.
   void keep(std::shared_ptr<Node> n) { kept_.push_back(std::move(n)); }
   // Takes the gradients of the node before away, and the youngest out. Null: there is none left.
   Node* next() {
-    if (now_)
-      for (NodeOutput& s : now_->outputs) s.grad = {};
-    if (heap_.empty()) return now_ = nullptr;
+    if (now_.leaf) {
+      now_.leaf->gradient = {};
+    } else if (now_.node) {
+      for (NodeOutput& s : now_.node->outputs) s.grad = {};
+      now_.node->pass.store(nullptr, std::memory_order_release);
+    }
+    now_ = {};
+    if (heap_.empty()) return nullptr;
     std::pop_heap(heap_.begin(), heap_.end(), older);
     now_ = heap_.back();
     heap_.pop_back();
-    now_->waiting = false;
-    return now_;
+    if (now_.leaf) now_.leaf->waiting = false;
+    return now_.node;
   }
+  // The gradient of an output of the node that next() gave last.
+  Tensor& gradient(int output) { return now_.leaf ? now_.leaf->gradient : now_.node->outputs[output].grad; }
 
  private:
-  static bool older(const Node* a, const Node* b) { return a->seq < b->seq; }
+  struct Leaf {
+    Tensor gradient;
+    bool waiting = false;
+  };
+  struct Waiting {
+    uint64_t place = 0;  // the greatest one comes next
+    Node* node = nullptr;
+    Leaf* leaf = nullptr;  // null: node is an op
+  };
+
+  static uint64_t place(const Node& n) { return 2 * n.seq + 1; }
+  Leaf* push_at(Node& n, uint64_t place) {
+    Leaf* leaf = nullptr;
+    if (n.is_leaf()) {
+      leaf = &leaves_[&n];
+      if (std::exchange(leaf->waiting, true)) return leaf;
+    } else {
+      const Frontier* user = nullptr;
+      if (!n.pass.compare_exchange_strong(user, this, std::memory_order_acquire)) {
+        check(user == this, "backward: another backward is passing the graph of '", n.name,
+              "'; one at a time can (threads may share leaves, no results of ops)");
+        return nullptr;
+      }
+    }
+    heap_.push_back({place, &n, leaf});
+    std::push_heap(heap_.begin(), heap_.end(), older);
+    return leaf;
+  }
+  static bool older(const Waiting& a, const Waiting& b) { return a.place < b.place; }
+
   std::vector<std::shared_ptr<Node>> kept_;
-  std::vector<Node*> heap_;
-  Node* now_ = nullptr;  // what next() gave last
+  std::vector<Waiting, pool::Allocator<Waiting>> heap_;
+  Waiting now_;  // what next() gave last
+  std::unordered_map<const Node*, Leaf, std::hash<const Node*>, std::equal_to<>,
+                     pool::Allocator<std::pair<const Node* const, Leaf>>>
+      leaves_;
 };
 
 }  // namespace isonorm::autograd

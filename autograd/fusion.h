@@ -7,7 +7,7 @@ namespace isonorm {
 // rounding. For finding out whether a fused op is to blame. A graph recorded meanwhile stays what it is.
 class UseReference {
  public:
-  UseReference();
+  [[nodiscard]] UseReference();
   ~UseReference();
   UseReference(const UseReference&) = delete;
   UseReference& operator=(const UseReference&) = delete;

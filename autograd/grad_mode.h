@@ -16,7 +16,7 @@ bool anomaly_enabled();
 // While it lives, ops of this thread are not recorded.
 class NoGrad {
  public:
-  NoGrad();
+  [[nodiscard]] NoGrad();
   ~NoGrad();
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
@@ -28,7 +28,7 @@ class NoGrad {
 // While it lives, ops of this thread are recorded, also within a NoGrad: what a rule computes that backward is to pass.
 class Recording {
  public:
-  Recording();
+  [[nodiscard]] Recording();
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -41,7 +41,7 @@ class Recording {
 // backward rules of ops recorded meanwhile do the same. Reads every result once more: for debugging.
 class AnomalyMode {
  public:
-  AnomalyMode();
+  [[nodiscard]] AnomalyMode();
   ~AnomalyMode();
   AnomalyMode(const AnomalyMode&) = delete;
   AnomalyMode& operator=(const AnomalyMode&) = delete;
@@ -61,7 +61,7 @@ class AnomalyMode {
 // or any floating dtype but bf16, switches it off. Throws where dtype is not floating.
 class SaveActivations {
  public:
-  explicit SaveActivations(DType dtype);
+  [[nodiscard]] explicit SaveActivations(DType dtype);
   ~SaveActivations();
   SaveActivations(const SaveActivations&) = delete;
   SaveActivations& operator=(const SaveActivations&) = delete;

@@ -51,7 +51,7 @@ AnomalyMode::AnomalyMode() : before_(checking) { checking = true; }
 AnomalyMode::~AnomalyMode() { checking = before_; }
 
 Node::Node(const char* op, size_t input_count, size_t output_count)
-    : name(op), seq(++created), inputs(input_count), outputs(output_count) {}
+    : name(op), seq(input_count > 0 ? ++created : 0), inputs(input_count), outputs(output_count) {}
 
 Node::~Node() {
   // Destroying an edge may destroy its node, and so on down the graph: the nodes met on the way are kept in a pile
@@ -195,12 +195,11 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
 void Flow::give(int i, Tensor g) {
   const Edge& e = node_.inputs[i];
   if (!e.node) return;
-  NodeOutput& to = e.node->outputs[e.output];
+  const NodeOutput& to = e.node->outputs[e.output];
   if (g.shape() != to.shape || g.dtype() != to.dtype || g.device() != to.device)
     g = fitted(std::move(g), to, node_.name, i);
   if (checking) check_finite(g, node_.name, "backward", node_.path);
-  accumulate(to.grad, std::move(g));
-  frontier_.push(*e.node);
+  frontier_.add(*e.node, e.output, std::move(g));
 }
 
 Tensor Flow::attached(int i, const Tensor& data) const {
@@ -214,9 +213,8 @@ Tensor Flow::attached(int i, const Tensor& data) const {
 void Flow::follow(const Tensor& y, Tensor gradient) {
   const TensorImpl& t = y.impl();
   if (!requires_grad(y)) return;
-  accumulate(t.node->outputs[t.output].grad, std::move(gradient));
   frontier_.keep(t.node);
-  frontier_.push(*t.node);
+  frontier_.add(*t.node, t.output, std::move(gradient));
 }
 
 }  // namespace isonorm

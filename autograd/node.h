@@ -3,6 +3,7 @@
 // has no cycles.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,7 +29,8 @@ struct Edge {
   int output = 0;
 };
 
-// One output of a node: what its gradient must look like, and the gradient while a backward is under way.
+// One output of a node: what its gradient must look like, and the gradient while a backward is under way (of a leaf, which
+// several graphs may share, Frontier holds that).
 struct NodeOutput {
   Dims shape;
   DType dtype = DType::f32;
@@ -36,19 +38,27 @@ struct NodeOutput {
   Tensor grad;
 };
 
+// A function that on_grad() has hung on an output.
+struct Hook {
+  int output;
+  GradHook run;
+  bool removed = false;
+};
+
 struct Node : std::enable_shared_from_this<Node> {
   const char* name;             // of the op, a string that lives for ever; "leaf" for a leaf
-  uint64_t seq;                 // order of creation: every consumer of this node has a greater one
-  bool waiting = false;         // in the frontier of a backward
+  uint64_t seq;                 // order of creation: every consumer of this node has a greater one; 0 for a leaf
   bool frozen = false;          // a leaf that takes no gradient: see require_grad()
   bool is_view = false;         // its first output shares memory with an input that takes a gradient: the only one
   bool reaches_unseen = false;  // its rule follow()s ops to leaves that are not among its inputs
   Few<Edge, 3> inputs;          // empty for a leaf
   Few<NodeOutput, 1> outputs;
-  Rule backward;                                // empty for a leaf, and after it has run
-  Tensor gradient;                              // of a leaf: the user's gradient, summed over backward passes
-  std::vector<std::pair<int, GradHook>> hooks;  // (output, hook)
-  std::string path;                             // module path, recorded in anomaly mode and for a profile
+  Rule backward;    // empty for a leaf, and after it has run
+  Tensor gradient;  // of a leaf: the user's gradient, summed over backward passes
+  // The backward pass that this node waits in or that runs its rule. Of a leaf: the pass that adds to `gradient` now.
+  std::atomic<const Frontier*> pass = nullptr;
+  std::vector<std::shared_ptr<Hook>> hooks;
+  std::string path;  // module path, recorded in anomaly mode and for a profile
 
   Node(const char* op, size_t input_count, size_t output_count);
   ~Node();  // iterative: a chain of a million nodes does not overflow the stack

@@ -17,7 +17,7 @@ using Masters = std::vector<std::weak_ptr<TensorImpl>>;
 // them. At its end `masters` are the leaves that were read so, for the next one. No bit depends on it.
 class RoundedMasters {
  public:
-  explicit RoundedMasters(Masters& masters);
+  [[nodiscard]] explicit RoundedMasters(Masters& masters);
   ~RoundedMasters();
   RoundedMasters(const RoundedMasters&) = delete;
   RoundedMasters& operator=(const RoundedMasters&) = delete;

@@ -41,7 +41,7 @@ Saved save_activation(const Tensor& x);
 // While it lives, what this thread saved has the graph of that node, whose rule runs; null: none.
 class Attaching {
  public:
-  explicit Attaching(autograd::Node* node);
+  [[nodiscard]] explicit Attaching(autograd::Node* node);
   ~Attaching();
   Attaching(const Attaching&) = delete;
   Attaching& operator=(const Attaching&) = delete;

@@ -82,7 +82,7 @@ template <class... Parts> [[gnu::always_inline]] inline void check_io(const Cond
 // While it lives, errors of this thread are prefixed with `name`; scopes nest into a module path ("blocks.3.mlp").
 class Scope {
  public:
-  explicit Scope(std::string_view name);
+  [[nodiscard]] explicit Scope(std::string_view name);
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;

@@ -32,7 +32,7 @@ Generator& default_generator();
 // throws.
 class DrawsFrom {
  public:
-  explicit DrawsFrom(const Generator& from) : before_(default_generator()) { default_generator() = from; }
+  [[nodiscard]] explicit DrawsFrom(const Generator& from) : before_(default_generator()) { default_generator() = from; }
   ~DrawsFrom() { default_generator() = before_; }
   DrawsFrom(const DrawsFrom&) = delete;
   DrawsFrom& operator=(const DrawsFrom&) = delete;

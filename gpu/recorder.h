@@ -19,7 +19,7 @@ struct Recorded {
 
 class Recorder {
  public:
-  Recorder();
+  [[nodiscard]] Recorder();
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;

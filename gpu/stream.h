@@ -19,7 +19,7 @@ void check_device(Device device);
 // While it lives the calling thread's current device is this one.
 class OnDevice {
  public:
-  explicit OnDevice(int index);
+  [[nodiscard]] explicit OnDevice(int index);
   ~OnDevice();
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;

@@ -16,7 +16,7 @@ class NameLock {
  public:
   // Throws (io) where another has it, naming process and host ("c: process 17 on moon is writing it"), where the file
   // cannot be made, and where one of that name is no lock.
-  explicit NameLock(const std::string& path);
+  [[nodiscard]] explicit NameLock(const std::string& path);
   ~NameLock();
   NameLock(const NameLock&) = delete;
   NameLock& operator=(const NameLock&) = delete;

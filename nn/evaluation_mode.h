@@ -9,7 +9,7 @@ namespace isonorm::nn {
 class EvaluationMode {
  public:
   // on: false: modules are in the mode that train() set, also within another EvaluationMode.
-  explicit EvaluationMode(bool on = true);
+  [[nodiscard]] explicit EvaluationMode(bool on = true);
   ~EvaluationMode();
   EvaluationMode(const EvaluationMode&) = delete;
   EvaluationMode& operator=(const EvaluationMode&) = delete;

@@ -92,8 +92,10 @@ class Module {
   // Readies the module for many forward passes without a graph over fixed weights, or lets go of what that takes: what
   // parametrisations make of weights (nn/parameter.h) and, from the first product on, packed copies of it (core/packing.h), as
   // much memory as the weights and twice that where they are mapped. In mixed precision the rounded weights are kept, and
-  // packed where the CPU has products of bf16. Outputs keep their bits; a weight that is written to later is mapped,
-  // rounded and packed in every pass, as before, and what was kept of it stays until one of these calls.
+  // packed where the CPU has products of bf16. Outputs keep their bits. A weight that is written to later through a tensor
+  // (assignment, copy_into, an optimizer, a new mutable_data()) is mapped, rounded and packed in every pass, as before, and
+  // what was kept of it stays until one of these calls. Writes through a pointer that was taken before this call are not
+  // seen: outputs stay those of the old weights. Call prepare_inference() again after such writes.
   void prepare_inference(bool on = true);
 
   // Moves or converts every parameter and buffer in place: handles that others hold (an optimizer's) go on to refer to it.

@@ -10,7 +10,8 @@ namespace isonorm::nn {
 // them. A frozen module, or one under NoGrad, may be anybody's.
 class ModuleScope {
  public:
-  explicit ModuleScope(const Module& module);
+  [[nodiscard]] explicit ModuleScope(const Module& module);
+  explicit ModuleScope(const Module&&) = delete;  // it keeps the reference
   ~ModuleScope();
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;

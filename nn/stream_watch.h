@@ -22,7 +22,7 @@ class StreamWatch {
   using See = std::function<void(const std::string& path, const Norm& norm, const Tensor& rows)>;
 
   // While it lives `see` is called by every norm of a stream that runs in this thread. An inner watch replaces the outer one.
-  explicit StreamWatch(See see);
+  [[nodiscard]] explicit StreamWatch(See see);
   ~StreamWatch();
   StreamWatch(const StreamWatch&) = delete;
   StreamWatch& operator=(const StreamWatch&) = delete;

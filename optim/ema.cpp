@@ -29,6 +29,13 @@ Ema::Ema(const std::vector<Tensor>& parameters, EmaOptions options) : options_(o
 
 void Ema::update() {
   check(aside_.empty(), "ema: update between apply() and restore() would average the averages");
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor &p = parameters_[i], &average = averages_[i];
+    check(p.shape() == average.shape() && acc_dtype(p.dtype()) == average.dtype() && p.device() == average.device(),
+          "ema: parameter ", i, " is ", p.dtype(), ' ', p.shape(), " on ", p.device(), " now, its average is ",
+          average.dtype(), ' ', average.shape(), " on ", average.device(),
+          "; make the average after to() and replace()");
+  }
   const double t = static_cast<double>(++steps_);
   const double decay = options_.warmup ? std::min(options_.decay, (1 + t) / (10 + t)) : options_.decay;
   for (kernels::Update& u : updates_) u.rule = rules::Average{1 - decay};

@@ -25,7 +25,8 @@ class Ema {
   // Throws on an undefined or non-contiguous parameter, and where decay is outside [0, 1).
   explicit Ema(const std::vector<Tensor>& parameters, EmaOptions options = {});
 
-  // Takes the weights of this moment into the averages. Throws between apply() and restore().
+  // Takes the weights of this moment into the averages. Throws between apply() and restore(), and, naming the parameter, if
+  // to() or replace() has changed a parameter's dtype, device or shape since construction.
   void update();
   // Puts the averages into the parameters, in place, and keeps their own weights aside. Throws where that is done
   // already.

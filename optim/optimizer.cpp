@@ -113,9 +113,13 @@ bool Optimizer::begin_step(Entry& e, Tensor& gradient) {
   }
   check(e.parameter.shape() == e.shape, name_, ": parameter ", &e - entries_.data(), " had shape ", e.shape,
         ", it has ", e.parameter.shape(), "; make the optimizer after that");
+  const DType dtype = acc_dtype(e.parameter.dtype());
+  for (const Tensor& s : e.state)
+    check(s.dtype() == dtype, name_, ": parameter ", &e - entries_.data(), " of shape ", e.shape, " is ",
+          e.parameter.dtype(), " now, its state is ", s.dtype(), "; make the optimizer after to(dtype)");
   if (e.state.empty())
     for (const StateSpec& spec : e.specs) {
-      e.state.push_back(empty(spec.shape, {acc_dtype(e.parameter.dtype()), e.parameter.device()}));
+      e.state.push_back(empty(spec.shape, {dtype, e.parameter.device()}));
       fill(e.state.back(), spec.initial);
     }
   for (Tensor& s : e.state) s = to(s, e.parameter.device());  // where the parameter moved since the last step

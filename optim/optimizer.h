@@ -27,7 +27,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   // Changes every parameter that has a gradient, in place; those without one stay as they are, and so does their state.
-  // Throws where nothing but the optimizer holds a parameter any more: what took its place would not train.
+  // Throws where nothing but the optimizer holds a parameter any more: what took its place would not train. Throws, naming
+  // the parameter, if Module::to(dtype) has changed it since the first step, so that its state has another dtype.
   // Gradients are read as gradient_scale times what they hold: with clip_factor() that is clipping without a pass of
   // its own.
   virtual void step(double gradient_scale = 1) = 0;

@@ -44,7 +44,7 @@ class KeptTensors {
 // addresses for longer than they are kept.
 class HoldKept {
  public:
-  explicit HoldKept(std::vector<Tensor>& list);
+  [[nodiscard]] explicit HoldKept(std::vector<Tensor>& list);
   ~HoldKept();
   HoldKept(const HoldKept&) = delete;
   HoldKept& operator=(const HoldKept&) = delete;

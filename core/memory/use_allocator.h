@@ -11,7 +11,7 @@ class Allocator;
 // gave.
 class UseAllocator {
  public:
-  UseAllocator(Device device, Allocator& allocator);
+  [[nodiscard]] UseAllocator(Device device, Allocator& allocator);
   ~UseAllocator();
   UseAllocator(const UseAllocator&) = delete;
   UseAllocator& operator=(const UseAllocator&) = delete;

@@ -9,7 +9,7 @@ namespace isonorm {
 // OpenBLAS would ask the system for it without end.
 class BlasCall {
  public:
-  BlasCall();
+  [[nodiscard]] BlasCall();
   ~BlasCall();
   BlasCall(const BlasCall&) = delete;
   BlasCall& operator=(const BlasCall&) = delete;

@@ -8,7 +8,7 @@ namespace isonorm {
 // While it lives, strtod and localeconv of this thread have a decimal point: for libraries that read numbers by them.
 class CNumbers {
  public:
-  CNumbers() : before_(uselocale(c_locale())) {}
+  [[nodiscard]] CNumbers() : before_(uselocale(c_locale())) {}
   ~CNumbers() { uselocale(before_); }
   CNumbers(const CNumbers&) = delete;
   CNumbers& operator=(const CNumbers&) = delete;

@@ -11,7 +11,7 @@ namespace isonorm {
 // 64-bit ARM it does nothing.
 class DefaultFloatEnvironment {
  public:
-  DefaultFloatEnvironment() : before_(read()) {
+  [[nodiscard]] DefaultFloatEnvironment() : before_(read()) {
     if ((before_ & kModes) != kDefault) write(kDefault);
   }
   ~DefaultFloatEnvironment() {

@@ -81,7 +81,7 @@ class Timer {
 // While it lives, calls of this thread count as a backward rule's, and as those of the module `path`.
 class Backward {
  public:
-  explicit Backward(const std::string& path);
+  [[nodiscard]] explicit Backward(const std::string& path);
   ~Backward();
   Backward(const Backward&) = delete;
   Backward& operator=(const Backward&) = delete;

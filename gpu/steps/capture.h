@@ -49,7 +49,7 @@ inline bool under_capture() { return capture() != nullptr; }
 // Makes it the calling thread's while it lives.
 class SetCapture {
  public:
-  explicit SetCapture(Capture& c);
+  [[nodiscard]] explicit SetCapture(Capture& c);
   ~SetCapture();
   SetCapture(const SetCapture&) = delete;
   SetCapture& operator=(const SetCapture&) = delete;

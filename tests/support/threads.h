@@ -7,7 +7,7 @@ namespace isonorm::test {
 
 struct Threads {
   int before = num_threads();
-  explicit Threads(int n) { set_num_threads(n); }
+  [[nodiscard]] explicit Threads(int n) { set_num_threads(n); }
   ~Threads() { set_num_threads(before); }
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;

@@ -23,7 +23,7 @@ int64_t size_of_part(int64_t examples, int64_t parts);
 // different numbers of rows, from a place of its own. Afterwards it stands in the same place on every rank.
 class DrawsOfRank {
  public:
-  DrawsOfRank(const distributed::Group& group, int64_t rows);
+  [[nodiscard]] DrawsOfRank(const distributed::Group& group, int64_t rows);
   ~DrawsOfRank();
   DrawsOfRank(const DrawsOfRank&) = delete;
   DrawsOfRank& operator=(const DrawsOfRank&) = delete;
@@ -39,7 +39,7 @@ class DrawsOfRank {
 // While it lives, the model's batch norms in training mode take their statistics over the rows of all ranks.
 class BatchNormsOverRanks {
  public:
-  BatchNormsOverRanks(nn::Module& model, distributed::Group& group);
+  [[nodiscard]] BatchNormsOverRanks(nn::Module& model, distributed::Group& group);
   ~BatchNormsOverRanks();
   BatchNormsOverRanks(const BatchNormsOverRanks&) = delete;
   BatchNormsOverRanks& operator=(const BatchNormsOverRanks&) = delete;

@@ -1,0 +1,25 @@
+#!/bin/sh
+# A guard without a name ends at once: every such statement has to be a warning of the compiler.  guards.sh SOURCE COMPILER
+set -e
+cd "$1"
+headers='autograd/fusion.h autograd/grad_mode.h autograd/rounded_masters.h core/error.h core/memory/use_allocator.h core/random.h nn/evaluation_mode.h
+  nn/module_scope.h nn/stream_watch.h'
+{
+  for h in $headers; do echo "#include \"$h\""; done
+  echo 'using namespace isonorm;'
+  echo 'void all(const nn::Module& module, Masters& masters, const Generator& generator, Allocator& allocator, nn::StreamWatch::See see) {'
+  echo '  NoGrad();'
+  echo '  Recording();'
+  echo '  AnomalyMode();'
+  echo '  SaveActivations{DType::bf16};'
+  echo '  UseReference();'
+  echo '  RoundedMasters{masters};'
+  echo '  DrawsFrom{generator};'
+  echo '  Scope("name");'
+  echo '  UseAllocator(kCpu, allocator);'
+  echo '  nn::EvaluationMode();'
+  echo '  nn::ModuleScope{module};'
+  echo '  nn::StreamWatch{see};'
+  echo '}'
+} | "$2" -std=c++20 -I. -fsyntax-only -x c++ - 2>&1 | grep -c 'warning: .*nodiscard' |
+  { read -r found; [ "$found" = 12 ] || { echo "guards: the compiler warns of $found of 12 guards without a name"; exit 1; }; }
