@@ -13,7 +13,8 @@ namespace isonorm {
 class Flow;
 
 // A rule that is made of ops alone, of what save() and Flow give: recorded, it can be differentiated itself. What it
-// depends on of inputs and outputs it has to save as they are.
+// depends on of inputs and outputs it has to save as they are. If it calls a kernel, it follows the op's composition while it
+// is recorded (Flow::needs_composition).
 template <class F> struct Differentiable { F rule; };
 template <std::invocable<Flow&> F> Differentiable<F> differentiable(F rule) { return {std::move(rule)}; }
 
