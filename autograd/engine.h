@@ -43,7 +43,8 @@ struct GradientListener {
 struct BackwardOptions {
   bool retain_graph = false;  // the graph stays, with all that it keeps, for another backward
   // The gradients have a graph of their own, and can be differentiated like other results; the graph is retained. For
-  // grad(); throws at an op whose rule is a kernel (docs/ops.md says which have a second derivative).
+  // grad(). The rule of a fused op then runs the composition that defines the op. Throws, naming the op, in linear_cross_entropy,
+  // in fused ops and norms of bf16, in layers of bf16 whose weights are f32, and in functions over ranks.
   bool create_graph = false;
   // Of backward(), in the thread that has recorded the graph; null: nobody. No gradient has other bits with it. Throws where a leaf is the
   // result of an op, and where a rule gives one a gradient that was complete (Flow::follow).

@@ -203,6 +203,7 @@ void Flow::give(int i, Tensor g) {
 }
 
 Tensor Flow::attached(int i, const Tensor& data) const {
+  if (!data.defined()) return {};
   const Edge& e = node_.inputs[i];
   Tensor x = detach(data);
   x.impl().node = e.node;
@@ -210,11 +211,36 @@ Tensor Flow::attached(int i, const Tensor& data) const {
   return x;
 }
 
+Tensor Flow::attached(int i) const {
+  const Edge& e = node_.inputs[i];
+  if (!e.node) return {};
+  const NodeOutput& like = e.node->outputs[e.output];
+  return attached(i, detached::expand(zeros({{}, like.dtype, like.device, {}}), like.shape));
+}
+
 void Flow::follow(const Tensor& y, Tensor gradient) {
   const TensorImpl& t = y.impl();
   if (!requires_grad(y)) return;
   frontier_.keep(t.node);
   frontier_.add(*t.node, t.output, std::move(gradient));
+}
+
+bool Flow::needs_composition() const {
+  if (!recording) return false;
+  bool low = false;
+  for (const NodeOutput& o : node_.outputs) low |= o.dtype == DType::bf16;
+  for (size_t i = 0; i < node_.inputs.size(); ++i)
+    low |= wants(static_cast<int>(i)) && dtype(static_cast<int>(i)) == DType::bf16;
+  check(!low, node_.name, ": it has no second derivative in bf16 (create_graph)");
+  return true;
+}
+
+void Flow::follow(std::initializer_list<Tensor> composition) {
+  int i = 0;
+  for (const Tensor& y : composition) {
+    if (has_out(i)) follow(y, take(i));
+    ++i;
+  }
 }
 
 }  // namespace isonorm

@@ -100,11 +100,19 @@ class Flow {
   // Adds `gradient` to that of input i. Dimensions along which the input was broadcast are summed; the dtype becomes
   // the input's.
   void give(int i, Tensor gradient);
-  // `data` with the graph of input i: what an op computes from it leads there.
+  // `data` with the graph of input i: what an op computes from it leads there. Undefined where data is.
   Tensor attached(int i, const Tensor& data) const;
+  // Zeros with the graph of input i, for an input whose values no gradient depends on, such as a bias; undefined if input i
+  // takes no gradient.
+  Tensor attached(int i) const;
   // Adds `gradient` to that of y, made of attached() inputs and of leaves by ops that the rule has recorded: the
   // backward goes on through them. Where the leaves are not among the inputs, the node says so (reaches_unseen).
   void follow(const Tensor& y, Tensor gradient);
+  // Whether the gradients shall have a graph (create_graph), which a kernel does not give: a rule that calls one then follows
+  // the composition that defines the op instead. Throws in bf16, naming the op: a composition rounds more often than it.
+  bool needs_composition() const;
+  // Adds the gradient of each output to that of `composition`, the same outputs made of attached() inputs by recorded ops.
+  void follow(std::initializer_list<Tensor> composition);
 
  private:
   static Tensor zeros(const autograd::NodeOutput& like);

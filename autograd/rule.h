@@ -13,9 +13,16 @@ namespace isonorm {
 class Flow;
 
 // A rule that is made of ops alone, of what save() and Flow give: recorded, it can be differentiated itself. What it
-// depends on of inputs and outputs it has to save as they are.
-template <class F> struct Differentiable { F rule; };
-template <std::invocable<Flow&> F> Differentiable<F> differentiable(F rule) { return {std::move(rule)}; }
+// depends on of inputs and outputs it has to save as they are. If it calls a kernel, it follows the op's composition while it
+// is recorded (Flow::needs_composition).
+template <class F> struct Differentiable {
+  F rule;
+  bool valid;
+};
+// valid: false for a call whose rule is not of that kind, such as one that keeps a rounded weight.
+template <std::invocable<Flow&> F> Differentiable<F> differentiable(F rule, bool valid = true) {
+  return {std::move(rule), valid};
+}
 
 // Empty until a closure is assigned. One that fits, with two saved tensors or so, lies inside; another one in the pool.
 class Rule {
@@ -41,7 +48,7 @@ class Rule {
   }
   template <class F> Rule& operator=(Differentiable<F> f) {
     *this = std::move(f.rule);
-    differentiable_ = true;
+    differentiable_ = f.valid;
     return *this;
   }
   bool is_differentiable() const { return differentiable_; }

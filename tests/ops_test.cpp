@@ -126,6 +126,8 @@ constexpr std::string_view kNoBranch[] = {
     // cross_entropy are tested in tests/autograd/loss_test.cpp.
     "var", "recentre", "softmax", "log_softmax", "layer_norm", "normalize", "add_norm", "batch_norm", "cross_entropy",
     "scaled_dot_product_attention", "packed_attention", "nll_loss", "binary_cross_entropy",
+    // While gradients are recorded, the gradient of an entry is a product of the others.
+    "prod",
     // If the inputs have width 0, the hidden entries are gelu(0) = 0, and the gradient of w2 multiplies them.
     "mlp",
     // The forward computes the gradient for a cotangent of 1, and the backward multiplies it.

@@ -26,15 +26,22 @@ AddNorm add_norm(const Tensor& x, const Tensor& branch, const NormSpec& spec, co
   if (use_reference() || spec.kind == NormKind::none) return reference::add_norm(x, branch, spec, gain, bias, as);
   const auto r = detail::norm_forward(spec, detached::contiguous(x), detached::contiguous(branch), gain, bias, normed);
   if (auto* n = track("add_norm", {&r.sum, &r.y}, {&x, &branch, &gain, &bias}))
-    n->backward = [tape = detail::NormTape(spec, r.sum, gain, bias, r), added = branch.dtype()](Flow& g) {
-      const Tensor dsum = g.has_out(0) ? g.out(0) : Tensor();
-      detail::NormTape::Gradients d{dsum};
-      if (g.has_out(1)) d = tape.backward(g.out(1), dsum, g.wants(2), g.wants(3), added);
-      g.give(0, d.dx);
-      g.give(1, d.dbranch.defined() ? d.dbranch : d.dx);
-      if (d.dgain.defined()) g.give(2, d.dgain);
-      if (d.dbias.defined()) g.give(3, d.dbias);
-    };
+    n->backward =
+        differentiable([tape = detail::NormTape(spec, r.sum, gain, bias, r), added = branch.dtype()](Flow& g) {
+          if (g.needs_composition()) {
+            // x and branch count by their sum alone.
+            const Tensor x = g.attached(0, tape.input_values()), branch = g.attached(1),
+                         sum = branch.defined() ? x + branch : x;
+            return g.follow({sum, tape.compose(sum, g.attached(2, tape.gain), g.attached(3))});
+          }
+          const Tensor dsum = g.has_out(0) ? g.out(0) : Tensor();
+          detail::NormTape::Gradients d{dsum};
+          if (g.has_out(1)) d = tape.backward(g.out(1), dsum, g.wants(2), g.wants(3), added);
+          g.give(0, d.dx);
+          g.give(1, d.dbranch.defined() ? d.dbranch : d.dx);
+          if (d.dgain.defined()) g.give(2, d.dgain);
+          if (d.dbias.defined()) g.give(3, d.dbias);
+        });
   return {r.sum, r.y};
 }
 

@@ -49,6 +49,11 @@ kernels::AttentionSpec spec_of(const AttentionOptions& o, int64_t size, int64_t 
   return {scale_of(o, size), o.causal, o.from_last ? keys - queries : 0};
 }
 
+// The options of a spec, for the composition.
+AttentionOptions options_of(const kernels::AttentionSpec& spec, const Tensor& mask) {
+  return {.causal = spec.causal, .mask = mask, .scale = spec.scale, .from_last = spec.ahead != 0};
+}
+
 // The mask of inputs like q as [batch, heads, queries, keys] without a copy; undefined where there is none.
 Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, const Tensor& q) {
   if (!o.mask.defined()) return {};
@@ -125,8 +130,11 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   Tensor out = heads_inside({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
   const kernels::AttentionSums sums = run_forward(spec, out, in);
   if (auto* n = track(kHeads, {&out}, {&q, &k, &v}))
-    n->backward = [spec, q = save_activation(in.q), k = save_activation(in.k), v = save_activation(in.v),
-                   mask = save(in.mask), out = save_activation(out), sums](Flow& g) {
+    n->backward = differentiable([spec, q = save_activation(in.q), k = save_activation(in.k), v = save_activation(in.v),
+                                  mask = save(in.mask), out = save_activation(out), sums](Flow& g) {
+      if (g.needs_composition())
+        return g.follow({reference::scaled_dot_product_attention(g.attached(0, q), g.attached(1, k), g.attached(2, v),
+                                                                 options_of(spec, mask))});
       const kernels::AttentionSaved saved{{q, k, v, mask}, out, sums, unit_stride(g.out())};
       const auto like = [&](const Tensor& t) { return heads_inside(t.shape(), t.options()); };
       const kernels::AttentionGradients d{like(saved.in.q), like(saved.in.k), like(saved.in.v)};
@@ -134,7 +142,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
       g.give(0, d.dq);
       g.give(1, d.dk);
       g.give(2, d.dv);
-    };
+    });
   return out;
 }
 
@@ -183,15 +191,18 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   in.mask = mask;
   const kernels::AttentionSums sums = run_forward(spec, by_head(out), in);
   if (auto* n = track(kPacked, {&out}, {&qkv}))
-    n->backward = [=, packed = save_activation(packed), mask = save(mask), out = save_activation(out)](Flow& g) {
-      const Tensor qkv = packed, dqkv = empty_like(qkv);
-      const kernels::AttentionInputs d = unpack(dqkv, heads);
-      kernels::AttentionInputs in = unpack(qkv, heads);
-      in.mask = mask;
-      kernels::attention_backward.on(qkv.device(), spec, {d.q, d.k, d.v},
-                                     {in, by_head(out), sums, by_head(detached::contiguous(g.out()))});
-      g.give(0, dqkv);
-    };
+    n->backward =
+        differentiable([=, packed = save_activation(packed), mask = save(mask), out = save_activation(out)](Flow& g) {
+          if (g.needs_composition())
+            return g.follow({reference::packed_attention(g.attached(0, packed), heads, options_of(spec, mask))});
+          const Tensor qkv = packed, dqkv = empty_like(qkv);
+          const kernels::AttentionInputs d = unpack(dqkv, heads);
+          kernels::AttentionInputs in = unpack(qkv, heads);
+          in.mask = mask;
+          kernels::attention_backward.on(qkv.device(), spec, {d.q, d.k, d.v},
+                                         {in, by_head(out), sums, by_head(detached::contiguous(g.out()))});
+          g.give(0, dqkv);
+        });
   return out;
 }
 

@@ -52,6 +52,27 @@ Tensor computed(const Tensor& t) {
   return t.defined() ? detached::contiguous(detached::to(t, acc_dtype(t.dtype()))) : t;
 }
 
+// x, gain and bias in what the sums are taken in; the statistics [outer, 1, groups, 1] of that dtype.
+struct Composed {
+  Tensor y, mean, square;
+};
+Composed composed(const GroupNormShape& s, const Tensor& x, const Tensor& gain, const Tensor& bias) {
+  const DType acc = acc_dtype(x.dtype());
+  const Tensor rows = reshape(to(x, acc), {s.outer, s.length, s.groups, s.width});
+  const Tensor counted = slice(rows, 1, 0, s.leading);
+  const Tensor mean =
+      s.centred ? isonorm::mean(counted, {1, 3}, true) : zeros({s.outer, 1, s.groups, 1}, rows.options());
+  const Tensor apart = s.centred ? rows - mean : rows;
+  const Tensor leading = slice(apart, 1, 0, s.leading), square = isonorm::mean(isonorm::square(leading), {1, 3}, true);
+  // norm() has a derivative where all entries are 0; sqrt() has none.
+  const Tensor root = s.eps_outside ? norm(leading, {1, 3}, true) / std::sqrt(static_cast<double>(s.entries())) + s.eps
+                                    : sqrt(square + s.eps);
+  Tensor y = reshape(apart / root, x.shape());
+  if (gain.defined()) y = y * to(gain, acc);
+  if (bias.defined()) y = y + to(bias, acc);
+  return {to(y, x.dtype()), mean, square};
+}
+
 struct Normed {
   Tensor y, stats;
 };
@@ -64,7 +85,8 @@ Normed fused(const char* op, const GroupNormShape& s, const Tensor& x, const Ten
   else
     fill(out.stats, std::nan(""));  // of nothing
   if (auto* n = track(op, {&out.y}, {&x, &gain, &bias}))
-    n->backward = [s, x = save_activation(input), stats = out.stats, gain = save(scale)](Flow& g) {
+    n->backward = differentiable([s, x = save_activation(input), stats = out.stats, gain = save(scale)](Flow& g) {
+      if (g.needs_composition()) return g.follow({composed(s, g.attached(0, x), g.attached(1, gain), g.attached(2)).y});
       const Tensor dy = detached::contiguous(g.out()), in = x;
       const auto sums = [&](int i) { return g.wants(i) ? empty({s.channels()}, stats.options()) : Tensor(); };
       const kernels::GroupNormGradients d{empty_like(dy), sums(1), sums(2)};
@@ -76,27 +98,8 @@ Normed fused(const char* op, const GroupNormShape& s, const Tensor& x, const Ten
       g.give(0, d.dx);
       if (d.dgain.defined()) g.give(1, d.dgain);
       if (d.dbias.defined()) g.give(2, d.dbias);
-    };
+    });
   return out;
-}
-
-// x, gain and bias in what the sums are taken in; the statistics [outer, 1, groups, 1] of that dtype.
-struct Composed {
-  Tensor y, mean, square;
-};
-Composed composed(const GroupNormShape& s, const Tensor& x, const Tensor& gain, const Tensor& bias) {
-  const DType acc = acc_dtype(x.dtype());
-  const Tensor rows = reshape(to(x, acc), {s.outer, s.length, s.groups, s.width});
-  const Tensor counted = narrow(rows, 1, 0, s.leading);
-  const Tensor mean =
-      s.centred ? isonorm::mean(counted, {1, 3}, true) : zeros({s.outer, 1, s.groups, 1}, rows.options());
-  const Tensor apart = s.centred ? rows - mean : rows;
-  const Tensor square = isonorm::mean(isonorm::square(narrow(apart, 1, 0, s.leading)), {1, 3}, true);
-  const Tensor root = s.eps_outside ? sqrt(square) + s.eps : sqrt(square + s.eps);
-  Tensor y = reshape(apart / root, x.shape());
-  if (gain.defined()) y = y * to(gain, acc);
-  if (bias.defined()) y = y + to(bias, acc);
-  return {to(y, x.dtype()), mean, square};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/fusion.h"
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/checked_ids.h"
 #include "autograd/ops/create.h"
@@ -89,14 +90,17 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   kernels::cross_entropy_total.on(device, out, losses, scale);
 
   if (auto* node = track("linear_cross_entropy", {&out}, {&x, &weight, &bias}))
-    node->backward = [shape = x.shape(), gradients = std::vector<Tensor>{dx, dw, db}](Flow& g) mutable {
+    node->backward = differentiable([shape = x.shape(), gradients = std::vector<Tensor>{dx, dw, db}](Flow& g) mutable {
+      check(!grad_enabled(),
+            "linear_cross_entropy: it has no second derivative (create_graph): its rule keeps gradients in ",
+            "place of inputs; run the forward under a UseReference");
       for (int i = 0; i < 3; ++i) {
         Tensor d = g.retained() ? gradients[i] : std::move(gradients[i]);
         if (!d.defined()) continue;
         if (!g.out_is_one()) d = mul(d, to(g.out(), d.dtype()));
         g.give(i, i == 0 ? detached::reshape(d, shape) : d);
       }
-    };
+    });
   return out;
 }
 

@@ -24,10 +24,13 @@ void check_layer(const Tensor& w, const Tensor& b, const Tensor& x, int64_t in, 
 
 }  // namespace
 
+namespace {
+Tensor activated(const Tensor& h, bool tanh_form) { return tanh_form ? gelu_tanh(h) : gelu(h); }
+}  // namespace
+
 Tensor reference::mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2, const Tensor& b2,
                       GeluForm form) {
-  const Tensor h = linear(x, w1, b1);
-  return linear(form == GeluForm::tanh ? gelu_tanh(h) : gelu(h), w2, b2);
+  return linear(activated(linear(x, w1, b1), form == GeluForm::tanh), w2, b2);
 }
 
 Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2, const Tensor& b2, GeluForm form) {
@@ -59,8 +62,15 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   const Tensor h = kept ? empty({rows, hidden}, {kept_as, x.device()}) : Tensor();
   kernels::mlp_forward.on(x.device(), detached::reshape(y, {rows, out}), h, input, weights, tanh_form);
   if (auto* n = track("mlp", {&y}, {&x, &w1, &b1, &w2, &b2}))
-    n->backward = [x = save_activation(input), before = h, w1 = save(weights.w1), w2 = save(weights.w2), tanh_form,
-                   shape = x.shape()](Flow& g) {
+    n->backward = differentiable([x = save_activation(input), before = h, w1 = save(weights.w1), w2 = save(weights.w2),
+                                  tanh_form, shape = x.shape()](Flow& g) {
+      if (g.needs_composition()) {
+        const Tensor in = g.attached(0, detached::reshape(x, shape)),
+                     product = linear(in, g.attached(1, w1), g.attached(2));
+        // The bias is not kept. The difference to what is kept puts it back.
+        const Tensor h = product + (detached::reshape(to(before, in.dtype()), product.shape()) - detach(product));
+        return g.follow({linear(activated(h, tanh_form), g.attached(3, w2), g.attached(4))});
+      }
       const kernels::MlpWeights weights{w1, {}, w2, {}};
       const Tensor dy = detached::reshape(detached::contiguous(g.out()), {before.size(0), weights.w2.size(0)}), in = x;
       const Tensor h = g.retained() ? detached::clone(before) : before;  // is written to below
@@ -72,7 +82,7 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
       if (dx.defined()) g.give(0, detached::reshape(dx, shape));
       detail::give_weight_gradient(g, 1, in, dh);
       detail::give_weight_gradient(g, 3, activated, dy);
-    };
+    });
   return y;
 }
 

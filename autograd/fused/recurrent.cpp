@@ -2,6 +2,8 @@
 
 #include "autograd/fusion.h"
 #include "autograd/node.h"
+#include "autograd/ops/arrange.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/recurrent.h"
@@ -27,6 +29,16 @@ void check_step(const char* op, const Tensor& a, const Tensor& u, const Tensor& 
 // With the entries of a row as neighbours: x itself where they are.
 Tensor rows(const Tensor& x) { return x.strides()[1] == 1 ? x : detached::contiguous(x); }
 
+// What sigmoid and tanh map to y, for the composition: the forward keeps gates, not what it computes them from. Infinite at the
+// ends, where the slopes are 0.
+Tensor inverse_sigmoid(const Tensor& y) { return log(y) - log1p(-y); }
+Tensor inverse_tanh(const Tensor& y) { return (log1p(y) - log1p(-y)) * 0.5; }
+
+// The first four parts of what a step keeps.
+std::vector<Tensor> parts_of(const Tensor& kept, int64_t hidden) {
+  return split(narrow(kept, 1, 0, 4 * hidden), {hidden, hidden, hidden, hidden}, 1);
+}
+
 // Room for what the backward needs, [batch, parts hidden], not rounded; undefined where there will be none.
 Tensor room_for_backward(const Tensor& a, const Tensor& u, const Tensor& state, int64_t parts) {
   if (!takes_gradient(a) && !takes_gradient(u) && !takes_gradient(state)) return {};
@@ -50,7 +62,16 @@ Tensor gru_step(const Tensor& a, const Tensor& u, const Tensor& h) {
   Tensor y = empty(h.shape(), h.options());
   kernels::gru_step.on(h.device(), {y, kept}, {rows(a), rows(u), before});
   if (auto* n = track("gru_step", {&y}, {&a, &u, &h}))
-    n->backward = [kept, h = save(before)](Flow& g) {
+    n->backward = differentiable([kept, h = save(before)](Flow& g) {
+      if (g.needs_composition()) {
+        // Any a and u that give these gates serve: u is its last third and zeros.
+        const std::vector<Tensor> gates = parts_of(kept, h.get().size(1));  // r, z, n and the last third of u
+        const Tensor zero = zeros_like(gates[0]);
+        const Tensor a = cat(
+            {inverse_sigmoid(gates[0]), inverse_sigmoid(gates[1]), inverse_tanh(gates[2]) - gates[0] * gates[3]}, 1);
+        return g.follow(
+            {reference::gru_step(g.attached(0, a), g.attached(1, cat({zero, zero, gates[3]}, 1)), g.attached(2, h))});
+      }
       const Tensor dy = detached::contiguous(g.out()), before = h;
       const Dims gates{before.size(0), 3 * before.size(1)};
       const kernels::GruGradients d{empty(gates, dy.options()), empty(gates, dy.options()), empty_like(dy)};
@@ -58,7 +79,7 @@ Tensor gru_step(const Tensor& a, const Tensor& u, const Tensor& h) {
       g.give(0, d.da);
       g.give(1, d.du);
       g.give(2, d.dh);
-    };
+    });
   return y;
 }
 
@@ -77,7 +98,16 @@ LstmStep lstm_step(const Tensor& a, const Tensor& u, const Tensor& c, LstmOutput
   LstmStep out{empty(c.shape(), c.options()), empty(c.shape(), c.options())};
   kernels::lstm_step.on(c.device(), {out.output, out.cell, kept}, {rows(a), rows(u), before}, gate);
   if (auto* n = track("lstm_step", {&out.output, &out.cell}, {&a, &u, &c}))
-    n->backward = [kept, c = save(before), gate](Flow& g) {
+    n->backward = differentiable([kept, c = save(before), gate](Flow& g) {
+      if (g.needs_composition()) {
+        const std::vector<Tensor> gates = parts_of(kept, c.get().size(1));  // i, f, g, o
+        const Tensor a = cat(
+            {inverse_sigmoid(gates[0]), inverse_sigmoid(gates[1]), inverse_tanh(gates[2]), inverse_sigmoid(gates[3])},
+            1);
+        const LstmStep step = reference::lstm_step(g.attached(0, a), g.attached(1, zeros_like(a)), g.attached(2, c),
+                                                   gate ? LstmOutput::gate : LstmOutput::hidden);
+        return g.follow({step.output, step.cell});
+      }
       const Tensor before = c;
       const kernels::LstmGradients d{empty({before.size(0), 4 * before.size(1)}, before.options()), empty_like(before)};
       kernels::lstm_step_backward.on(
@@ -85,7 +115,7 @@ LstmStep lstm_step(const Tensor& a, const Tensor& u, const Tensor& c, LstmOutput
       g.give(0, d.dgates);
       g.give(1, d.dgates);
       g.give(2, d.dc);
-    };
+    });
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/masters.h"
 #include "autograd/ops/matmul.h"
@@ -119,6 +120,66 @@ void weight_gradients(const WindowShape& s, const Tensor& dw, const Tensor& db, 
   });
 }
 
+// Convolution and its gradients are bilinear, and the gradients of each are the other two: with images x, weights w and outputs
+// y, convolution(x, w) is like y, transposed(y, w) like x and correlation(y, x) like w.
+Tensor convolution(const WindowShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias);
+Tensor correlation(const WindowShape& s, const Tensor& y, const Tensor& x);
+
+Tensor transposed(const WindowShape& s, const Tensor& y, const Tensor& weight) {
+  const Tensor x = detached::to(input_gradient(s, operand(y), operand(weight)), y.dtype());
+  if (auto* n = track("conv2d_transposed", {&x}, {&y, &weight}))
+    n->backward = differentiable([s, y = save(y), weight = save(weight)](Flow& g) {
+      if (g.wants(0)) g.give(0, convolution(s, g.out(), weight, {}));
+      if (g.wants(1)) g.give(1, correlation(s, y, g.out()));
+    });
+  return x;
+}
+
+Tensor correlation(const WindowShape& s, const Tensor& y, const Tensor& x) {
+  const Tensor sums =
+      empty({y.size(3), s.kernel_h, s.kernel_w, s.channels / s.groups}, {acc_dtype(y.dtype()), y.device()});
+  fill(sums, 0);
+  weight_gradients(s, sums, {}, operand(y), operand(x));
+  const Tensor weight = detached::to(sums, y.dtype());
+  if (auto* n = track("conv2d_correlation", {&weight}, {&y, &x}))
+    n->backward = differentiable([s, y = save(y), x = save(x)](Flow& g) {
+      if (g.wants(0)) g.give(0, convolution(s, x, g.out(), {}));
+      if (g.wants(1)) g.give(1, transposed(s, y, g.out()));
+    });
+  return weight;
+}
+
+Tensor convolution(const WindowShape& s, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Tensor read = weight.dtype() == x.dtype() ? weight : detached::to(weight, x.dtype());
+  const Tensor y =
+      detached::to(forward(s, operand(x), operand(read), operand(detached::to(bias, x.dtype()))), x.dtype());
+  if (auto* n = track("conv2d", {&y}, {&x, &weight, &bias})) {
+    auto rule = [s, x = save_activation(x), weight = save(read)](Flow& g) {
+      if (grad_enabled()) {
+        if (g.wants(0)) g.give(0, transposed(s, g.out(), weight));
+        if (g.wants(1)) g.give(1, correlation(s, g.out(), x));
+        return g.give(2, g.out());  // which sums it
+      }
+      const Tensor dy = operand(g.out()), w = weight;
+      if (g.wants(0)) g.give(0, input_gradient(s, dy, operand(w)));
+      if (!g.wants(1) && !g.wants(2)) return;  // then x may have changed
+      const auto sums = [&](int i, const Dims& shape) {
+        if (!g.wants(i)) return Tensor();
+        const Tensor t = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
+        fill(t, 0);
+        return t;
+      };
+      const Tensor dw = sums(1, w.shape()), db = sums(2, {w.size(0)});
+      weight_gradients(s, dw, db, dy, operand(x));
+      if (dw.defined()) g.give(1, dw);
+      if (db.defined()) g.give(2, db);
+    };
+    // No graph leads through a rounded weight.
+    n->backward = differentiable(std::move(rule), weight.dtype() == x.dtype());
+  }
+  return y;
+}
+
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dOptions o) {
@@ -142,26 +203,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv2dO
         bias.defined() ? text(", bias ", bias.dtype()) : std::string());
   if (s.places() == 1 && s.groups == 1 && o.stride == Size2(1) && o.padding == Size2(0))  // pixels are the rows
     return linear(x, reshape(weight, {out, s.channels}), bias);
-  const Tensor read = detached::to(weight, x.dtype());
-  const Tensor y =
-      detached::to(forward(s, operand(x), operand(read), operand(detached::to(bias, x.dtype()))), x.dtype());
-  if (auto* n = track("conv2d", {&y}, {&x, &weight, &bias}))
-    n->backward = [s, x = save_activation(x), weight = save(read)](Flow& g) {
-      const Tensor dy = operand(g.out()), w = weight;
-      if (g.wants(0)) g.give(0, input_gradient(s, dy, operand(w)));
-      if (!g.wants(1) && !g.wants(2)) return;  // then x may have changed
-      const auto sums = [&](int i, const Dims& shape) {
-        if (!g.wants(i)) return Tensor();
-        const Tensor t = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
-        fill(t, 0);
-        return t;
-      };
-      const Tensor dw = sums(1, w.shape()), db = sums(2, {w.size(0)});
-      weight_gradients(s, dw, db, dy, operand(x));
-      if (dw.defined()) g.give(1, dw);
-      if (db.defined()) g.give(2, db);
-    };
-  return y;
+  return convolution(s, x, weight, bias);
 }
 
 }  // namespace isonorm

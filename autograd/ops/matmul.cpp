@@ -139,10 +139,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
       if (g.wants(0)) g.give(0, product(dy, weight));
       if (g.wants(1) || g.wants(2)) detail::give_weight_gradient(g, 1, x, dy);  // else x may have changed
     };
-    if (weight.dtype() == x.dtype())
-      n->backward = differentiable(std::move(rule));
-    else
-      n->backward = std::move(rule);  // of a rounded weight, through which no graph leads
+    // No graph leads through a rounded weight.
+    n->backward = differentiable(std::move(rule), weight.dtype() == x.dtype());
   }
   return out;
 }

@@ -3,6 +3,8 @@
 #include "autograd/ops/masters.h"
 #include "autograd/ops/norm_rule.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
 #include "core/kernels/norm.h"
 #include "core/view.h"
 
@@ -83,6 +85,26 @@ NormTape::Gradients NormTape::backward(const Tensor& dy, const Tensor& dsum, boo
   return d;
 }
 
+Tensor NormTape::input_values() const {
+  const Tensor source = detach(rows);
+  if (!normalized) return source;
+  // Without the mean that a layer norm has subtracted: nothing depends on it.
+  const Tensor inverse_roots = detached::narrow(stats, 1, 1, 1);
+  const Tensor by_row = detached::view(source, {inverse_roots.size(0), source.size(-1)});
+  return detached::view(div(by_row, inverse_roots), source.shape());
+}
+
+Tensor NormTape::compose(const Tensor& rows, const Tensor& scale, const Tensor& bias) const {
+  const Tensor x = to(rows, computed_in);
+  const int64_t width = x.size(-1);
+  const Tensor centred = spec.kind == NormKind::layer ? recentre(x, -1) : x;
+  Tensor squares = sum(square(slice(centred, -1, 0, norm_entries(spec, width))), {-1}, true);
+  if (spec.kind == NormKind::crms) squares = squares + square(sum(x, {-1}, true));
+  const Tensor y = centred / sqrt(squares / static_cast<double>(norm_divisor(spec, width)) + spec.eps);
+  const Tensor scaled = scale.defined() ? y * scale : y;
+  return bias.defined() ? scaled + bias : scaled;
+}
+
 }  // namespace detail
 
 namespace {
@@ -96,12 +118,14 @@ Tensor normalize_as(const char* op, const Tensor& x, const NormSpec& spec, const
   const Tensor input = detached::contiguous(x);
   const detail::NormResult r = detail::norm_forward(spec, input, {}, gain, bias, as);
   if (auto* n = track(name_of(spec.kind), {&r.y}, {&x, &gain, &bias}))
-    n->backward = [tape = detail::NormTape(spec, input, gain, bias, r)](Flow& g) {
+    n->backward = differentiable([tape = detail::NormTape(spec, input, gain, bias, r)](Flow& g) {
+      if (g.needs_composition())
+        return g.follow({tape.compose(g.attached(0, tape.input_values()), g.attached(1, tape.gain), g.attached(2))});
       const auto d = tape.backward(g.out(), {}, g.wants(1), g.wants(2), tape.input);
       g.give(0, d.dx);
       if (g.wants(1)) g.give(1, d.dgain);
       if (g.wants(2)) g.give(2, d.dbias);
-    };
+    });
   return r.y;
 }
 }  // namespace

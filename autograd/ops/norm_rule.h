@@ -35,6 +35,11 @@ struct NormTape {
     Tensor dx, dgain = {}, dbias = {};
     Tensor dbranch = {};  // dx in the dtype of what was added, where the kernel gives it at once
   };
+  // The normalized rows (x + branch of add_norm) up to a constant that a layer norm removes. No graph.
+  Tensor input_values() const;
+  // The norm of x by ops; gain and bias may be undefined.
+  Tensor compose(const Tensor& x, const Tensor& gain, const Tensor& bias) const;
+
   // dx = d/dx of <dy, y> + dsum (which may be undefined); gradients of gain and bias where wanted, of the dtype in which
   // they are computed. branch: the dtype of what was added to x.
   Gradients backward(const Tensor& dy, const Tensor& dsum, bool wants_gain, bool wants_bias, DType branch) const;

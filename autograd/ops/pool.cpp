@@ -1,6 +1,12 @@
 #include "autograd/ops/pool.h"
 
-#include "autograd/node.h"
+#include "autograd/grad_mode.h"
+#include "autograd/methods.h"
+#include "autograd/ops/adjoint.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
 #include "core/kernels/pool.h"
 #include "core/view.h"
 
@@ -25,6 +31,47 @@ Tensor inputs(const kernels::WindowShape& s, TensorOptions options) {
 
 }  // namespace
 
+namespace {
+
+// The pixel of its image that `place` names for every output (i64, [images, outputs, channels]), and whether there is one (u8): a
+// window may lie in the padding.
+struct Chosen {
+  Tensor pixel, inside;
+};
+Chosen chosen_pixels(const kernels::WindowShape& s, const Tensor& place) {
+  const auto positions = [&](int64_t count, int64_t stride, int64_t pad, const Dims& shape) {
+    const double first = -static_cast<double>(pad), step = static_cast<double>(stride);
+    return arange(first, first + step * (static_cast<double>(count) - 0.5), step, {DType::f64, place.device()})
+        .reshape(shape);
+  };
+  const Tensor number = to(place, DType::f64), i = floor(number / static_cast<double>(s.kernel_w)),
+               j = number - i * static_cast<double>(s.kernel_w);
+  const Tensor row = positions(s.out_h, s.stride_h, s.pad_h, {s.out_h, 1, 1}) + i * static_cast<double>(s.dilation_h),
+               column = positions(s.out_w, s.stride_w, s.pad_w, {s.out_w, 1}) + j * static_cast<double>(s.dilation_w);
+  const double height = static_cast<double>(s.height), width = static_cast<double>(s.width);
+  const Tensor inside = (row >= 0) & (row < height) & (column >= 0) & (column < width);
+  const Tensor pixel = to(masked_fill(row * width + column, !inside, 0), DType::i64);
+  const Dims shape{s.images, s.out_h * s.out_w, s.channels};
+  return {detached::view(pixel, shape), detached::view(inside, shape)};
+}
+
+// x at the chosen pixels, 0 for a window in the padding.
+Tensor at_places(const kernels::WindowShape& s, const Tensor& x, const Tensor& place) {
+  const NoGrad no_grad;
+  const Chosen at = chosen_pixels(s, place);
+  const Tensor pixels = reshape(x, {s.images, s.height * s.width, s.channels});
+  return reshape(masked_fill(gather(pixels, 1, at.pixel), !at.inside, 0), place.shape());
+}
+
+// Its adjoint.
+Tensor from_places(const kernels::WindowShape& s, const Tensor& y, const Tensor& place) {
+  const Tensor x = inputs(s, y.options());
+  kernels::max_pool_backward.on(y.device(), s, x, detached::contiguous(y), place);
+  return x;
+}
+
+}  // namespace
+
 Tensor max_pool2d(const Tensor& x, Size2 window, Pool2dOptions o) {
   const kernels::WindowShape s = pool_shape("max_pool2d", x, window, o);
   check(s.places() <= kernels::kMostPlaces, "max_pool2d: a window of ", window, " has over ", kernels::kMostPlaces,
@@ -33,25 +80,27 @@ Tensor max_pool2d(const Tensor& x, Size2 window, Pool2dOptions o) {
   const Tensor place = takes_gradient(x) ? outputs("max_pool2d", s, {DType::u8, x.device()}) : Tensor();
   kernels::max_pool.on(x.device(), s, y, place, detached::contiguous(x));
   if (auto* n = track("max_pool2d", {&y}, {&x}))
-    n->backward = [s, place = save(place)](Flow& g) {
-      const Tensor dy = detached::contiguous(g.out()), dx = inputs(s, dy.options());
-      kernels::max_pool_backward.on(dy.device(), s, dx, dy, place);
-      g.give(0, dx);
-    };
+    n->backward = differentiable([s, place](Flow& g) {
+      g.give(0, detail::linear_map(
+                    "max_pool2d", g.out(), [=](const Tensor& dy) { return from_places(s, dy, place); },
+                    [=](const Tensor& dx) { return at_places(s, dx, place); }));
+    });
   return y;
 }
 
 Tensor avg_pool2d(const Tensor& x, Size2 window, Pool2dOptions o) {
   const kernels::WindowShape s = pool_shape("avg_pool2d", x, window, o);
-  Tensor y = outputs("avg_pool2d", s, x.options());
-  kernels::avg_pool.on(x.device(), s, y, detached::contiguous(x));
-  if (auto* n = track("avg_pool2d", {&y}, {&x}))
-    n->backward = [s](Flow& g) {
-      const Tensor dy = detached::contiguous(g.out()), dx = inputs(s, dy.options());
-      kernels::avg_pool_backward.on(dy.device(), s, dx, dy);
-      g.give(0, dx);
-    };
-  return y;
+  const auto mean = [s](const Tensor& in) {
+    const Tensor y = outputs("avg_pool2d", s, in.options());
+    kernels::avg_pool.on(in.device(), s, y, detached::contiguous(in));
+    return y;
+  };
+  const auto shares = [s](const Tensor& dy) {
+    const Tensor dx = inputs(s, dy.options());
+    kernels::avg_pool_backward.on(dy.device(), s, dx, detached::contiguous(dy));
+    return dx;
+  };
+  return detail::linear_map("avg_pool2d", x, mean, shares);
 }
 
 }  // namespace isonorm

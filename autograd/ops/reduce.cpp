@@ -95,11 +95,29 @@ Tensor mean(const Tensor& x, std::vector<int> dims, bool keepdim) {
   return div(sum(x, dims, keepdim), static_cast<double>(p.count));
 }
 
+namespace {
+// The product by the plan as a tree of multiplications, whose gradients need no division and are right beside zeros.
+Tensor product_of_pairs(const Tensor& x, const Plan& p, bool keepdim) {
+  std::vector<int> order, reduced;
+  for (int d = 0; d < x.rank(); ++d) (p.dims >> d & 1 ? reduced : order).push_back(d);
+  order.insert(order.end(), reduced.begin(), reduced.end());
+  Tensor factors = reshape(permute(x, order), {numel(p.kept, p.op), p.count});
+  if (p.count == 0) factors = ones({factors.size(0), 1}, x.options());
+  while (factors.size(1) > 1) {
+    const int64_t n = factors.size(1), half = n / 2;
+    const Tensor pairs = narrow(factors, 1, 0, half) * narrow(factors, 1, half, half);
+    factors = n % 2 ? cat({pairs, narrow(factors, 1, n - 1, 1)}, 1) : pairs;
+  }
+  return reshape(factors, keepdim ? p.keepdim : p.kept);
+}
+}  // namespace
+
 Tensor prod(const Tensor& x, std::vector<int> dims, bool keepdim) {
   const Plan p = plan(x, dims, "prod");
   Tensor y = reduce(widened(x), p, kernels::ReduceOp::product, keepdim);
   if (auto* n = track("prod", {&y}, {&x}))
-    n->backward = [p, x = save(x)](Flow& g) {
+    n->backward = differentiable([p, keepdim, x = save(x)](Flow& g) {
+      if (g.needs_composition()) return g.follow({product_of_pairs(g.attached(0, x), p, keepdim)});
       // Through the product of what is not 0: it is that of the others of an entry where no other is 0.
       const Tensor input = x, is_zero = eq(input, 0);
       const Tensor factors = where(is_zero, ones({}, input.options()), input);
@@ -108,7 +126,7 @@ Tensor prod(const Tensor& x, std::vector<int> dims, bool keepdim) {
       const Tensor counts = where(is_zero, eq(zeros, 1), eq(zeros, 0));
       const Tensor dx = mul(reshape(g.out(), p.keepdim), others);
       g.give(0, masked_fill(dx, eq(counts, 0), 0));
-    };
+    });
   return y;
 }
 

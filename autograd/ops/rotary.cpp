@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "autograd/node.h"
+#include "autograd/ops/adjoint.h"
 #include "autograd/ops/pointwise.h"
 #include "core/kernels/rotary.h"
 #include "core/memory/kept.h"
@@ -54,31 +54,27 @@ Tensor rotary(const Tensor& x, RotaryOptions o) {
   constexpr int64_t kLast = int64_t{1} << 32;
   check(o.first >= 0 && o.first <= kLast - time, "rotary: the first position is ", o.first, ", expected 0 to ",
         kLast - time);
-  const Tensor input = detached::contiguous(x);
-  Tensor y = empty_like(input);
   // Of rows that come one by one the angles are kept, in lengths of powers of two.
   const int64_t rows = o.first == 0 ? time : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(o.first + time)));
   const std::vector<Tensor> table = angles(rows, size / 2, o.base, {acc_dtype(x.dtype()), x.device()});
   const Tensor cosine = detached::narrow(table[0], 0, o.first, time),
                sine = detached::narrow(table[1], 0, o.first, time);
-  const kernels::RotaryShape shape{x.numel() / std::max<int64_t>(1, time * heads * size),
-                                   time,
-                                   heads,
-                                   size,
-                                   o.heads ? o.heads : heads,
-                                   false,
-                                   o.halves};
-  kernels::rotary.on(x.device(), shape, y, input, cosine, sine);
-  if (auto* n = track("rotary", {&y}, {&x}))
-    n->backward = [shape, cosine = save(cosine), sine = save(sine)](Flow& g) {
-      const Tensor dy = detached::contiguous(g.out());
-      Tensor dx = empty_like(dy);
-      kernels::RotaryShape back = shape;
-      back.back = true;
-      kernels::rotary.on(dy.device(), back, dx, dy, cosine, sine);
-      g.give(0, dx);
+  kernels::RotaryShape shape{x.numel() / std::max<int64_t>(1, time * heads * size),
+                             time,
+                             heads,
+                             size,
+                             o.heads ? o.heads : heads,
+                             false,
+                             o.halves};
+  const auto rotation = [&](bool back) {
+    shape.back = back;
+    return [shape, cosine, sine](const Tensor& t) {
+      const Tensor in = detached::contiguous(t), out = empty_like(in);
+      kernels::rotary.on(in.device(), shape, out, in, cosine, sine);
+      return out;
     };
-  return y;
+  };
+  return detail::linear_map("rotary", x, rotation(false), rotation(true));
 }
 
 }  // namespace isonorm

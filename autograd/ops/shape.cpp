@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "autograd/node.h"
+#include "autograd/ops/adjoint.h"
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "core/formulas/round_up.h"
@@ -200,25 +200,23 @@ Tensor unfold(const Tensor& x, int dim, int64_t size, int64_t step) {
     strides[d] *= step;
     return as_strided(t, shape, strides, t.impl().offset);
   };
-  Tensor y = windows(x, d);
-  if (!is_floating(x.dtype())) return y;
-  if (auto* node = track("unfold", {&y}, {&x}))
-    node->backward = [windows, d, n, shape = x.shape(), axes = y.rank()](Flow& g) {
-      // Windows and their entries side by side: they are the positions windows(0, 1, ...) of the dimension.
-      std::vector<int> order;
-      for (int i = 0; i + 1 < axes; ++i) {
-        order.push_back(i);
-        if (i == d) order.push_back(axes - 1);
-      }
-      const Tensor dy = g.out(), numbers = arange(n, {DType::i64, dy.device()});
-      const Tensor dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
-      const kernels::IndexShape s{numel(part(shape, 0, d), "unfold"), n,
-                                  numel(part(shape, d + 1, shape.rank), "unfold")};
-      kernels::add_rows.on(dy.device(), s, dx, detached::contiguous(detached::permute(dy, order)),
-                           detached::contiguous(windows(numbers, 0)));
-      g.give(0, dx);
-    };
-  return y;
+  const auto cut = [windows, d](const Tensor& t) { return windows(t, d); };
+  if (!is_floating(x.dtype())) return cut(x);
+  const auto summed = [windows, d, n, shape = x.shape()](const Tensor& dy) {
+    // Windows and their entries side by side: they are the positions windows(0, 1, ...) of the dimension.
+    std::vector<int> order;
+    for (int i = 0; i < shape.rank; ++i) {
+      order.push_back(i);
+      if (i == d) order.push_back(shape.rank);
+    }
+    const Tensor numbers = arange(n, {DType::i64, dy.device()}),
+                 dx = empty(shape, {acc_dtype(dy.dtype()), dy.device()});
+    const kernels::IndexShape s{numel(part(shape, 0, d), "unfold"), n, numel(part(shape, d + 1, shape.rank), "unfold")};
+    kernels::add_rows.on(dy.device(), s, dx, detached::contiguous(detached::permute(dy, order)),
+                         detached::contiguous(windows(numbers, 0)));
+    return dx;
+  };
+  return detail::linear_map("unfold", x, cut, summed);
 }
 
 }  // namespace isonorm

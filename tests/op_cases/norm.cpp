@@ -55,6 +55,8 @@ void add_samples(OpCase& op, size_t inputs, const NormSpec& spec, bool all_affin
         [=](const Arrays& a) { return reference(a, s, affine.gain_of(a, inputs), affine.bias_of(a, inputs)); });
     sample.length = static_cast<double>(width);
     sample.slope = steepness(x, inputs, s);
+    // The gradient of the sum is near 1, and its rounding hides second derivatives of the norm near 1 / mean^2.
+    if (inputs == 2 && mean == 1e4) sample.absolute = 1e-7;
     return sample;
   };
   const std::string kind = label_of(spec);

@@ -1,0 +1,18 @@
+// Internal: the graph of linear ops that are kernels.
+#pragma once
+
+#include "autograd/node.h"
+
+namespace isonorm::detail {
+
+// map(x), recorded as `name`. Its gradient is adjoint(cotangent), recorded likewise, so gradients of all orders exist. Both are
+// functions of a tensor that record nothing themselves.
+template <class Map, class Adjoint>
+Tensor linear_map(const char* name, const Tensor& x, const Map& map, const Adjoint& adjoint) {
+  Tensor y = map(x);
+  if (auto* n = track(name, {&y}, {&x}))
+    n->backward = differentiable([=](Flow& g) { g.give(0, linear_map(name, g.out(), adjoint, map)); });
+  return y;
+}
+
+}  // namespace isonorm::detail
