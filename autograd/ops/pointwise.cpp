@@ -98,7 +98,7 @@ template <class Op> Tensor activation(const Tensor& x, kernels::Numbers numbers 
 constexpr bool is_integer(DType d) { return !is_floating(d); }
 
 // The dtype of a and b together: an integer takes a floating operand's, u8 takes i64. Throws if two floating ones differ.
-DType common_dtype(const char* op, const Tensor& a, const Tensor& b) {
+DType promoted_dtype(const char* op, const Tensor& a, const Tensor& b) {
   const DType d = a.dtype(), e = b.dtype();
   check(d == e || is_integer(d) || is_integer(e), op, ": dtypes ", d, " and ", e, " differ");
   return is_floating(d) ? d : is_floating(e) || d == DType::u8 ? e : d;
@@ -106,7 +106,7 @@ DType common_dtype(const char* op, const Tensor& a, const Tensor& b) {
 
 template <class Op> Tensor binary(const Tensor& a, const Tensor& b) {
   check_same_device(Op::name, a, b);
-  const DType both = common_dtype(Op::name, a, b);
+  const DType both = promoted_dtype(Op::name, a, b);
   check(!kIsOneOf<Op, ops::Pow> || is_floating(both), Op::name, ": dtypes ", a.dtype(), " and ", b.dtype(),
         ", expected a floating one");
   const DType computed = is_floating(both) ? both : kIsOneOf<Op, ops::Div> ? DType::f32 : DType::i64;
@@ -120,7 +120,7 @@ template <class Op> Tensor binary(const Tensor& a, const Tensor& b) {
 
 template <class Op> Tensor compare(const Tensor& a, const Tensor& b) {
   check_same_device(Op::name, a, b);
-  const DType both = common_dtype(Op::name, a, b);
+  const DType both = promoted_dtype(Op::name, a, b);
   Tensor out = empty(broadcast_shapes(a.shape(), b.shape(), Op::name), {DType::u8, a.device()});
   kernels::compare.on(a.device(), ops::index_in<Op>(ops::Comparison{}), out, detached::to(a, both),
                       detached::to(b, both));
@@ -406,7 +406,7 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   check_same_device("where", condition, a, b);
   check(condition.dtype() == DType::u8, "where: the condition is ", condition.dtype(), ", expected u8");
-  const DType both = common_dtype("where", a, b);
+  const DType both = promoted_dtype("where", a, b);
   const Dims ab = broadcast_shapes(a.shape(), b.shape(), "where");
   Tensor out = empty(broadcast_shapes(condition.shape(), ab, "where"), {both, a.device()});
   kernels::where.on(a.device(), out, condition, detached::to(a, both), detached::to(b, both));
