@@ -27,4 +27,28 @@ double Schedule::lr(int64_t step) const {
   return floor + (peak - floor) * (1 + std::cos(std::numbers::pi * x)) / 2;
 }
 
+double StepDecay::lr(int64_t step) const {
+  check(step >= 0, "step decay: step is ", step, ", expected a number from 0");
+  check(step_size > 0, "step decay: step_size is ", step_size, ", expected a number above 0");
+  check(peak >= 0 && std::isfinite(peak), "step decay: peak is ", peak, ", expected a finite number from 0");
+  check(gamma >= 0 && std::isfinite(gamma), "step decay: gamma is ", gamma, ", expected a finite number from 0");
+  return peak * std::pow(gamma, static_cast<double>(step / step_size));
+}
+
+double OneCycle::lr(int64_t step) const {
+  check(step >= 0, "one cycle: step is ", step, ", expected a number from 0");
+  check(steps > 0, "one cycle: steps is ", steps, ", expected a number above 0");
+  check(peak >= 0 && std::isfinite(peak), "one cycle: peak is ", peak, ", expected a finite number from 0");
+  check(pct_start >= 0 && pct_start <= 1, "one cycle: pct_start is ", pct_start, ", expected a number in [0, 1]");
+  for (const double factor : {div_factor, final_div_factor})
+    check(factor > 0 && std::isfinite(factor), "one cycle: a factor is ", factor, ", expected a finite number above 0");
+  const double first = peak / div_factor, last = first / final_div_factor, end = static_cast<double>(steps - 1);
+  const double t = std::min(static_cast<double>(step), end), turn = pct_start * static_cast<double>(steps) - 1;
+  const auto between = [&](double from, double to, double x) {
+    return linear ? from + (to - from) * x : to + (from - to) * (1 + std::cos(std::numbers::pi * x)) / 2;
+  };
+  if (t <= turn && turn > 0) return between(first, peak, t / turn);
+  return between(peak, last, end > turn ? (t - turn) / (end - turn) : 1);
+}
+
 }  // namespace isonorm::optim
