@@ -5,6 +5,7 @@
 
 #include "core/formulas/round_up.h"
 #include "core/kernels/copy.h"
+#include "core/tensor_map.h"
 
 namespace isonorm::detached {
 namespace {
@@ -62,6 +63,12 @@ Tensor clone(const Tensor& x) {
   Tensor y = empty_like(x);
   kernels::copy(y, x);
   return y;
+}
+
+TensorMap clone(const TensorMap& tensors) {
+  TensorMap copies;
+  for (const auto& [name, t] : tensors) copies.add(name, clone(t));
+  return copies;
 }
 
 Tensor contiguous(const Tensor& x) {

@@ -10,10 +10,16 @@
 
 #include "core/tensor.h"
 
+namespace isonorm {
+class TensorMap;
+}
+
 namespace isonorm::detached {
 
 // A new tensor of its own, row-major without gaps.
 Tensor clone(const Tensor& x);
+// A new tensor for each, under the same names.
+TensorMap clone(const TensorMap& tensors);
 // Row-major without gaps: shares x's storage where x lies so, else a copy. Undefined where x is.
 Tensor contiguous(const Tensor& x);
 // In that dtype: shares x's storage where x has it, else a copy, rounded once to nearest even or truncated to an

@@ -329,10 +329,6 @@ void check_whole(const Module& module, const std::string& what) {
           "' this rank has a part alone; ShardedParameters and TensorParallel make the whole: whole()");
 }
 
-TensorMap clone(const TensorMap& tensors) {
-  TensorMap copies;
-  for (const auto& [name, t] : tensors) copies.add(name, detached::clone(t));
-  return copies;
-}
+TensorMap clone(const TensorMap& tensors) { return detached::clone(tensors); }
 
 }  // namespace isonorm::nn

@@ -24,6 +24,7 @@ class Adagrad : public ElementwiseOptimizer {
 
  private:
   Step step_of(int group, int64_t t) const override;
+  Tunable tunable(int group) override { return {&options_[group].weight_decay}; }
   std::vector<AdagradOptions> options_;
 };
 

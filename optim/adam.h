@@ -19,6 +19,7 @@ class AdamBase : public ElementwiseOptimizer {
       : ElementwiseOptimizer(name, parameters), decoupled_(decoupled) {}
   void add_group(const std::vector<Tensor>& parameters, const AdamOptions& options);
   Step step_of(int group, int64_t t) const override;
+  Tunable tunable(int group) override { return {&options_[group].weight_decay}; }
 
  private:
   bool decoupled_;

@@ -9,6 +9,8 @@
 namespace isonorm::optim {
 
 ElementwiseOptimizer::ElementwiseOptimizer(const char* name, size_t parameters) : Optimizer(name, parameters) {}
+ElementwiseOptimizer::ElementwiseOptimizer(ElementwiseOptimizer&&) noexcept = default;
+ElementwiseOptimizer& ElementwiseOptimizer::operator=(ElementwiseOptimizer&&) noexcept = default;
 ElementwiseOptimizer::~ElementwiseOptimizer() = default;
 
 void ElementwiseOptimizer::prepare(std::vector<kernels::Update>&, const std::vector<const Entry*>&) {}

@@ -28,6 +28,8 @@ class ElementwiseOptimizer : public Optimizer {
   };
 
   ElementwiseOptimizer(const char* name, size_t parameters);
+  ElementwiseOptimizer(ElementwiseOptimizer&&) noexcept;
+  ElementwiseOptimizer& operator=(ElementwiseOptimizer&&) noexcept;
   // What a parameter of `group` does in its own step t = 1, 2, ...
   virtual Step step_of(int group, int64_t t) const = 0;
   // May change the updates before they run, by what it measures on whole tensors. One that changes numbers of theirs, or

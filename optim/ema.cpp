@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/view.h"
+
 namespace isonorm::optim {
 namespace {
 
@@ -55,7 +57,9 @@ void Ema::restore() {
   aside_.clear();
 }
 
-TensorMap Ema::state_dict() const {
+TensorMap Ema::state_dict() const { return detached::clone(live_state()); }
+
+TensorMap Ema::live_state() const {
   TensorMap map;
   map.add("step", from_vector<int64_t>({steps_}, Dims()));
   for (size_t i = 0; i < averages_.size(); ++i) map.add(text(i, ".average"), averages_[i]);

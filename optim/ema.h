@@ -37,8 +37,10 @@ class Ema {
   // One per parameter, in order; the next update changes them.
   const std::vector<Tensor>& averages() const { return averages_; }
 
-  // "step" (i64, updates so far) and "<i>.average"; the tensors are the object's own.
+  // A copy of the state: "step" (i64, updates so far) and "<i>.average".
   TensorMap state_dict() const;
+  // state_dict() without the copy, to write a file: the next update changes the averages.
+  TensorMap live_state() const;
   // Takes over a copy of such a state; averaging goes on bit-equal. Throws, and changes nothing, where a name is
   // missing or unknown, or a shape or dtype differs.
   void load_state_dict(const TensorMap& state);

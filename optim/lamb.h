@@ -27,6 +27,7 @@ class Lamb : public ElementwiseOptimizer {
 
  private:
   Step step_of(int group, int64_t t) const override;
+  Tunable tunable(int group) override { return {&options_[group].weight_decay}; }
   void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) override;
   std::vector<LambOptions> options_;
 };

@@ -25,6 +25,7 @@ class Lars : public ElementwiseOptimizer {
 
  private:
   Step step_of(int group, int64_t t) const override;
+  Tunable tunable(int group) override { return {&options_[group].weight_decay, &options_[group].momentum}; }
   void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) override;
   std::vector<LarsOptions> options_;
 };

@@ -21,6 +21,7 @@ class Lion : public ElementwiseOptimizer {
 
  private:
   Step step_of(int group, int64_t t) const override;
+  Tunable tunable(int group) override { return {&options_[group].weight_decay}; }
   std::vector<LionOptions> options_;
 };
 

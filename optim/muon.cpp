@@ -69,6 +69,11 @@ Muon::Step Muon::step_of(int group, int64_t t) const {
   return {.rule = rules::Average{.rest = 1 - o.momentum}, .keep = 1 - lr(group) * o.weight_decay};
 }
 
+Muon::Tunable Muon::tunable(int group) {
+  if (group >= static_cast<int>(options_.size())) return AdamBase::tunable(group);
+  return {&options_[group].weight_decay, &options_[group].momentum};
+}
+
 void Muon::prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) {
   NoGrad no_grad;
   std::vector<kernels::Update> averages;

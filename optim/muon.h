@@ -47,6 +47,7 @@ class Muon : public AdamBase {
 
  private:
   Step step_of(int group, int64_t t) const override;
+  Tunable tunable(int group) override;
   void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped) override;
   std::vector<MuonOptions> options_;
 };

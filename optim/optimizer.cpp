@@ -6,6 +6,7 @@
 #include "autograd/engine.h"
 #include "autograd/ops/copy.h"
 #include "core/kernels/optimizer.h"
+#include "core/view.h"
 
 namespace isonorm::optim {
 
@@ -56,6 +57,7 @@ void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr,
                           const std::function<std::vector<StateSpec>(const Tensor&)>& specs_of) {
   check_not_negative("lr", lr);
   lr_.push_back(lr);
+  factors_.push_back(lr == lr_.front() ? 1 : lr / lr_.front());
   std::set<const TensorImpl*> seen;
   for (const Entry& e : entries_) seen.insert(&e.parameter.impl());
   for (const Tensor& p : parameters) {
@@ -83,7 +85,26 @@ void Optimizer::set_lr(int group, double lr) {
 }
 
 void Optimizer::set_lr(double lr) {
-  for (int g = 0; g < groups(); ++g) set_lr(g, lr);
+  check_not_negative("lr", lr);
+  for (int g = 0; g < groups(); ++g)
+    check(std::isfinite(lr * factors_[g]), name_, ": lr is ", lr, " for group 0 and ", factors_[g],
+          " times as much for group ", g, "; set_lr(group, lr) sets each");
+  for (int g = 0; g < groups(); ++g) lr_[g] = lr * factors_[g];
+}
+
+void Optimizer::set_weight_decay(int group, double weight_decay) {
+  double* const option = tunable(checked_group(group)).weight_decay;
+  check(option != nullptr, name_, ": there is no weight decay to set");
+  check_not_negative("weight_decay", weight_decay);
+  *option = weight_decay;
+}
+
+void Optimizer::set_momentum(int group, double momentum) {
+  double* const option = tunable(checked_group(group)).momentum;
+  check(option != nullptr, name_, ": there is no momentum to set");
+  check(*option > 0, name_, ": group ", group, " was made without momentum and has no buffer for it");
+  check_option(momentum > 0 && momentum < 1, "momentum", momentum, "a number in (0, 1)");
+  *option = momentum;
 }
 
 void Optimizer::zero_grad() {
@@ -127,9 +148,14 @@ bool Optimizer::begin_step(Entry& e, Tensor& gradient) {
   return true;
 }
 
-TensorMap Optimizer::state_dict() const {
+TensorMap Optimizer::state_dict() const { return detached::clone(live_state()); }
+
+TensorMap Optimizer::live_state() const {
   TensorMap map;
-  for (int g = 0; g < groups(); ++g) map.add(text("group.", g, ".lr"), from_vector<double>({lr_[g]}, Dims()));
+  for (int g = 0; g < groups(); ++g) {
+    map.add(text("group.", g, ".lr"), from_vector<double>({lr_[g]}, Dims()));
+    if (g > 0) map.add(text("group.", g, ".lr_factor"), from_vector<double>({factors_[g]}, Dims()));
+  }
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& e = entries_[i];
     if (e.steps == 0) continue;
@@ -169,22 +195,29 @@ void Optimizer::load_state_dict(const TensorMap& state) {
     known.insert(text(i, ".step"));
     for (size_t s = 0; s < entries.back().state.size(); ++s) known.insert(text(i, '.', entries.back().specs[s].name));
   }
-  std::vector<double> lr;
-  for (int g = 0; g < groups(); ++g) {
-    const std::string name = text("group.", g, ".lr");
+  const auto number = [&](const std::string& name) {
     const Tensor* t = state.find(name);
     check(t != nullptr, name_, ": the state '", name, "' is missing");
     check(t->dtype() == DType::f64 && t->numel() == 1, name_, ": the state '", name, "' is ", t->dtype(), ' ',
           t->shape(), ", expected one f64");
-    lr.push_back(t->item());
-    check_not_negative(name.c_str(), lr.back());
     known.insert(name);
+    return t->item();
+  };
+  std::vector<double> lr, factors = factors_;
+  for (int g = 0; g < groups(); ++g) {
+    const std::string name = text("group.", g, ".lr"), factor = name + "_factor";
+    lr.push_back(number(name));
+    check_not_negative(name.c_str(), lr.back());
+    if (g == 0 || !state.find(factor)) continue;
+    factors[g] = number(factor);  // infinite if the first group was made with rate 0
+    check_option(factors[g] >= 0, factor.c_str(), factors[g], "a number from 0");
   }
   for (const auto& [name, t] : state)
     check(known.contains(name), name_, ": the state '", name, "' is unknown to these ", entries_.size(), " parameters");
   entries_ = std::move(entries);
   ++loads_;
-  for (int g = 0; g < groups(); ++g) set_lr(g, lr[g]);
+  lr_ = std::move(lr);
+  factors_ = std::move(factors);
 }
 
 }  // namespace isonorm::optim

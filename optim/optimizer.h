@@ -23,9 +23,6 @@ template <class Options> struct ParameterGroup {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  Optimizer(const Optimizer&) = delete;
-  Optimizer& operator=(const Optimizer&) = delete;
-
   // Changes every parameter that has a gradient, in place; those without one stay as they are, and so does their state.
   // Throws where nothing but the optimizer holds a parameter any more: what took its place would not train. Throws, naming
   // the parameter, if Module::to(dtype) has changed it since the first step, so that its state has another dtype.
@@ -52,9 +49,18 @@ class Optimizer {
 
   // The learning rate of a group, counted from the end if negative. Throws if there is no such group.
   double lr(int group = 0) const { return lr_[checked_group(group)]; }
-  // Sets the learning rate of every group, or of one. Throws if there is no such group, and where it is negative or not finite.
+  // Sets the learning rate of the first group. The rate of every other group becomes lr times (its rate at construction / the
+  // first group's rate at construction). Throws if a rate is negative or not finite, or if only the first group was made
+  // with rate 0. Then no rate changes.
   void set_lr(double lr);
+  // Sets the learning rate of one group, counted from the end if negative. The factors for set_lr(lr) stay. Throws if there is no
+  // such group, and if lr is negative or not finite.
   void set_lr(int group, double lr);
+  // Change an option of a group from the next step on, within the range that the constructor accepts. The options are not
+  // part of state_dict(). Throw if the optimizer has no such option; set_momentum() also if the group was made without
+  // momentum (it has no buffer) or if momentum is 0.
+  void set_weight_decay(int group, double weight_decay);
+  void set_momentum(int group, double momentum);
 
   int groups() const { return static_cast<int>(lr_.size()); }
   std::vector<Tensor> parameters() const;
@@ -62,15 +68,28 @@ class Optimizer {
   // The device of all parameters. Throws where they lie on several.
   Device device() const;
 
-  // "group.<g>.lr", and for each parameter that has been stepped, by its position i over all groups, "<i>.step" (i64)
-  // and the state by PyTorch's names ("<i>.exp_avg", ...). The tensors are the optimizer's own: the next step changes
-  // them.
+  // A copy of the state: "group.<g>.lr", for groups after the first "group.<g>.lr_factor" (see set_lr()), and for each
+  // parameter that has been stepped, by its position i over all groups, "<i>.step" (i64) and the state by PyTorch's names
+  // ("<i>.exp_avg", ...).
   TensorMap state_dict() const;
+  // state_dict() without the copy, to write a file: the next step changes the tensors of "<i>.exp_avg" and its like.
+  TensorMap live_state() const;
   // Takes over a copy of such a state; training goes on bit-equal. Throws, and changes nothing, where a name is missing
-  // or unknown, or a shape or dtype differs.
+  // or unknown, or a shape or dtype differs. A state without factors (files of older versions) leaves them as they are.
   void load_state_dict(const TensorMap& state);
 
  protected:
+  // Moved by its kinds alone, for containers of optimizers; not copied: two optimizers would step the same parameters.
+  Optimizer(Optimizer&&) = default;
+  Optimizer& operator=(Optimizer&&) = default;
+
+  // Where the options of a group lie that set_weight_decay() and set_momentum() change; null: there is no such option.
+  struct Tunable {
+    double* weight_decay = nullptr;
+    double* momentum = nullptr;
+  };
+  virtual Tunable tunable(int) { return {}; }
+
   // A tensor that a parameter keeps from step to step, in its accumulation type.
   struct StateSpec {
     const char* name;
@@ -119,7 +138,8 @@ class Optimizer {
   Entry loaded(const Entry& e, const std::string& prefix, const TensorMap& from) const;
 
   const char* name_;
-  std::vector<double> lr_;  // by group
+  std::vector<double> lr_;       // by group
+  std::vector<double> factors_;  // by group: the rate at construction / the first group's
   std::vector<Entry> entries_;
   int loads_ = 0;
 };

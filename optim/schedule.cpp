@@ -7,18 +7,10 @@
 #include "core/error.h"
 
 namespace isonorm::optim {
-namespace {
-
-void check_step(int64_t step) { check(step >= 0, "schedule: step is ", step, ", expected a number from 0"); }
-void check_peak(double peak) {
-  check(peak >= 0 && std::isfinite(peak), "schedule: peak is ", peak, ", expected a finite number from 0");
-}
-
-}  // namespace
 
 double Schedule::lr(int64_t step) const {
-  check_step(step);
-  check_peak(peak);
+  check(step >= 0, "schedule: step is ", step, ", expected a number from 0");
+  check(peak >= 0 && std::isfinite(peak), "schedule: peak is ", peak, ", expected a finite number from 0");
   check(floor >= 0 && std::isfinite(floor), "schedule: floor is ", floor, ", expected a finite number from 0");
   const bool ends = decay == Decay::linear || decay == Decay::cosine;
   check(!ends || steps > 0, "schedule: steps is ", steps,
@@ -36,29 +28,27 @@ double Schedule::lr(int64_t step) const {
 }
 
 double StepDecay::lr(int64_t step) const {
-  check_step(step);
-  check_peak(peak);
-  check(every > 0, "schedule: every is ", every, ", expected the number of steps at one rate");
-  check(factor >= 0 && std::isfinite(factor), "schedule: factor is ", factor, ", expected a finite number from 0");
-  return peak * std::pow(factor, static_cast<double>(step / every));
+  check(step >= 0, "step decay: step is ", step, ", expected a number from 0");
+  check(step_size > 0, "step decay: step_size is ", step_size, ", expected a number above 0");
+  check(peak >= 0 && std::isfinite(peak), "step decay: peak is ", peak, ", expected a finite number from 0");
+  check(gamma >= 0 && std::isfinite(gamma), "step decay: gamma is ", gamma, ", expected a finite number from 0");
+  return peak * std::pow(gamma, static_cast<double>(step / step_size));
 }
 
 double OneCycle::lr(int64_t step) const {
-  check_step(step);
-  check_peak(peak);
-  check(steps > 0, "schedule: steps is ", steps, ", expected the length of the training");
-  check(rise >= 0 && rise <= 1, "schedule: rise is ", rise, ", expected a number in [0, 1]");
-  for (const double divisor : {start_divisor, end_divisor})
-    check(divisor > 0 && std::isfinite(divisor), "schedule: a divisor is ", divisor,
-          ", expected a finite number above 0");
-  const double first = peak / start_divisor, last = first / end_divisor;
-  const double top = rise * static_cast<double>(steps) - 1, end = static_cast<double>(steps) - 1;
-  const auto t = static_cast<double>(step);
-  const auto between = [](double a, double b, double x) {
-    return a + (b - a) * (1 - std::cos(std::numbers::pi * std::clamp(x, 0.0, 1.0))) / 2;
+  check(step >= 0, "one cycle: step is ", step, ", expected a number from 0");
+  check(steps > 0, "one cycle: steps is ", steps, ", expected a number above 0");
+  check(peak >= 0 && std::isfinite(peak), "one cycle: peak is ", peak, ", expected a finite number from 0");
+  check(pct_start >= 0 && pct_start <= 1, "one cycle: pct_start is ", pct_start, ", expected a number in [0, 1]");
+  for (const double factor : {div_factor, final_div_factor})
+    check(factor > 0 && std::isfinite(factor), "one cycle: a factor is ", factor, ", expected a finite number above 0");
+  const double first = peak / div_factor, last = first / final_div_factor, end = static_cast<double>(steps - 1);
+  const double t = std::min(static_cast<double>(step), end), turn = pct_start * static_cast<double>(steps) - 1;
+  const auto between = [&](double from, double to, double x) {
+    return linear ? from + (to - from) * x : to + (from - to) * (1 + std::cos(std::numbers::pi * x)) / 2;
   };
-  if (t < top) return between(first, peak, t / top);
-  return t < end ? between(peak, last, (t - top) / (end - top)) : last;
+  if (t <= turn && turn > 0) return between(first, peak, t / turn);
+  return between(peak, last, end > turn ? (t - turn) / (end - turn) : 1);
 }
 
 }  // namespace isonorm::optim

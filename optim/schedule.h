@@ -26,28 +26,28 @@ struct Schedule {
   double operator()(int64_t step) const { return lr(step); }
 };
 
-// torch.optim.lr_scheduler.StepLR.
+// Multiplies the rate by gamma after every step_size steps, like torch.optim.lr_scheduler.StepLR: peak gamma^floor(t / step_size) at step t = 0, 1, ...
+// Throws if step < 0, step_size < 1, or peak or gamma is negative or not finite.
 struct StepDecay {
-  double peak = 1e-3;
-  int64_t every = 0;    // steps at one rate
-  double factor = 0.1;  // of one rate to the next
+  double peak = 1e-3;  // the rate of the first step
+  int64_t step_size = 0;
+  double gamma = 0.1;
 
-  // peak factor^floor(t / every) at step t = 0, 1, ... Throws if step < 0, every < 1, or peak or factor is negative or not finite.
   double lr(int64_t step) const;
   double operator()(int64_t step) const { return lr(step); }
 };
 
-// One cycle (Smith and Topin, 1708.07120), as torch.optim.lr_scheduler.OneCycleLR has it, with cosines.
+// One cycle, like torch.optim.lr_scheduler.OneCycleLR of two phases (Smith and Topin, 1708.07120): from peak / div_factor to
+// peak at step pct_start steps - 1, then to peak / (div_factor final_div_factor) at the last step, and constant after it. Each
+// phase is half a cosine, or a line. Throws if step < 0, steps < 1, pct_start is outside [0, 1], peak is negative or not
+// finite, or a factor is not a finite number above 0.
 struct OneCycle {
   double peak = 1e-3;
-  int64_t steps = 0;          // of the whole training
-  double rise = 0.3;          // part of the steps in which the rate rises
-  double start_divisor = 25;  // the first rate is peak / start_divisor
-  double end_divisor = 1e4;   // the last rate is the first one / end_divisor
+  int64_t steps = 0;       // of the whole training
+  double pct_start = 0.3;  // share of the steps in which the rate rises
+  double div_factor = 25, final_div_factor = 1e4;
+  bool linear = false;
 
-  // From the first rate to the peak, which is reached at step m = rise steps - 1, then to the last rate at step steps - 1, both along
-  // a + (b - a) (1 - cos pi x) / 2; after that the last rate. Throws if step < 0, steps < 1, rise is outside of [0, 1], peak is
-  // negative or not finite, or a divisor is not a finite number above 0.
   double lr(int64_t step) const;
   double operator()(int64_t step) const { return lr(step); }
 };

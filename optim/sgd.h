@@ -26,6 +26,7 @@ class Sgd : public ElementwiseOptimizer {
 
  private:
   Step step_of(int group, int64_t t) const override;
+  Tunable tunable(int group) override { return {&options_[group].weight_decay, &options_[group].momentum}; }
   std::vector<SgdOptions> options_;
 };
 

@@ -107,7 +107,7 @@ template <class F> TensorMap Parts::mapped(const optim::Optimizer& optimizer, co
 }
 
 TensorMap Parts::whole_state(const optim::Optimizer& optimizer) {
-  return mapped(optimizer, optimizer.state_dict(), [&](const Tensor& x, const Cut& cut) { return whole_of(x, cut); });
+  return mapped(optimizer, optimizer.live_state(), [&](const Tensor& x, const Cut& cut) { return whole_of(x, cut); });
 }
 
 void Parts::load_state(optim::Optimizer& optimizer, const TensorMap& whole) {

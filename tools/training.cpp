@@ -100,7 +100,7 @@ Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
   }
   int64_t bytes = 0;  // at least, of a checkpoint
   for (const nn::NamedParameter& p : model_->named_state()) bytes += byte_size(p.tensor);
-  for (const auto& [_, tensor] : optimizer_->state_dict()) bytes += byte_size(tensor);
+  for (const auto& [_, tensor] : optimizer_->live_state()) bytes += byte_size(tensor);
   if (!o.checkpoint.empty() && is_first()) io::Replacement::rehearse(o.checkpoint, bytes);
   result_.first_step = step_ + 1;
   if (const auto init = identity_.find("init"); init != identity_.end()) result_.manifest.init_sha256 = init->second;
@@ -306,7 +306,7 @@ void Training::take(const training::Evaluation& e) {
 
 void Training::check_weights(const std::string& where) const {
   for (const TensorMap& map :
-       {shards_ ? shards_->own() : model_->state_dict(), optimizer_ ? optimizer_->state_dict() : TensorMap()})
+       {shards_ ? shards_->own() : model_->state_dict(), optimizer_ ? optimizer_->live_state() : TensorMap()})
     if (const std::string name = not_finite(map); !name.empty())
       throw Diverged(text(where, "after step ", step_, " ", name, " holds NaN or infinity"));
 }
@@ -326,8 +326,8 @@ void Training::save() {
 Checkpoint Training::checkpoint() {
   const TensorMap weights = shards_ ? shards_->whole() : model_->state_dict();
   const TensorMap state = shards_          ? shards_->whole_state(*optimizer_)
-                          : shares_state() ? training::state_of_ranks(ranks_, optimizer_->state_dict())
-                                           : optimizer_->state_dict();
+                          : shares_state() ? training::state_of_ranks(ranks_, optimizer_->live_state())
+                                           : optimizer_->live_state();
   ranks_.check_same(weights, "weight");
   ranks_.check_same(training::by_path(*model_, *optimizer_, state), "state of the optimizer");
   Checkpoint c{weights, state, identity_};
@@ -337,7 +337,7 @@ Checkpoint Training::checkpoint() {
     c.values.insert_or_assign(key, value);
   if (best_.step() > 0) c.values.insert_or_assign(kTests, best_.written());
   if (average_)
-    for (const auto& [name, tensor] : average_->state_dict()) c.optimizer.add(text(kAverage, name), tensor);
+    for (const auto& [name, tensor] : average_->live_state()) c.optimizer.add(text(kAverage, name), tensor);
   return c;
 }
 

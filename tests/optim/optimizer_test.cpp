@@ -166,8 +166,8 @@ TEST_CASE("groups have options and rates of their own") {
   CHECK(opt.lr(0) == 0.5);
   opt.set_lr(2);
   CHECK(opt.lr(0) == 2);
-  CHECK(opt.lr(1) == 2);
-  CHECK(opt.state_dict().at("group.1.lr").item() == 2);
+  CHECK(opt.lr(1) == 1);
+  CHECK(opt.state_dict().at("group.1.lr").item() == 1);
   CHECK_THROWS_WITH(opt.lr(2), "sgd: there is no group 2 among 2");
 }
 

@@ -68,7 +68,7 @@ SavedTraining::SavedTraining(std::string path, nn::Module& model, optim::Optimiz
 
 void SavedTraining::save(int step) {
   const Generator& random = default_generator();
-  Checkpoint c{model_.state_dict(), optimizer_.state_dict(), {}};
+  Checkpoint c{model_.state_dict(), optimizer_.live_state(), {}};
   c.values = {{"step", text(step)},
               {"optimizer", optimizer_.name()},
               {"random seed", text(static_cast<int64_t>(random.seed))},

@@ -32,7 +32,8 @@ struct Interval {
   double seconds = 0;
 };
 
-// Steps on batches at a rate, all three given by the number of the step.
+// Steps on batches at a rate, all three given by the number of the step. The rate is the one of the optimizer's first group
+// (Optimizer::set_lr).
 //
 //   training::Loop loop(step, [&](int64_t t) { return examples_of(text.batch(16, 32, t)); }, optim::Schedule{.steps = 1000});
 //   loop.every(50, [](const training::TrainingStep& s) { return std::printf("%d  %.4f\n", s.step, s.loss), true; });

@@ -192,7 +192,7 @@ void check_step(Group& group, int64_t step, const TrainedTogether& t, const Exam
       if (!own || !own->is_part(p.name)) tensors.add(p.name, p.tensor);
     group.check_same(tensors, "weight or buffer");
     if (t.options.zero == 0 && !own)
-      group.check_same(by_path(t.model, t.optimizer, t.optimizer.state_dict()), "state of the optimizer");
+      group.check_same(by_path(t.model, t.optimizer, t.optimizer.live_state()), "state of the optimizer");
   }
   if (step % kBetweenLosses == 0)
     check_same_loss(group, t, batch,

@@ -105,7 +105,8 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Both halves, at rate `lr` (none: at the optimizer's own rates). With `accumulate` or a group, the first two steps
+  // Both halves, after optimizer.set_lr(lr): the first group's rate, to which the others keep their ratio (none: at the
+  // optimizer's present rates). With `accumulate` or a group, the first two steps
   // throw if the losses of micro-batches or ranks do not combine to the loss of the whole batch. They call the objective
   // more often for this, between the gradients and the update (training/steps/loss_checks.h).
   StepResult operator()(const Examples& batch, std::optional<double> lr = {});
