@@ -1,6 +1,5 @@
 #include "training/steps/examples.h"
 
-#include "autograd/ops/copy.h"
 #include "autograd/ops/shape.h"
 
 namespace isonorm::training {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/tensor.h"
+#include "autograd/ops/copy.h"
 #include "data/each_tensor.h"
 
 namespace isonorm::training {
