@@ -1,30 +1,47 @@
 #include "data/ahead.h"
 
+#include "core/formulas/philox.h"
 #include "core/memory/upload.h"
+#include "core/random.h"
 #include "data/prefetch.h"
 
 namespace isonorm::data {
+namespace {
 
-using Uploads = std::pair<std::unique_ptr<Upload>, std::unique_ptr<Upload>>;
+constexpr uint64_t kDraws = 0x10ade5;  // apart from the counters of samplers and sets, which take the same seed
 
-struct Ahead::Coming : Prefetch<Uploads> {
+struct Travelling {
+  Arrivals::Batch batch;
+  std::vector<std::unique_ptr<Upload>> uploads;
+
+  Travelling(Arrivals::Batch made, Device device) : batch(std::move(made)) {
+    for (Tensor* x : batch.tensors) uploads.push_back(upload(*x, device));
+  }
+  Arrivals::Batch arrived() && {
+    for (size_t i = 0; i < uploads.size(); ++i) *batch.tensors[i] = uploads[i]->take();
+    return std::move(batch);
+  }
+};
+
+}  // namespace
+
+struct Arrivals::Coming : Prefetch<Travelling> {
   using Prefetch::Prefetch;
 };
 
-Ahead::Ahead(std::function<Pair(int64_t)> make, int batches, Device device)
-    : coming_(std::make_unique<Coming>(
-          [make = std::move(make), device](int64_t step) {
-            const auto [x, y] = make(step);
-            return Uploads{upload(x, device), upload(y, device)};
-          },
-          batches)) {}
-Ahead::~Ahead() = default;
+Arrivals::Arrivals(std::function<Batch(int64_t)> make, uint64_t seed, int ahead, Device device)
+    : make_([make = std::move(make), seed](int64_t step) {
+        const DrawsFrom draws({philox(seed, static_cast<uint64_t>(step), kDraws).wide(0), 0});
+        return make(step);
+      }),
+      device_(device),
+      coming_(std::make_unique<Coming>([make = make_, device](int64_t step) { return Travelling(make(step), device); },
+                                       ahead)) {}
+Arrivals::~Arrivals() = default;
 
-Ahead::Pair Ahead::next() {
-  const Uploads c = coming_->next();
-  return {c.first->take(), c.second->take()};
-}
-void Ahead::seek(int64_t step) { coming_->seek(step); }
-int64_t Ahead::step() const { return coming_->position(); }
+Arrivals::Batch Arrivals::batch(int64_t step) const { return Travelling(make_(step), device_).arrived(); }
+Arrivals::Batch Arrivals::next() { return coming_->next().arrived(); }
+void Arrivals::seek(int64_t step) { coming_->seek(step); }
+int64_t Arrivals::step() const { return coming_->position(); }
 
 }  // namespace isonorm::data

@@ -4,27 +4,63 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/tensor.h"
+#include "data/each_tensor.h"
 
 namespace isonorm::data {
 
-class Ahead {
+// Internal: Ahead without the type of its batches.
+class Arrivals {
  public:
-  using Pair = std::pair<Tensor, Tensor>;
+  struct Batch {
+    std::shared_ptr<void> value;
+    std::vector<Tensor*> tensors;  // those in `value`
+  };
 
-  // make(0), make(1), ... on the CPU, `batches` of them ahead of next() (0: next() makes them itself), on `device`.
-  Ahead(std::function<Pair(int64_t)> make, int batches, Device device);
-  ~Ahead();
+  Arrivals(std::function<Batch(int64_t)> make, uint64_t seed, int ahead, Device device);
+  ~Arrivals();
 
-  // As Prefetch. What is computed with the batch on its device follows its arrival.
-  Pair next();
+  Batch batch(int64_t step) const;
+  Batch next();
   void seek(int64_t step);
   int64_t step() const;
 
  private:
   struct Coming;
+  std::function<Batch(int64_t)> make_;
+  Device device_;
   std::unique_ptr<Coming> coming_;
+};
+
+// T: a batch, whose tensors each_tensor() finds.
+template <class T> class Ahead {
+ public:
+  // make(0), make(1), ... on the CPU, `batches` of them ahead of next() (0: next() makes them itself), on `device`. Random functions that
+  // make(step) calls draw from a sequence that depends on seed and step alone; the caller's default generator does not move. The thread and
+  // batch() each call a copy of `make`.
+  Ahead(std::function<T(int64_t)> make, uint64_t seed, int batches, Device device)
+      : arrivals_(
+            [make = std::move(make)](int64_t step) {
+              const auto value = std::make_shared<T>(make(step));
+              Arrivals::Batch b{value, {}};
+              each_tensor(*value, [&](Tensor& x) { b.tensors.push_back(&x); });
+              return b;
+            },
+            seed, batches, device) {}
+
+  // The batch of any step. Does not disturb next().
+  T batch(int64_t step) const { return taken(arrivals_.batch(step)); }
+  // As Prefetch. What is computed with the batch on its device follows its arrival.
+  T next() { return taken(arrivals_.next()); }
+  void seek(int64_t step) { arrivals_.seek(step); }
+  int64_t step() const { return arrivals_.step(); }
+
+ private:
+  static T taken(const Arrivals::Batch& b) { return std::move(*std::static_pointer_cast<T>(b.value)); }
+
+  Arrivals arrivals_;
 };
 
 }  // namespace isonorm::data

@@ -8,6 +8,8 @@ namespace isonorm::data {
 struct LabelledImages {
   Tensor images;  // u8 [n, height, width] of grey levels, or [n, height, width, colours]
   Tensor labels;  // i64 [n]
+
+  int64_t size() const { return images.size(0); }
 };
 
 }  // namespace isonorm::data

@@ -4,12 +4,23 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/memory/upload.h"
 #include "core/view.h"
 
 namespace isonorm::data {
 
+void check_images(const LabelledImages& set) {
+  check((set.images.rank() == 3 || set.images.rank() == 4) && set.labels.shape() == Dims{set.images.size(0)},
+        "labelled images: images ", set.images.shape(), " and labels ", set.labels.shape(),
+        ", expected [n, height, width] or [n, height, width, colours], and [n]");
+  check(set.images.dtype() == DType::u8 && set.labels.dtype() == DType::i64, "labelled images: images are ",
+        set.images.dtype(), " and labels ", set.labels.dtype(),
+        ", expected u8 pixels and i64; for other numbers use data::TensorSet(images, labels)");
+  check(set.images.device() == kCpu && set.labels.device() == kCpu, "labelled images: the set lies on ",
+        set.images.device(), " and ", set.labels.device(), ", expected the CPU");
+}
+
 PixelScale measured_scale(const LabelledImages& set, DType dtype) {
+  check_images(set);
   constexpr int kTables = 4;  // neighbouring pixels are often equal, and a count waits for the one before
   const Tensor pixels = detached::contiguous(set.images);
   const uint8_t* p = pixels.data<uint8_t>();
@@ -28,11 +39,7 @@ PixelScale measured_scale(const LabelledImages& set, DType dtype) {
 }
 
 Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale) {
-  check((set.images.rank() == 3 || set.images.rank() == 4) && set.labels.shape() == Dims{set.images.size(0)},
-        "gather_batch: images ", set.images.shape(), " and labels ", set.labels.shape(),
-        ", expected [n, height, width] or [n, height, width, colours], and [n]");
-  check(set.images.device() == kCpu && set.labels.device() == kCpu, "gather_batch: the set lies on ",
-        set.images.device(), " and ", set.labels.device(), ", expected the CPU");
+  check_images(set);
   check(scale.std > 0, "gather_batch: std is ", scale.std, ", expected above 0");
   const int64_t n = set.images.size(0), pixels = n == 0 ? 0 : set.images.numel() / n;
   const auto rows = static_cast<int64_t>(indices.size());
@@ -64,10 +71,7 @@ Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const 
   return gather_batch(set, indices, scale);
 }
 
-namespace {
-
-Batch batch_of(const LabelledImages& set, std::span<const int64_t> indices, const LoaderOptions& o, int64_t step) {
-  const Batch b = gather_batch(set, indices, o.scale);
+Batch changed(const Batch& b, const LoaderOptions& o, int64_t step) {
   if (o.augment.any())
     augment(b.images, o.augment, -o.scale.mean / o.scale.std, o.seed, step);  // beside a pixel it is 0
   if (o.mixup.alpha == 0) return b;
@@ -75,29 +79,9 @@ Batch batch_of(const LabelledImages& set, std::span<const int64_t> indices, cons
   return {b.images, targets};
 }
 
-}  // namespace
-
-Loader::Loader(const LabelledImages& set, LoaderOptions options)
-    : set_(set),
-      options_(options),
-      sampler_(set.images.size(0), options.rows, options.seed, options.shuffle),
-      // The thread owns a sampler of its own, so that it shares nothing with batch().
-      ahead_(
-          [set, options, sampler = sampler_](int64_t step) mutable {
-            const Batch b = batch_of(set, sampler.batch(step), options, step);
-            return Ahead::Pair(b.images, b.labels);
-          },
-          options.prefetch, options.device) {}
-
-Batch Loader::batch(int64_t step) {
-  const Batch b = batch_of(set_, sampler_.batch(step), options_, step);
-  return {upload(b.images, options_.device)->take(), upload(b.labels, options_.device)->take()};
+void check_no_change(const LoaderOptions& o) {
+  check(!o.augment.any() && o.mixup.alpha == 0,
+        "loader: LoaderOptions::augment and mixup are for data::LabelledImages; another set changes its items itself");
 }
-Batch Loader::next() {
-  const auto [images, labels] = ahead_.next();
-  return {images, labels};
-}
-void Loader::seek(int64_t step) { ahead_.seek(step); }
-int64_t Loader::step() const { return ahead_.step(); }
 
 }  // namespace isonorm::data

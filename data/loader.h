@@ -1,12 +1,20 @@
-// Batches of labelled images as a model takes them. The batch of a step depends only on seed and step.
+// Loader: the batches of a set of examples. The batch of a step depends only on seed and step.
 #pragma once
+
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "core/tensor.h"
 #include "data/ahead.h"
 #include "data/augment.h"
+#include "data/collate.h"
 #include "data/epoch.h"
 #include "data/fashion_mnist.h"
 #include "data/sampler.h"
+#include "data/tensor_set.h"
 
 namespace isonorm::data {
 
@@ -35,28 +43,77 @@ Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const 
 struct LoaderOptions {
   int64_t rows = 64;
   uint64_t seed = 0;
-  PixelScale scale = {};
-  Augmentation augment = {};  // of batches, by seed and step
-  Mixup mixup = {};           // behind that
-  bool shuffle = true;   // false: in the order of the set, with a last batch of what is left, as a test pass reads it
+  PixelScale scale = {};               // LabelledImages only
+  Augmentation augment = {};           // LabelledImages only: changes each batch, by seed and step
+  Mixup mixup = {};                    // LabelledImages only: after `augment`
+  bool shuffle = true;                 // false: in the order of the set
+  std::optional<bool> drop_last = {};  // SamplerOptions::drop_last; none: if `shuffle`
+  std::vector<double> weights = {};    // SamplerOptions::weights: draws examples with replacement; none: no weights
   int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
   Device device = kCpu;  // where batches arrive; those of next() travel while the device computes
 };
 
-// Batches of a set, by number, one after the other, or epoch by epoch. Copies of the set's handles are kept, not of its
-// pixels. With prefetch > 0 a child of fork() does not have the thread: next() and seek() throw there. The child can make another loader.
+// Throws unless images are u8 [n, height, width] or [n, height, width, colours] and labels i64 [n], both on the CPU.
+void check_images(const LabelledImages& set);
+
+// Internal. The examples of a set at `indices`, as one batch on the CPU.
+template <class Set> auto gather(const Set& set, std::span<const int64_t> indices, const LoaderOptions&) {
+  if constexpr (requires { set.gather(indices); }) {
+    return set.gather(indices);
+  } else {
+    static_assert(
+        requires {
+          set.size();
+          set[int64_t{0}];
+        },
+        "data::Loader: a set has size() const, and operator[](int64_t) const, which gives a tensor, or a "
+        "pair, tuple or struct of tensors");
+    return collate(set, indices);
+  }
+}
+inline Batch gather(const LabelledImages& set, std::span<const int64_t> indices, const LoaderOptions& o) {
+  return gather_batch(set, indices, o.scale);
+}
+template <class Set> auto gather(const Subset<Set>& set, std::span<const int64_t> indices, const LoaderOptions& o) {
+  return gather(set.set(), set.in_set(indices), o);
+}
+
+// Internal. Augments and mixes the batch of a step. Another batch than of images: throws if the options ask for it.
+Batch changed(const Batch& batch, const LoaderOptions& o, int64_t step);
+void check_no_change(const LoaderOptions& o);
+
+// Batches of a set: by number, one after the other, or epoch by epoch.
+//
+// A set is LabelledImages, a TensorSet, a Subset, or any type with `size() const` and `operator[](int64_t) const`. The latter gives an
+// item: a tensor, or a pair, tuple or struct of tensors (training::Examples, too). A batch is an item whose tensors are stacked along a
+// new first dimension; its items have equal shapes. If the set has `gather(std::span<const int64_t> indices) const`, that makes
+// the batch instead, of any type that holds tensors: it may pad sequences.
+//
+// The loader keeps a copy of the set; tensors share their storage with the original. The thread and batch() read that copy at
+// the same time.
+//
+// Random functions that the set calls draw from a sequence that depends on the loader's seed and the number of the batch alone:
+// equal for each prefetch, after seek() and for batch(). The default generator of the caller does not move.
+//
+// With prefetch > 0 a child of fork() does not have the thread: next() and seek() throw there. The child can make another loader.
 //
 //   for (int epoch = 0; epoch < 10; ++epoch)
 //     for (const auto& [images, labels] : loader) ...
-class Loader {
+template <class Set> class Loader {
  public:
-  explicit Loader(const LabelledImages& set, LoaderOptions options = {});
+  using Batch = decltype(gather(std::declval<const Set&>(), {}, {}));
 
-  Batch batch(int64_t step);  // of any step; does not disturb next()
-  Batch next();               // of step 0, 1, ...; rethrows what went wrong in the thread
-  void seek(int64_t step);    // the next next() gives this step's batch
+  // Throws as Sampler; if LabelledImages are of another dtype or shape; if options are for LabelledImages only and the set is another.
+  explicit Loader(Set set, LoaderOptions options = {})
+      : sampler_(static_cast<int64_t>(set.size()), options.rows, options.seed,
+                 {.shuffle = options.shuffle, .drop_last = options.drop_last, .weights = options.weights}),
+        ahead_(batches(std::move(set), options, sampler_), options.seed, options.prefetch, options.device) {}
 
-  int64_t step() const;  // of the batch that next() gives
+  Batch batch(int64_t step) { return ahead_.batch(step); }  // of any step; does not disturb next()
+  Batch next() { return ahead_.next(); }                    // of step 0, 1, ...; rethrows what went wrong in the thread
+  void seek(int64_t step) { ahead_.seek(step); }            // the next next() gives this step's batch
+
+  int64_t step() const { return ahead_.step(); }  // of the batch that next() gives
   int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
 
   // The batches that next() gives, to the end of the epoch that the first of them is in.
@@ -64,10 +121,19 @@ class Loader {
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  LabelledImages set_;
-  LoaderOptions options_;
+  static std::function<Batch(int64_t)> batches(Set set, const LoaderOptions& o, const Sampler& sampler) {
+    constexpr bool images = std::same_as<Batch, data::Batch>;
+    if constexpr (std::same_as<Set, LabelledImages>) check_images(set);
+    if (!images) check_no_change(o);
+    return [set = std::make_shared<const Set>(std::move(set)), o, sampler = Sampler(sampler)](int64_t step) mutable {
+      auto batch = gather(*set, sampler.batch(step), o);
+      if constexpr (images) batch = changed(batch, o, step);
+      return batch;
+    };
+  }
+
   Sampler sampler_;
-  Ahead ahead_;
+  Ahead<Batch> ahead_;
 };
 
 }  // namespace isonorm::data

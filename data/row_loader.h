@@ -1,7 +1,6 @@
 // Batches of rows of ids, by number or one after the other, prepared ahead and on a device.
 #pragma once
 
-#include "core/memory/upload.h"
 #include "data/ahead.h"
 #include "data/epoch.h"
 
@@ -11,9 +10,10 @@ struct RowLoaderOptions {
   int64_t rows = 64, length = 128;  // of Set::batch
   int prefetch = 2;                 // as LoaderOptions
   Device device = kCpu;
+  uint64_t seed = 0;  // of the random functions that Set::batch calls, as Loader's
 };
 
-// Set::batch(rows, length, step) gives two tensors; an epoch has as many of them as Set::batches(rows, length), drawn at
+// Set::batch(rows, length, step) gives a struct of tensors; an epoch has as many of them as Set::batches(rows, length), drawn at
 // random. Keeps a reference to the set.
 template <class Set> class RowLoader {
  public:
@@ -22,21 +22,11 @@ template <class Set> class RowLoader {
   RowLoader(const Set& set, RowLoaderOptions o)
       : set_(set),
         options_(o),
-        ahead_(
-            [&set, o](int64_t step) {
-              const auto [x, y] = set.batch(o.rows, o.length, step);
-              return Ahead::Pair(x, y);
-            },
-            o.prefetch, o.device) {}
+        ahead_([&set, o](int64_t step) { return set.batch(o.rows, o.length, step); }, o.seed, o.prefetch, o.device) {}
+  RowLoader(const Set&&, RowLoaderOptions) = delete;  // the loader keeps a reference: name the set, and keep it
 
-  Batch batch(int64_t step) const {  // of any step; does not disturb next()
-    const auto [x, y] = set_.batch(options_.rows, options_.length, step);
-    return {upload(x, options_.device)->take(), upload(y, options_.device)->take()};
-  }
-  Batch next() {  // of step 0, 1, ...; rethrows what went wrong in the thread
-    const auto [x, y] = ahead_.next();
-    return {x, y};
-  }
+  Batch batch(int64_t step) const { return ahead_.batch(step); }  // of any step; does not disturb next()
+  Batch next() { return ahead_.next(); }          // of step 0, 1, ...; rethrows what went wrong in the thread
   void seek(int64_t step) { ahead_.seek(step); }  // the next next() gives this step's batch
   int64_t step() const { return ahead_.step(); }  // of the batch that next() gives
   int64_t steps_per_epoch() const { return set_.batches(options_.rows, options_.length); }
@@ -48,7 +38,7 @@ template <class Set> class RowLoader {
  private:
   const Set& set_;
   RowLoaderOptions options_;
-  Ahead ahead_;
+  Ahead<Batch> ahead_;
 };
 
 }  // namespace isonorm::data

@@ -3,35 +3,44 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace isonorm::data {
 
-// Every epoch visits the `examples` in a new random order, `rows` at a time; what is left at the end of an epoch and
-// does not fill a batch is skipped (it comes up in other epochs). Without shuffling every epoch visits them in order, and
-// its last batch holds what is left.
+struct SamplerOptions {
+  bool shuffle = true;                 // every epoch in a new random order; false: in order
+  std::optional<bool> drop_last = {};  // skip the last batch of an epoch if it has fewer rows; none: if `shuffle`
+  std::vector<double> weights = {};  // one an example: draws with replacement, in proportion to them; none: no weights
+};
+
+// An epoch visits the `examples`, `rows` at a time. With drop_last the examples at its end that fill no batch are skipped (they come
+// up in other epochs if it shuffles); without it the last batch is smaller. With weights an epoch draws as many examples as there
+// are, each with probability weight / sum of weights, whatever it drew before (torch.utils.data.WeightedRandomSampler).
 class Sampler {
  public:
-  // Throws where rows is not in [1, examples].
-  Sampler(int64_t examples, int64_t rows, uint64_t seed, bool shuffle = true);
+  // Throws if rows is below 1, or above the number of examples with drop_last; if there are no examples; if there are weights without
+  // shuffle, another number of weights than examples, a weight that is negative or not finite, or a sum of 0.
+  Sampler(int64_t examples, int64_t rows, uint64_t seed, SamplerOptions options = {});
 
-  // Indices of the examples of batch `step` (from 0): distinct numbers in [0, examples). Valid until the next call.
-  // Throws where step is negative. Costs a shuffle of all indices where the epoch differs from the call before.
+  // Indices in [0, examples) of the examples of batch `step` (from 0), distinct unless there are weights. Valid until the next call.
+  // Throws if step is negative. Costs a draw of all indices if the epoch is not that of the call before.
   std::span<const int64_t> batch(int64_t step);
 
   int64_t rows() const { return rows_; }
-  int64_t steps_per_epoch() const { return (examples() + (shuffle_ ? 0 : rows_ - 1)) / rows_; }
+  int64_t steps_per_epoch() const { return (examples() + (drop_last_ ? 0 : rows_ - 1)) / rows_; }
 
  private:
   int64_t examples() const { return static_cast<int64_t>(order_.size()); }
-  void shuffle(int64_t epoch);
+  void draw(int64_t epoch);
 
   std::vector<int64_t> order_;
   int64_t rows_;
   uint64_t seed_;
-  bool shuffle_;
-  int64_t epoch_ = -1;  // which `order_` holds; -1: none yet
+  bool shuffle_, drop_last_;
+  std::vector<double> sums_;  // of the weights up to each example
+  int64_t epoch_ = -1;        // which `order_` holds; -1: none yet
 };
 
 }  // namespace isonorm::data

@@ -28,7 +28,7 @@ class Source {
     if (shows_images()) {
       const auto set = std::make_shared<data::ImageSets>(data::load_images(o.data, shape.image));
       const data::PixelScale scale = data::measured_scale(set->train, o.dtype);
-      take_from(std::make_shared<data::Loader>(
+      take_from(std::make_shared<data::Loader<data::LabelledImages>>(
           set->train, data::LoaderOptions{.rows = o.batch,
                                           .seed = o.seed,
                                           .scale = scale,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "autograd/engine.h"
 #include "autograd/ops/shape.h"
 #include "equivalence/compare/compare.h"
@@ -43,8 +45,8 @@ class Misled : public OwnTraining {
 
  private:
   training::Examples otherwise(const training::Examples& batch) const {
-    if (!same_bytes(batch.inputs, other_.inputs) || !same_bytes(batch.targets, other_.targets)) return other_;
-    return {batch.inputs, batch.targets.rank() > 0 ? flip(batch.targets, {0}) : batch.targets};
+    if (!std::ranges::equal(batch.tensors(), other_.tensors(), same_bytes)) return other_;
+    return {batch.inputs, batch.targets.rank() > 0 ? flip(batch.targets, {0}) : batch.targets, batch.more};
   }
 
   training::Examples other_;

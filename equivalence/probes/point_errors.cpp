@@ -69,7 +69,7 @@ class Point : public Training {
       }
       mapped_.push_back(w);
     }
-    differentiate(reversed ? training::Examples{flip(batch.inputs, {0}), flip(batch.targets, {0})} : batch);
+    differentiate(reversed ? batch.each([](const Tensor& x) { return flip(x, {0}); }) : batch);
     if (reversed) logits_ = flip(logits_, {0});
     for (size_t i = 0; i < source.size(); ++i) {
       Tensor g = parameters_[i].tensor.grad();

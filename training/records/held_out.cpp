@@ -5,6 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/loss.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "core/formulas/round_up.h"
 #include "nn/evaluation_mode.h"
@@ -28,15 +29,28 @@ bool sum_of_ranks(distributed::Group& group, TestPass& pass, bool go_on) {
   return sum[0] == 0;
 }
 
-// One forward; `targets` are those of the batch, `predicted` becomes a class for each.
-Evaluation tested(nn::Module& model, const Examples& batch, const std::vector<int64_t>& targets,
-                  std::vector<int64_t>& predicted) {
-  const Tensor logits = model(batch.inputs);
-  predicted = argmax(logits, -1).to_vector<int64_t>();
-  Evaluation e{.loss = cross_entropy(logits, batch.targets).item()};
+// Counts the targets that are not below 0 and the right predictions of them. Returns all predictions.
+std::vector<int64_t> count_right(const Tensor& logits, const std::vector<int64_t>& targets, Evaluation& e) {
+  const std::vector<int64_t> predicted = argmax(logits, -1).to_vector<int64_t>();
   for (size_t i = 0; i < targets.size(); ++i)
-    if (targets[i] >= 0) ++e.predictions, e.right += predicted[i] == targets[i];  // the others count for nothing
-  return e;
+    if (targets[i] >= 0) ++e.predictions, e.right += predicted[i] == targets[i];
+  return predicted;
+}
+
+void check_probabilities(const Tensor& targets) {
+  const Tensor sums = targets.rank() > 0 ? sum(targets.to(DType::f64), {-1}) : Tensor();
+  const double bound = targets.rank() > 0 ? static_cast<double>(targets.size(-1)) * epsilon(targets.dtype()) : 0;
+  check(targets.rank() > 0 && targets.size(-1) > 1 && targets.numel() > 0 && amin(targets).item() >= 0 &&
+            amax(abs(sums - 1)).item() <= bound,
+        "evaluate: targets ", targets.dtype(), ' ', targets.shape(),
+        " are no probabilities of classes; give the loss, evaluate(model, batch, step, loss)");
+}
+
+bool has_classes_of(const Tensor& logits, const Tensor& targets) {
+  Dims shape = targets.shape();
+  if (logits.rank() == 0) return false;
+  shape.push_back(logits.size(-1));
+  return is_floating(logits.dtype()) && logits.shape() == shape;
 }
 
 }  // namespace
@@ -57,8 +71,10 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
     std::vector<int64_t> first, predicted;
     for (size_t m = 0; m < models.size(); ++m) {
       const std::vector<Tensor> weights = models[m]->parameters();
-      const Evaluation e =
-          tested(*models[m], weights.empty() ? batch : batch.on(weights.front().device()), targets, predicted);
+      const Examples here = weights.empty() ? batch : batch.on(weights.front().device());
+      const Tensor logits = (*models[m])(here.inputs);
+      Evaluation e{.loss = cross_entropy(logits, here.targets).item()};
+      predicted = count_right(logits, targets, e);
       if (m == 0) first = predicted, pass.predictions += e.predictions;
       TestScore& score = pass.scores[m];
       score.loss += e.loss * static_cast<double>(e.predictions);
@@ -77,9 +93,21 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
 Evaluation evaluate(nn::Module& model, const Examples& batch, int step) {
   const NoGrad no_grad;
   const nn::EvaluationMode evaluation;
-  std::vector<int64_t> predicted;
-  Evaluation e = tested(model, batch, batch.targets.to_vector<int64_t>(), predicted);
-  e.step = step;
+  const bool ids = batch.targets.dtype() == DType::i64;
+  if (!ids) check_probabilities(batch.targets);
+  const Tensor logits = model(batch.inputs);
+  Evaluation e{.step = step, .loss = cross_entropy(logits, batch.targets).item()};
+  if (ids) count_right(logits, batch.targets.to_vector<int64_t>(), e);
+  return e;
+}
+
+Evaluation evaluate(nn::Module& model, const Examples& batch, int step, const Objective& loss) {
+  const NoGrad no_grad;
+  const nn::EvaluationMode evaluation;
+  Evaluation e{.step = step, .loss = loss(model, batch).item()};
+  if (batch.targets.dtype() != DType::i64 || !batch.more.empty()) return e;
+  const Tensor logits = model(batch.inputs);
+  if (has_classes_of(logits, batch.targets)) count_right(logits, batch.targets.to_vector<int64_t>(), e);
   return e;
 }
 

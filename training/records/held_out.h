@@ -10,6 +10,7 @@
 #include "nn/module.h"
 #include "training/records/training_result.h"
 #include "training/source.h"
+#include "training/steps/objective.h"
 
 namespace isonorm::training {
 
@@ -36,8 +37,16 @@ std::optional<TestPass> test_pass(const Source& source, std::span<nn::Module* co
                                   const std::function<bool(int batch, int batches)>& progress = {},
                                   distributed::Group* group = nullptr);
 
-// The test of one model on one batch, on the model's device, after `step` steps: mean cross-entropy and right predictions at the
-// targets that are not below 0. Leaves the model in its mode, evaluation or training. Throws where targets are not i64.
+// Tests a model on one batch, on the model's device, after `step` steps: in evaluation mode, without a graph. Every module keeps its
+// own mode, also if something throws.
+//
+// The loss is cross_entropy(model(inputs), targets). If targets are i64, `right` and `predictions` count the most likely classes and
+// the targets that are not below 0; else predictions is 0. Throws if targets are floating and no probabilities of at least two
+// classes: the second form takes the loss of a regression.
 Evaluation evaluate(nn::Module& model, const Examples& batch, int step);
+
+// The same with another loss. Right predictions are counted, with a second forward pass, if targets are i64, the batch has no other
+// tensors (Examples::more) and model(inputs) has the targets' shape and a last dimension of classes; else predictions is 0.
+Evaluation evaluate(nn::Module& model, const Examples& batch, int step, const Objective& loss);
 
 }  // namespace isonorm::training

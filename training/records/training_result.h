@@ -14,10 +14,10 @@ namespace isonorm::training {
 // A test pass after `step` updates, over what no step shows: test images, or held-out text.
 struct Evaluation {
   int step = 0;
-  double loss = 0;  // mean cross-entropy
-  int64_t right = 0, predictions = 0;
+  double loss = 0;                     // mean cross-entropy, or the loss that evaluate() was given
+  int64_t right = 0, predictions = 0;  // predictions: 0 if targets are no ids
 
-  double accuracy() const { return static_cast<double>(right) / static_cast<double>(predictions); }
+  double accuracy() const { return static_cast<double>(right) / static_cast<double>(predictions); }  // NaN: none
 };
 
 // Steps and evaluations in order; steps may be missing.

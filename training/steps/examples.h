@@ -1,21 +1,43 @@
-// What a training step sees.
+// Examples: the batch of one training step.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "autograd/ops/copy.h"
+#include "data/each_tensor.h"
 
 namespace isonorm::training {
 
-// Inputs and targets of one step: images or ids, and i64 labels.
+// Inputs, targets and any further tensors of one batch, for example masks. Example i is row i of each of them.
 struct Examples {
   Tensor inputs, targets;
+  std::vector<Tensor> more = {};
 
-  Examples on(Device device) const { return {to(inputs, device), to(targets, device)}; }
+  int64_t count() const { return targets.size(0); }
+  // Rows [begin, begin + count) of each tensor, which share its storage. Throws if a tensor has another number of rows than
+  // the targets.
+  Examples rows(int64_t begin, int64_t count) const;
+  Examples on(Device device) const;
+
+  // f of each tensor.
+  template <class F> Examples each(const F& f) const {
+    Examples changed{f(inputs), f(targets), {}};
+    for (const Tensor& x : more) changed.more.push_back(f(x));
+    return changed;
+  }
+  // All tensors in their order: inputs, targets, more.
+  std::vector<Tensor> tensors() const;
 };
 
-// Of a batch of the readers in data/, whose first member is the input and whose second the target.
+// Internal. Throws unless there are at least two tensors.
+Examples examples_of_tensors(std::vector<Tensor> tensors);
+
+// The tensors of a batch of a loader in data/, in their order: inputs, targets, more. Throws if there are fewer than two.
 template <class Batch> Examples examples_of(const Batch& batch) {
-  const auto& [inputs, targets] = batch;
-  return {inputs, targets};
+  std::vector<Tensor> tensors;
+  data::each_tensor(batch, [&](const Tensor& x) { tensors.push_back(x); });
+  return examples_of_tensors(std::move(tensors));
 }
 
 }  // namespace isonorm::training

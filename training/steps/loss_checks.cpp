@@ -38,10 +38,6 @@ class Aside {
   std::vector<std::pair<Tensor, Tensor>> buffers_;  // buffers and their values; a forward pass may change them
 };
 
-Examples rows_in(const Examples& batch, const Rows& rows) {
-  return {narrow(batch.inputs, 0, rows.begin, rows.count), narrow(batch.targets, 0, rows.begin, rows.count)};
-}
-
 double coarsest_epsilon(const nn::Module& model, const Tensor& loss) {
   double eps = epsilon(loss.dtype());
   for (const Tensor& p : model.parameters()) eps = std::max(eps, epsilon(p.dtype()));
@@ -55,7 +51,7 @@ bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::i
 void check_same_loss(Group& group, const TrainedTogether& t, const Examples& batch, int64_t rows) {
   const Aside aside(t.model);
   const int64_t calls = distributed::calls_of_this_thread();
-  const Examples some = rows_in(batch, {0, rows});
+  const Examples some = batch.rows(0, rows);
   const Tensor loss = t.loss(t.model, some);
   double bound = 0;
   if (distributed::calls_of_this_thread() != calls) {
@@ -116,7 +112,7 @@ Losses losses_of_pair(const TrainedTogether& t, const Examples& batch, const Row
   const Generator before = default_generator();
   const int64_t calls = distributed::calls_of_this_thread(), count = first.count + second.count;
   const auto called_group = [&] { return distributed::calls_of_this_thread() != calls; };
-  const auto term = [&](int64_t begin, int64_t rows) { return term_of(t, rows_in(batch, {begin, rows})); };
+  const auto term = [&](int64_t begin, int64_t rows) { return term_of(t, batch.rows(begin, rows)); };
   try {
     const Term a = term(first.begin, first.count), b = term(second.begin, second.count), all = term(first.begin, count);
     const double weight = a.weight + b.weight, together = all.sum / all.weight, combined = (a.sum + b.sum) / weight,
@@ -154,7 +150,7 @@ std::string range(const Rows& rows) { return text(rows.begin, " to ", rows.begin
 }  // namespace
 
 void check_shares(const TrainedTogether& t, const Examples& batch) {
-  const std::vector<Rows> shares = shares_of(t.options, batch.targets.size(0));
+  const std::vector<Rows> shares = shares_of(t.options, batch.count());
   const int64_t pairs = std::ssize(shares) - 1;
   if (pairs < 1) return;
   const Aside aside(t.model);

@@ -162,6 +162,7 @@ void check_batch(Group& group, const nn::Module& model, const Examples& batch, d
   TensorMap all;
   all.add("the inputs", batch.inputs);
   all.add("the targets", batch.targets);
+  for (size_t i = 0; i < batch.more.size(); ++i) all.add(text("more[", i, "] of the batch"), batch.more[i]);
   all.add("the learning rate", from_vector(std::vector<double>{lr}, {1}));
   all.add("the random state", from_vector(random, {2}));
   all.add("what trains", from_vector(modes, {std::ssize(modes)}));
@@ -196,7 +197,7 @@ void check_step(Group& group, int64_t step, const TrainedTogether& t, const Exam
   }
   if (step % kBetweenLosses == 0)
     check_same_loss(group, t, batch,
-                    std::max<int64_t>(1, size_of_part(batch.targets.size(0), t.options.accumulate) / group.size()));
+                    std::max<int64_t>(1, size_of_part(batch.count(), t.options.accumulate) / group.size()));
 }
 
 }  // namespace isonorm::training

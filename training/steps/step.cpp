@@ -82,7 +82,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
     backward(loss);
     return {detach(loss)};
   }
-  const int64_t size = size_of_part(batch.targets.size(0), parts);
+  const int64_t size = size_of_part(batch.count(), parts);
   const bool sums = loss_of.is_sum();
   const Tensor all = clamp_min(weight_of_mean(batch), 1);
   const bool whole = shared && whole_parts;
@@ -114,8 +114,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
     const std::optional<DrawsOfRank> draws =
         shared ? std::optional<DrawsOfRank>(std::in_place, *group, whole ? 1 : size) : std::nullopt;
     if (rows.count == 0) continue;
-    const Examples some{narrow(batch.inputs, 0, rows.begin, rows.count),
-                        narrow(batch.targets, 0, rows.begin, rows.count)};
+    const Examples some = batch.rows(rows.begin, rows.count);
     Tensor loss;
     if (sums) {
       const WeightedSum total = loss_of.sum(model, some);
@@ -220,8 +219,7 @@ struct Step::Replay {
   struct Subject {
     std::vector<std::shared_ptr<Storage>> parameters;
     std::vector<int64_t> wants;  // requires_grad of each parameter, training() of each module
-    Dims inputs, targets;
-    DType inputs_are, targets_are;
+    std::vector<std::pair<Dims, DType>> batch;
     int loads;
     bool operator==(const Subject&) const = default;
   } subject;
@@ -235,13 +233,8 @@ Step::~Step() = default;
 std::vector<double> Step::replayed(const Examples& batch, std::optional<double> lr) {
   check(optimizer_.replays() && !options_.apply, "step: steps of ", optimizer_.name(),
         options_.apply ? " by a function" : "", " cannot be captured");
-  Replay::Subject subject{.parameters = {},
-                          .wants = {},
-                          .inputs = batch.inputs.shape(),
-                          .targets = batch.targets.shape(),
-                          .inputs_are = batch.inputs.dtype(),
-                          .targets_are = batch.targets.dtype(),
-                          .loads = optimizer_.loads()};
+  Replay::Subject subject{.parameters = {}, .wants = {}, .batch = {}, .loads = optimizer_.loads()};
+  for (const Tensor& x : batch.tensors()) subject.batch.emplace_back(x.shape(), x.dtype());
   const std::vector<Tensor> updated = optimizer_.parameters();
   for (const std::vector<Tensor>& read : {updated, model_.parameters()})
     for (const Tensor& p : read) {
@@ -253,7 +246,7 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
     const Device device = optimizer_.device();
     const auto room = [&](const Tensor& x) { return empty(x.shape(), {x.dtype(), device}); };
     replay_ = nullptr;  // its memory first
-    replay_ = std::make_unique<Replay>(Replay{subject, {room(batch.inputs), room(batch.targets)}, {}, {}});
+    replay_ = std::make_unique<Replay>(Replay{subject, batch.each(room), {}, {}});
     Replay* r = replay_.get();
     r->run = std::make_unique<gpu::Captured>(
         device,
@@ -270,8 +263,8 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
         });
   }
   Replay& r = *replay_;
-  copy_into(r.batch.inputs, batch.inputs);
-  copy_into(r.batch.targets, batch.targets);
+  const std::vector<Tensor> read = r.batch.tensors(), given = batch.tensors();
+  for (size_t i = 0; i < read.size(); ++i) copy_into(read[i], given[i]);
   if (lr) optimizer_.set_lr(*lr);
   (*r.run)();
   for (const Tensor& p : updated) p.impl().storage->bump_version();  // a replay writes to them unseen
