@@ -17,7 +17,7 @@ class Conv2d : public Module {
  public:
   Conv2d(int64_t in, int64_t out, Size2 window, Conv2dLayerOptions options = {});
 
-  Parameter weight, bias;  // bias is undefined without
+  Parameter &weight, &bias;  // bias is undefined without
 
  protected:
   Tensor forward(const Tensor& x) override;

@@ -18,7 +18,7 @@ class GroupNorm : public Module {
  public:
   GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions options = {});
 
-  Parameter weight, bias;
+  Parameter &weight, &bias;  // undefined unless affine
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -42,8 +42,8 @@ class BatchNorm : public Module {
  public:
   explicit BatchNorm(int64_t channels, BatchNormOptions options = {});
 
-  Parameter weight, bias;
-  Tensor running_mean, running_var;
+  Parameter &weight, &bias;  // undefined unless affine
+  Tensor &running_mean, &running_var;
   // Sums a rank's part [n] over the ranks that share a batch; differentiable. training::Step sets it for its forward
   // and backward passes, and statistics are then taken over all ranks' rows. Null: x is the whole batch.
   std::function<Tensor(const Tensor&)> sum_over_ranks;

@@ -25,15 +25,15 @@ class Linear : public Module {
   static Linear tied_to(Embedding& table);
   bool tied() const { return tied_; }
 
-  Parameter weight, bias;  // bias is undefined without
+  Parameter &weight, &bias;  // bias is undefined without
 
  protected:
   Tensor forward(const Tensor& x) override;
 
  private:
-  Linear() = default;
+  explicit Linear(Embedding& table);
   void prepare_weights(bool on) override;
-  bool tied_ = false;
+  const bool tied_ = false;
 };
 
 // Rows of a table: ids (i64) [...] -> [..., width]. weight [rows, width], standard normal. Throws on an id outside of
@@ -44,7 +44,7 @@ class Embedding : public Module {
   // The first n rows, [n, width]: what it gives for arange(n), without a look at the ids. Throws where there are fewer.
   Tensor first(int64_t n);
 
-  Parameter weight;
+  Parameter& weight;
 
  protected:
   Tensor forward(const Tensor& ids) override;
