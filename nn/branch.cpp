@@ -46,14 +46,14 @@ class Ends : public Parametrisation {
 }  // namespace
 
 BranchOutput::BranchOutput(int64_t in, int64_t out, bool bias, BranchOptions o)
-    : Linear(in, out, {.bias = bias}), options_(o) {
+    : Linear(in, out, {.bias = bias}),
+      scale(add_parameter("scale", o.layer_scale == 0 ? Tensor() : full({out}, o.layer_scale))),
+      options_(o) {
   check(o.dropout >= 0 && o.dropout < 1, "branch: dropout ", o.dropout, " is not in [0, 1)");
   check(o.stochastic_depth >= 0 && o.stochastic_depth < 1, "branch: stochastic depth ", o.stochastic_depth,
         " is not in [0, 1)");
   check(std::isfinite(o.layer_scale), "branch: layer scale ", o.layer_scale, " is not finite");
-  if (o.layer_scale == 0) return;
-  scale = add_parameter("scale", full({out}, o.layer_scale));
-  enter_by(nullptr);
+  if (scale.defined()) enter_by(nullptr);
 }
 
 void BranchOutput::enter_by(std::shared_ptr<const Entry> entry) {

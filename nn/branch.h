@@ -34,7 +34,7 @@ class BranchOutput : public Linear {
   const BranchOptions& options() const { return options_; }
   BranchOutput rebuild() const { return BranchOutput(in(), out(), bias.defined(), options_); }
 
-  Parameter scale;  // [out]; undefined without layer scale
+  Parameter& scale;  // [out]; undefined without layer scale
 
   // How what is added becomes rows of a stream in coordinates of its own: a map along dimension `dim`, of `out` entries. It is
   // for weight and bias, or for the masked output.

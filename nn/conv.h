@@ -26,7 +26,7 @@ class Conv2d : public Module {
 
   Conv2d rebuild() const { return Conv2d(in_, out_, window_, options_); }
 
-  Parameter weight, bias;  // bias is undefined without
+  Parameter &weight, &bias;  // bias is undefined without
 
  protected:
   Tensor forward(const Tensor& x) override;

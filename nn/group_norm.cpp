@@ -8,27 +8,35 @@
 #include "autograd/ops/shape.h"
 
 namespace isonorm::nn {
+namespace {
 
-GroupNorm::GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions o)
-    : groups_(groups), channels_(channels), options_(o) {
+int64_t divided(int64_t channels, int64_t groups) {
   check(groups > 0 && channels > 0 && channels % groups == 0, "group_norm: ", groups, " groups do not divide ",
         channels, " channels");
-  if (!o.affine) return;
-  weight = add_parameter("weight", ones({channels}));
-  bias = add_parameter("bias", zeros({channels}));
+  return channels;
+}
+
+}  // namespace
+
+GroupNorm::GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions o)
+    : weight(add_parameter("weight", o.affine ? ones({divided(channels, groups)}) : Tensor())),
+      bias(add_parameter("bias", o.affine ? zeros({channels}) : Tensor())),
+      groups_(groups),
+      channels_(channels),
+      options_(o) {
+  divided(channels, groups);
 }
 
 Tensor GroupNorm::forward(const Tensor& x) { return group_norm(x, groups_, weight(), bias(), options_); }
 
-BatchNorm::BatchNorm(int64_t channels, BatchNormOptions o) : options_(o) {
+BatchNorm::BatchNorm(int64_t channels, BatchNormOptions o)
+    : weight(add_parameter("weight", o.affine ? ones({channels}) : Tensor())),
+      bias(add_parameter("bias", o.affine ? zeros({channels}) : Tensor())),
+      running_mean(add_buffer("running_mean", zeros({channels}))),
+      running_var(add_buffer("running_var", ones({channels}))),
+      options_(o) {
   check(channels > 0, "batch_norm: ", channels, " channels");
   check(o.momentum >= 0 && o.momentum <= 1, "batch_norm: momentum is ", o.momentum, ", expected a share in [0, 1]");
-  if (o.affine) {
-    weight = add_parameter("weight", ones({channels}));
-    bias = add_parameter("bias", zeros({channels}));
-  }
-  running_mean = add_buffer("running_mean", zeros({channels}));
-  running_var = add_buffer("running_var", ones({channels}));
 }
 
 // Computes batch_norm() over all ranks' rows. Every mean is the sum over the ranks, divided by the number of values on

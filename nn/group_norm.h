@@ -26,7 +26,7 @@ class GroupNorm : public Module {
   GroupNorm(int64_t groups, int64_t channels, GroupNormLayerOptions options = {});
   GroupNorm rebuild() const { return GroupNorm(groups_, channels_, options_); }
 
-  Parameter weight, bias;
+  Parameter &weight, &bias;  // undefined unless affine
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -51,8 +51,8 @@ class BatchNorm : public Module {
   explicit BatchNorm(int64_t channels, BatchNormOptions options = {});
   BatchNorm rebuild() const { return BatchNorm(running_mean.numel(), options_); }
 
-  Parameter weight, bias;
-  Tensor running_mean, running_var;
+  Parameter &weight, &bias;  // undefined unless affine
+  Tensor &running_mean, &running_var;
   // Sums a rank's part [n] over the ranks that share a batch; differentiable. training::Step sets it for its forward
   // and backward passes, and statistics are then taken over all ranks' rows. Null: x is the whole batch.
   std::function<Tensor(const Tensor&)> sum_over_ranks;

@@ -11,19 +11,27 @@
 
 namespace isonorm::nn {
 
-Linear::Linear(int64_t in, int64_t out, LinearOptions o) : in_(in), out_(out) {
+namespace {
+
+// Uniform in +-1/sqrt(in); the tensor of a linear map in -> out.
+Tensor draw_linear(const Dims& shape, int64_t in, int64_t out) {
   check(in > 0 && out > 0, "linear: sizes ", in, " -> ", out, " must be positive");
   const double bound = 1 / std::sqrt(static_cast<double>(in));
-  weight = add_parameter("weight", init::uniform({out, in}, -bound, bound));
-  if (o.bias) bias = add_parameter("bias", init::uniform({out}, -bound, bound));
+  return init::uniform(shape, -bound, bound);
 }
 
-Linear Linear::tied_to(Embedding& table) {
-  Linear linear;
-  linear.weight = Parameter(linear.borrow(table).weight.stored());
-  linear.tied_ = true;
-  return linear;
-}
+}  // namespace
+
+Linear::Linear(int64_t in, int64_t out, LinearOptions o)
+    : weight(add_parameter("weight", draw_linear({out, in}, in, out))),
+      bias(add_parameter("bias", o.bias ? draw_linear({out}, in, out) : Tensor())),
+      in_(in),
+      out_(out) {}
+
+Linear::Linear(Embedding& table)
+    : weight(borrow_parameter("weight", borrow(table).weight)), bias(add_parameter("bias", {})), tied_(true) {}
+
+Linear Linear::tied_to(Embedding& table) { return Linear(table); }
 
 Linear Linear::rebuild() const {
   check(!tied_, "clone: the layer is tied to a table; clone the model that has both");
@@ -37,10 +45,17 @@ void Linear::prepare_weights(bool on) {
 
 Tensor Linear::forward(const Tensor& x) { return linear(x, weight(x.dtype()), bias(x.dtype())); }
 
-Embedding::Embedding(int64_t rows, int64_t width) : rows_(rows), width_(width) {
+namespace {
+
+Tensor draw_table(int64_t rows, int64_t width) {
   check(rows > 0 && width > 0, "embedding: sizes ", rows, " x ", width, " must be positive");
-  weight = add_parameter("weight", init::normal({rows, width}, 0, 1));
+  return init::normal({rows, width}, 0, 1);
 }
+
+}  // namespace
+
+Embedding::Embedding(int64_t rows, int64_t width)
+    : weight(add_parameter("weight", draw_table(rows, width))), rows_(rows), width_(width) {}
 
 Tensor Embedding::forward(const Tensor& ids) {
   return weight.rows([&](const Tensor& table) { return embedding(table, ids); });

@@ -27,7 +27,7 @@ class Linear : public Module {
   // Throws if it is tied to a table: a model that has both is cloned as a whole.
   Linear rebuild() const;
 
-  Parameter weight, bias;  // bias is undefined without
+  Parameter &weight, &bias;  // bias is undefined without
 
  protected:
   Tensor forward(const Tensor& x) override;
@@ -35,10 +35,10 @@ class Linear : public Module {
   int64_t out() const { return out_; }
 
  private:
-  Linear() = default;
+  explicit Linear(Embedding& table);
   void prepare_weights(bool on) override;
   int64_t in_ = 0, out_ = 0;
-  bool tied_ = false;
+  const bool tied_ = false;
 };
 
 // Rows of a table: ids (i64) [...] -> [..., width]. weight [rows, width], standard normal. Throws on an id outside of
@@ -50,7 +50,7 @@ class Embedding : public Module {
   Tensor first(int64_t n);
   Embedding rebuild() const { return Embedding(rows_, width_); }
 
-  Parameter weight;
+  Parameter& weight;
 
  protected:
   Tensor forward(const Tensor& ids) override;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
@@ -90,24 +91,89 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
             "', which it borrowed; build the model anew");
     take_after(instead, old);
     instead.train(old.training_);
+    tie_to(instead, old, *root);
     return *c;
   }
   check(false, "replace: there is no child '", name, "'; there are ", names.empty() ? "none" : names.str());
   return instead;
 }
 
-Parameter& Module::add_parameter(const std::string& name, const Tensor& value) {
+// Ties what outside of `old` is tied to a parameter of it to the one of that name of `instead`.
+void Module::tie_to(Module& instead, const Module& old, const Module& root) {
+  std::unordered_map<const TensorImpl*, std::string> inside;
+  std::unordered_set<const Registered*> own;
+  old.each_entry("", State::parameters, [&](const std::string& path, const Registered& p) {
+    own.insert(&p);
+    if (!p.is_borrowed) inside.try_emplace(&p.tensor.impl(), path);
+  });
+  std::vector<std::pair<Parameter*, const Parameter*>> ties;
+  root.each_entry("", State::parameters, [&](const std::string& path, const Registered& p) {
+    const auto tied = inside.find(&p.tensor.impl());
+    if (own.contains(&p) || tied == inside.end()) return;
+    const Parameter* now = instead.find_parameter(tied->second);
+    check(now && fits(p.tensor, *now), "replace: '", path, "' is tied to '", tied->second, "' ", p.tensor.shape(),
+          " of the old child, and the new one has no such parameter; assign a leaf of its own to it first");
+    check(!p.tensor.parametrisation(), "replace: '", path, "' is tied to '", tied->second,
+          "' of the old child, and has a parametrisation");
+    ties.emplace_back(const_cast<Parameter*>(&p.tensor), now);
+  });
+  for (const auto& [outside, now] : ties) *outside = *now;
+}
+
+Module::Registered& Module::enter(std::vector<std::unique_ptr<Registered>>& list, const std::string& name,
+                                  const Tensor& value) {
   check_new(name);
-  auto p = std::make_unique<Registered>(Registered{name, Parameter(value)});
-  require_grad(p->tensor);
-  parameters_.push_back(std::move(p));
-  return parameters_.back()->tensor;
+  return *list.emplace_back(new Registered{name, Parameter(value)});
+}
+
+Parameter& Module::add_parameter(const std::string& name, const Tensor& value) {
+  if (value.defined()) require_grad(value).impl().node->owned = true;
+  return enter(parameters_, name, value).tensor;
 }
 
 Tensor& Module::add_buffer(const std::string& name, const Tensor& value) {
-  check_new(name);
-  buffers_.push_back(std::make_unique<Registered>(Registered{name, Parameter(detach(value))}));
-  return buffers_.back()->tensor;
+  return enter(buffers_, name, detach(value)).tensor;
+}
+
+Parameter& Module::borrow_parameter(const std::string& name, const Parameter& owner) {
+  Registered& p = enter(parameters_, name, owner.stored());
+  p.is_borrowed = true;
+  return p.tensor;
+}
+
+namespace {
+// What is wrong with a tensor that was assigned in the place of `own`.
+std::string misfit(const Tensor& own, const Tensor& now, bool is_parameter) {
+  const auto described = [](const Tensor& t) { return text(t.shape(), ' ', t.dtype(), " on ", t.device()); };
+  if (!own.defined()) return "was made without a tensor, and was assigned one";
+  if (!now.defined()) return "was assigned an undefined tensor";
+  if (!fits(own, now)) return text("was assigned ", described(now), ", expected ", described(own));
+  const autograd::Node* node = now.impl().node.get();
+  if (node && !node->is_leaf())
+    return text("was assigned the result of '", node->name, "', expected a ", is_parameter ? "leaf" : "constant");
+  if (!is_parameter) return "was assigned a tensor that takes a gradient, expected a constant";
+  if (!node) return "was assigned a tensor without require_grad(), expected a leaf";
+  return "was assigned as a Tensor&, expected the Parameter itself (layer.weight = leaf)";
+}
+}  // namespace
+
+void Module::check_parameter(const std::string& path, const Registered& p) {
+  if (!p.tensor.is_intact())
+    check(false, "parameter '", path, "' ", misfit(p.tensor.own(), p.tensor, true),
+          "; copy_into(parameter, values) writes values");
+}
+
+void Module::check_buffer(const std::string& path, const Registered& b) {
+  if (!b.tensor.is_intact())
+    check(fits(b.tensor.own(), b.tensor) && !b.tensor.impl().node, "buffer '", path, "' ",
+          misfit(b.tensor.own(), b.tensor, false), "; copy_into(buffer, values) writes values");
+}
+
+void Module::check_assigned() const {
+  for (const auto& p : parameters_)
+    if (!p->tensor.is_intact()) check_parameter(p->name, *p);
+  for (const auto& b : buffers_)
+    if (!b->tensor.is_intact()) check_buffer(b->name, *b);
 }
 
 void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end) {
@@ -117,9 +183,14 @@ void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end
 
 // f(path, entry) for all names, those of tied tensors included.
 template <class F> void Module::each_entry(const std::string& prefix, State which, F&& f) const {
-  for (const auto& p : parameters_) f(prefix + p->name, *p);
-  if (which == State::all)
-    for (const auto& b : buffers_) f(prefix + b->name, *b);
+  for (const auto& p : parameters_) {
+    check_parameter(prefix + p->name, *p);
+    if (p->tensor.defined()) f(prefix + p->name, *p);
+  }
+  for (const auto& b : buffers_) {
+    check_buffer(prefix + b->name, *b);
+    if (which == State::all) f(prefix + b->name, *b);
+  }
   for (const auto& c : children_) c->each_entry(prefix + c->name_ + ".", which, f);
 }
 
@@ -127,6 +198,7 @@ std::vector<NamedParameter> Module::collect(State which) const {
   std::vector<NamedParameter> out;
   std::unordered_map<const TensorImpl*, size_t> places;
   each_entry("", which, [&](std::string path, const Registered& p) {
+    if (p.is_borrowed && !places.contains(&p.tensor.impl())) return;
     const auto [place, is_new] = places.try_emplace(&p.tensor.impl(), out.size());
     if (!is_new) {
       NamedParameter& first = out[place->second];
@@ -145,16 +217,43 @@ std::vector<NamedParameter> Module::collect(State which) const {
   return out;
 }
 
-Parameter* Module::find_parameter(const std::string& path) {
+Module::Registered* Module::find_entry(const std::string& path, State which) {
   const size_t dot = path.find('.');
   if (dot == path.npos) {
     for (const auto& p : parameters_)
-      if (p->name == path) return &p->tensor;
+      if (p->name == path) return p.get();
+    if (which == State::all)
+      for (const auto& b : buffers_)
+        if (b->name == path) return b.get();
     return nullptr;
   }
   for (const auto& c : children_)
-    if (path.compare(0, dot, c->name_) == 0) return c->find_parameter(path.substr(dot + 1));
+    if (path.compare(0, dot, c->name_) == 0) return c->find_entry(path.substr(dot + 1), which);
   return nullptr;
+}
+
+Parameter* Module::find_parameter(const std::string& path) {
+  Registered* p = find_entry(path, State::parameters);
+  return p && p->tensor.defined() ? &p->tensor : nullptr;
+}
+
+// Makes the names tied that are tied in `module`, and no others.
+void Module::tie_like(const Module& module) {
+  std::unordered_map<const TensorImpl*, Registered*>
+      firsts;                                   // by tensor of `module`: this one's entry of the first name
+  std::unordered_set<const TensorImpl*> taken;  // tensors of this one
+  module.each_entry("", State::all, [&](const std::string& path, const Registered& theirs) {
+    Registered* mine = find_entry(path, State::all);
+    if (!mine || !mine->tensor.defined() || theirs.is_borrowed) return;
+    const auto [first, is_new] = firsts.try_emplace(&theirs.tensor.impl(), mine);
+    const Tensor& tied = first->second->tensor;
+    if (!is_new && mine->tensor.handle() != tied.handle()) mine->tensor = first->second->tensor;
+    if (!taken.insert(&mine->tensor.impl()).second && is_new) {
+      const Tensor apart = detached::clone(mine->tensor);
+      mine->tensor = mine->tensor.impl().node ? require_grad(apart) : apart;
+      taken.insert(&apart.impl());
+    }
+  });
 }
 
 std::vector<NamedParameter> Module::named_parameters() const { return collect(State::parameters); }
@@ -284,6 +383,12 @@ void Module::prepare_inference(bool on) {
   for (const auto& [_, m] : named_modules()) m->prepare_weights(on);
 }
 
+// Tensors that were assigned to buffers are theirs from now on, in whatever dtype and on whatever device.
+void Module::settle_buffers() {
+  for (const auto& [_, m] : named_modules())
+    for (const auto& b : m->buffers_) b->tensor.settle();
+}
+
 void Module::to(Device device) {
   for (const NamedParameter& named : named_state()) {
     const Tensor& p = named.tensor;
@@ -292,6 +397,7 @@ void Module::to(Device device) {
     copy_into(moved, p);
     replace_tensor(p, moved);
   }
+  settle_buffers();
 }
 
 void Module::to(DType dtype) {
@@ -303,6 +409,7 @@ void Module::to(DType dtype) {
     copy_into(converted, p);
     replace_tensor(p, converted);
   }
+  settle_buffers();
 }
 
 void Module::redo_on(Module& copy) const {
@@ -315,6 +422,7 @@ void copy_state(Module& copy, const Module& module) {
   for (const Module* m = module.parent_; m; m = m->parent_)
     check(!m->redo_, "clone: '", module.name(), "' is part of a model that was parametrized as a whole; clone that");
   check_whole(module, "clone");
+  copy.tie_like(module);
   module.redo_on(copy);
   take_after(copy, module);
   copy.train(module.training_);

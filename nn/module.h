@@ -7,6 +7,9 @@
 //     Tensor forward(const Tensor& x) override { return fc2(relu(fc1(x))); }
 //   };
 //
+// Members that are parameters and buffers are references, too: Parameter& gain = add_parameter("gain", ones({8})). So
+// assigning to one reaches the module: see Parameter::operator= for weight tying.
+//
 // A plain member (nn::Linear fc1{784, 256};) would not train: parameters() does not have it. The first forward that runs
 // it throws and says so (nn/module_scope.h), and an optimizer of no parameters does.
 #pragma once
@@ -123,7 +126,8 @@ class Module {
   // Puts `child` in the place of the one of that name, for another head, say:
   //   net.replace("head", nn::Linear(64, 5));
   // References to the old child refer to the new one, which takes over its dtype, its device and whether it trains; the
-  // old parameters are gone: make the optimizer after this. Throws, and changes nothing, where there is no such child,
+  // old parameters are gone: make the optimizer after this. Parameters tied to an old one are tied to the new one of that name.
+  // Throws, and changes nothing, where there is no such child, where a tied parameter has no new one of its shape,
   // where the new one is of another class, where another module of the model borrowed the old one (a tied head its table), and
   // where the module is part of one that has something to redo().
   template <class M> M& replace(const std::string& name, M&& child) {
@@ -155,15 +159,19 @@ class Module {
     adopt(name, std::move(child));
     return reference;
   }
+  // An undefined value makes an absent one, as a layer's bias if it has none: it is in no list and refuses assignments.
   Parameter& add_parameter(const std::string& name, const Tensor& value);
   // The same for state that no optimizer trains, as running statistics: it is saved, loaded, moved and converted with
-  // the parameters, and takes no gradient.
+  // the parameters, and takes no gradient. A tensor of the same shape, dtype and device can be assigned.
   Tensor& add_buffer(const std::string& name, const Tensor& value);
   // `module`, which this one runs although another owns and trains it. It stays where it is.
   template <class M> M& borrow(M& module) {
     borrowed_.push_back(&module);
     return module;
   }
+  // A parameter with the tensor of another module's, which owns and trains it; the parametrisation is its own. This module
+  // alone has no such parameter. In a model with the owner, `name` is an alias of the owner's.
+  Parameter& borrow_parameter(const std::string& name, const Parameter& owner);
 
  private:
   friend class ModuleScope;
@@ -172,8 +180,18 @@ class Module {
   struct Registered {
     std::string name;
     Parameter tensor;
+    bool is_borrowed = false;
     int64_t blind_begin = 0, blind_end = 0;
   };
+  Registered& enter(std::vector<std::unique_ptr<Registered>>& list, const std::string& name, const Tensor& value);
+  // Throws, naming the path, if what was assigned to a parameter or buffer cannot be one. Of this module, not of children.
+  void check_assigned() const;
+  static void check_parameter(const std::string& path, const Registered& p);
+  static void check_buffer(const std::string& path, const Registered& b);
+  Registered* find_entry(const std::string& path, State which);
+  void tie_like(const Module& module);
+  static void tie_to(Module& instead, const Module& old, const Module& root);
+  void settle_buffers();
   virtual void prepare_weights(bool) {}  // of this module, not of its children
   // Whether an argument M&& is a module that its owner gives away. If not, the one error of the call says what to write.
   template <class M> static constexpr bool is_given() {
@@ -198,7 +216,7 @@ class Module {
 
   std::string name_;
   bool training_ = true;
-  std::vector<std::unique_ptr<Registered>> parameters_, buffers_;
+  std::vector<std::unique_ptr<Registered>> parameters_, buffers_;  // on the heap: references outlive a move
   List<std::unique_ptr<Module>> children_;
   std::vector<const Module*> borrowed_;
   const Module* parent_ = nullptr;

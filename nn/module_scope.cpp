@@ -43,6 +43,7 @@ std::string_view ModuleScope::name_of(const Module& module) {
 }
 
 const Module& ModuleScope::checked(const Module& module) {
+  module.check_assigned();
   if (!running || belongs(module) || !grad_enabled() || !module.trains()) return module;
   const Module* root = &module;
   while (root->parent_) root = root->parent_;

@@ -8,11 +8,13 @@
 namespace isonorm::nn {
 
 Norm::Norm(int64_t width, const NormSpec& spec, NormLayerOptions o)
-    : width_(width), spec_(spec), options_(o), own_kind_(spec.kind) {
+    : weight(add_parameter("weight", o.affine && spec.kind != NormKind::none ? ones({width}) : Tensor())),
+      bias(add_parameter("bias", weight.defined() && o.bias ? zeros({width}) : Tensor())),
+      width_(width),
+      spec_(spec),
+      options_(o),
+      own_kind_(spec.kind) {
   check(width > 0, "norm: width ", width, " must be positive");
-  if (!o.affine || spec.kind == NormKind::none) return;
-  weight = add_parameter("weight", ones({width}));
-  if (o.bias) bias = add_parameter("bias", zeros({width}));
 }
 
 namespace {

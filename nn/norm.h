@@ -36,7 +36,7 @@ class Norm : public Module {
   double factor() const { return factor_; }
   const NormLayerOptions& layer_options() const { return options_; }
 
-  Parameter weight, bias;  // undefined where not affine, the bias also without one
+  Parameter &weight, &bias;  // undefined where not affine, the bias also without one
 
   bool of_stream() const { return of_stream_; }
   // From now on it is a norm of a residual stream (nn/stream_watch.h), in coordinates in which this formula stands for its

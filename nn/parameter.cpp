@@ -18,10 +18,38 @@ void replace_tensor(const Tensor& x, const Tensor& value) {
   const std::shared_ptr<autograd::Node> leaf = x.impl().node;
   const bool on = requires_grad(x);
   *x.handle() = *value.handle();
-  if (leaf) require_grad(x, on).impl().node->hooks = leaf->hooks;
+  if (!leaf) return;
+  autograd::Node& node = *require_grad(x, on).impl().node;
+  node.hooks = leaf->hooks, node.owned = leaf->owned;
 }
 
-Parameter::Parameter(const Tensor& stored) : Tensor(stored), seen_(std::make_shared<Seen>()) {}
+bool fits(const Tensor& x, const Tensor& y) {
+  return x.defined() && y.defined() && x.shape() == y.shape() && x.dtype() == y.dtype() && x.device() == y.device();
+}
+
+Parameter::Parameter(const Tensor& stored) : Tensor(stored), seen_(std::make_shared<Seen>()), own_(stored) {}
+
+Parameter& Parameter::operator=(const Tensor& tensor) {
+  assign(tensor, std::make_shared<Seen>());
+  return *this;
+}
+
+Parameter& Parameter::operator=(const Parameter& other) {
+  if (this != &other) assign(other, other.seen_);
+  return *this;
+}
+
+void Parameter::assign(const Tensor& tensor, std::shared_ptr<Seen> seen) {
+  check(!parametrisation() && !holds_part(), "parameter: it has a parametrisation or holds a rank's part (",
+        defined() ? shape() : Dims(), "), so no tensor can be assigned to it; assign before parametrizing");
+  const bool is_handle = !seen_;  // default-constructed, of no module
+  const bool is_leaf = tensor.defined() && tensor.impl().node && tensor.impl().node->is_leaf();
+  Tensor::operator=(tensor);
+  seen_ = std::move(seen);
+  if (!is_handle && !(is_leaf && fits(own_, tensor))) return;
+  settle();
+  if (is_leaf) tensor.impl().node->owned = true;
+}
 
 void Parameter::store(const Tensor& value) const { replace_tensor(*this, detached::clone(value)); }
 

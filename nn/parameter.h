@@ -16,6 +16,9 @@ namespace isonorm::nn {
 // Replaces what the handle refers to; everybody who holds it sees the new tensor. A leaf stays one, with its hooks.
 void replace_tensor(const Tensor& x, const Tensor& value);
 
+// Whether y can take x's place: same shape, dtype and device.
+bool fits(const Tensor& x, const Tensor& y);
+
 class Parametrisation {
  public:
   virtual ~Parametrisation() = default;
@@ -27,11 +30,24 @@ class Parametrisation {
   virtual bool by_rows() const { return false; }
 };
 
-// A handle: copies refer to the same tensor and the same parametrisation. As a Tensor it is the stored one.
+// An entry of a module's registry; members refer to it: Parameter& weight = add_parameter("weight", ...). As a Tensor it is
+// the stored one. A copy is a second handle of the same tensor and parametrisation. Copying is explicit: a member
+// `Parameter w = add_parameter(..)` would not follow the assignments of the module's.
 class Parameter : public Tensor {
  public:
   Parameter() = default;  // nothing is stored, and nothing is seen
   explicit Parameter(const Tensor& stored);
+  explicit Parameter(const Parameter& other) = default;
+  // Weight tying: `tensor`, a leaf of the same shape, dtype and device, becomes the parameter; with another Parameter its
+  // parametrisation, too. The module refuses another tensor, by the parameter's name, at its next forward and wherever it lists
+  // its parameters. Throws if this parameter has a parametrisation, or holds a part.
+  //   decoder.weight = encoder.weight;
+  Parameter& operator=(const Tensor& tensor);
+  Parameter& operator=(const Parameter& other);
+  // Whether the tensor is the one that was registered, or that a permitted assignment put in its place.
+  bool is_intact() const { return handle() == own_.handle(); }
+  const Tensor& own() const { return own_; }
+  void settle() { own_ = *this; }  // what it holds now is its own
 
   const Tensor& stored() const { return *this; }
   using Tensor::operator();  // indices: weight(0, Slice())
@@ -100,8 +116,10 @@ class Parameter : public Tensor {
     std::atomic<bool> asked = false;  // by threads as above
   };
   Kept* kept() const;  // null where there is nothing, or what it was made from is no more
+  void assign(const Tensor& tensor, std::shared_ptr<Seen> seen);
 
   std::shared_ptr<Seen> seen_;
+  Tensor own_;
 };
 
 }  // namespace isonorm::nn

@@ -24,13 +24,13 @@ int64_t cls_positions(const VitOptions& o) { return o.cls_position && !o.mean_po
 Vit::Vit(const VitOptions& o)
     : options(complete(o)),
       patch_(add("patch", Linear(o.patch * o.patch * o.channels, o.transformer.width, {.bias = o.transformer.bias}))),
-      position_(
+      position_(add_parameter(
+          "position",
           o.transformer.positions != Positions::learned
-              ? Parameter()
-              : add_parameter("position", init::normal({(o.image / o.patch) * (o.image / o.patch) + cls_positions(o),
-                                                        o.transformer.width},
-                                                       0, 1))),
-      cls_(o.mean_pool ? Parameter() : add_parameter("cls", init::normal({o.transformer.width}, 0, 1))),
+              ? Tensor()
+              : init::normal({(o.image / o.patch) * (o.image / o.patch) + cls_positions(o), o.transformer.width}, 0,
+                             1))),
+      cls_(add_parameter("cls", o.mean_pool ? Tensor() : init::normal({o.transformer.width}, 0, 1))),
       blocks_(add("blocks", TransformerStack(options.transformer))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       head_(add("head", Linear(o.transformer.width, o.classes, {.bias = o.transformer.bias}))) {

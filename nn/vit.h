@@ -30,7 +30,7 @@ class Vit : public Module {
 
  private:
   Linear& patch_;
-  Parameter position_, cls_;
+  Parameter &position_, &cls_;  // undefined without learned positions, or with mean_pool
   TransformerStack& blocks_;
   Connection& norm_;
   Linear& head_;

@@ -69,6 +69,7 @@ void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr,
     check(p.is_contiguous(), name_, ": parameter ", i, " has shape ", p.shape(), " and strides ", p.strides(),
           ", expected a contiguous one");
     check(seen.insert(&p.impl()).second, name_, ": parameter ", i, " of shape ", p.shape(), " is there twice");
+    node->owned = true;
     entries_.push_back({p, groups() - 1, specs_of(p)});
   }
 }

@@ -61,7 +61,7 @@ class Reads : public OnStream {
   Reads(const Stream& stream, const nn::Norm& norm)
       : OnStream(stream, Role::reader, 1),
         norm(&norm),
-        gain_(hands_over(norm, stream) ? norm.weight : nn::Parameter()) {}
+        gain_(hands_over(norm, stream) ? norm.weight.stored() : Tensor()) {}
   Tensor operator()(const Tensor& stored) const override {
     if (!gain_.defined()) return stream.read(stored);
     return stream.read(wide(stored, stored) * wide(gain_, stored)).to(stored.dtype());

@@ -184,9 +184,18 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
     if (auto* connection = dynamic_cast<Connection*>(m)) connections[path] = connection;
     if (auto* norm = dynamic_cast<Norm*>(m)) norms[path] = norm;
   }
+  const auto layer_of = [](const std::string& name) {
+    const size_t dot = name.rfind('.');
+    return dot == name.npos ? "" : name.substr(0, dot);
+  };
   for (const nn::NamedParameter& p : model.named_parameters()) {
-    const size_t dot = p.name.rfind('.');
-    const std::string layer = dot == p.name.npos ? "" : p.name.substr(0, dot), last = p.name.substr(dot + 1);
+    for (const std::string& alias : p.aliases) {
+      const auto linear = linears.find(layer_of(alias));
+      check((linear != linears.end() && linear->second->tied()) ||
+                !(alias.ends_with("weight") || alias.ends_with("bias")),
+            "layout: '", alias, "' was assigned '", p.name, "'; on a stream a head reads with Linear::tied_to(table)");
+    }
+    const std::string layer = layer_of(p.name), last = p.name.substr(p.name.rfind('.') + 1);
     const auto linear = linears.find(layer);
     const bool of_linear =
         linear != linears.end() &&

@@ -29,10 +29,11 @@ void draw(const Linear& linear, const RecurrentOptions& o) {
 
 }  // namespace
 
-GateNorm::GateNorm(int64_t width, const RecurrentOptions& o) : norm_(o.norm), options_{.eps = o.eps, .p = o.p} {
-  weight_ = add_parameter("weight", ones({width}));
-  if (norm_ == RecurrentNorm::layer) bias_ = add_parameter("bias", zeros({width}));
-}
+GateNorm::GateNorm(int64_t width, const RecurrentOptions& o)
+    : norm_(o.norm),
+      options_{.eps = o.eps, .p = o.p},
+      weight_(add_parameter("weight", ones({width}))),
+      bias_(add_parameter("bias", norm_ == RecurrentNorm::layer ? zeros({width}) : Tensor())) {}
 
 Tensor GateNorm::forward(const Tensor& x) {
   return norm_ == RecurrentNorm::layer ? layer_norm(x, weight_(), bias_(), {.eps = options_.eps})
@@ -80,14 +81,14 @@ std::vector<Tensor> GruCell::step(const Tensor& a, const std::vector<Tensor>& st
 LstmCell::LstmCell(int64_t inputs, const RecurrentOptions& o)
     : hidden_(o.hidden),
       input_(add("input", Linear(inputs, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))),
-      recurrent_(add("recurrent", Linear(o.hidden, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))) {
+      recurrent_(add("recurrent", Linear(o.hidden, 4 * o.hidden, {.bias = o.norm == RecurrentNorm::none}))),
+      bias_(add_parameter("bias", o.norm == RecurrentNorm::none ? Tensor() : zeros({4 * o.hidden}))) {
   check(!o.reset_first, "lstm: reset_first is GRU's, LSTM has no reset gate");
   draw(input_, o), draw(recurrent_, o);
   const bool plain = o.norm == RecurrentNorm::none;
   const auto norm = [&](const char* name, int64_t width) { return plain ? nullptr : &add(name, GateNorm(width, o)); };
   input_norm_ = norm("input_norm", 4 * hidden_), recurrent_norm_ = norm("recurrent_norm", 4 * hidden_);
   state_norm_ = norm("state_norm", hidden_);
-  if (!plain) bias_ = add_parameter("bias", zeros({4 * hidden_}));
 }
 
 Tensor LstmCell::prepared(const Tensor& x) {

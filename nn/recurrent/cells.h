@@ -40,7 +40,7 @@ class GateNorm : public Module {
  private:
   RecurrentNorm norm_;
   NormOptions options_;
-  Parameter weight_, bias_;
+  Parameter &weight_, &bias_;
 };
 
 // What a cell makes of one step. A cell's state is `parts` tensors [batch, hidden]; the first is its output.
@@ -88,7 +88,7 @@ class LstmCell : public Cell {
   int64_t hidden_;
   Linear &input_, &recurrent_;
   GateNorm *input_norm_, *recurrent_norm_, *state_norm_;  // null: plain
-  Parameter bias_;                                        // of a normed cell
+  Parameter& bias_;                                       // undefined in a plain cell
 };
 
 }  // namespace isonorm::nn

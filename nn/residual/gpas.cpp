@@ -13,10 +13,10 @@ namespace {
 template <class Base> class Gated : public Base {
  public:
   template <class... Options>
-  Gated(const Gated* first, int64_t width, const Options&... options) : Base(width, options...) {
-    gate = first ? first->gate : this->add_parameter("gate", zeros({1}));
-  }
-  Tensor gate;
+  Gated(const Gated* first, int64_t width, const Options&... options)
+      : Base(width, options...),
+        gate(first ? this->borrow_parameter("gate", first->gate) : this->add_parameter("gate", zeros({1}))) {}
+  Parameter& gate;
 
  protected:
   Tensor phi(const Tensor& x) const { return x - silu(gate.to(x.dtype())) * detach(x); }

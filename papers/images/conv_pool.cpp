@@ -24,17 +24,23 @@ const char* name_of(ConvNorm norm) {
   return names[static_cast<size_t>(norm)];
 }
 
-NormedLayer::NormedLayer(ConvNorm norm, int64_t in, int64_t out, int64_t window, int64_t padding)
-    : norm_(norm), padding_(padding) {
+namespace {
+
+Tensor draw_weight(int64_t in, int64_t out, int64_t window) {
   const int64_t inputs = in * (window ? window * window : 1);
   const Dims shape = window ? Dims{out, window, window, in} : Dims{out, in};
-  weight_ = add_parameter("weight", init::normal(shape, 0, std::sqrt(2 / static_cast<double>(inputs))));
-  if (norm == ConvNorm::batch) {
-    batch_ = &add("batch", BatchNorm(out));
-    return;
-  }
-  if (norm != ConvNorm::none) gain_ = add_parameter("gain", ones({out}));
-  bias_ = add_parameter("bias", zeros({out}));
+  return init::normal(shape, 0, std::sqrt(2 / static_cast<double>(inputs)));
+}
+
+}  // namespace
+
+NormedLayer::NormedLayer(ConvNorm norm, int64_t in, int64_t out, int64_t window, int64_t padding)
+    : norm_(norm),
+      padding_(padding),
+      weight_(add_parameter("weight", draw_weight(in, out, window))),
+      gain_(add_parameter("gain", norm == ConvNorm::none || norm == ConvNorm::batch ? Tensor() : ones({out}))),
+      bias_(add_parameter("bias", norm == ConvNorm::batch ? Tensor() : zeros({out}))) {
+  if (norm == ConvNorm::batch) batch_ = &add("batch", BatchNorm(out));
 }
 
 Tensor NormedLayer::product(const Tensor& x, const Tensor& gain, const Tensor& offset) const {

@@ -43,7 +43,7 @@ class NormedLayer : public nn::Module {
 
   ConvNorm norm_;
   int64_t padding_;
-  Tensor weight_, gain_, bias_;
+  nn::Parameter &weight_, &gain_, &bias_;  // gain and bias are undefined if the norm has none
   nn::BatchNorm* batch_ = nullptr;
 };
 

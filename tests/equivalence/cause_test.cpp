@@ -12,7 +12,7 @@ enum class Fault { none, forgotten, stored, bare_head };
 struct Net : nn::Module {
   Fault fault;
   nn::Linear& entry = add("entry", nn::Linear(5, 8));
-  nn::Parameter pos = add_parameter("pos", ones({12, 8}));
+  nn::Parameter& pos = add_parameter("pos", ones({12, 8}));
   nn::LayerNorm& norm1 = add("norm1", nn::LayerNorm(8));
   nn::Linear& up = add("up", nn::Linear(8, 10));
   nn::Linear& down = add("down", nn::Linear(10, 8));

@@ -40,11 +40,8 @@ Comparison trajectories(const Switches& a, const Switches& b, const ParameterMap
 
 // SmallNet and a parameter more, which only the objective reads.
 struct WithExtra : SmallNet {
-  explicit WithExtra(const Switches& s, DType dtype = DType::f64) : SmallNet(s) {
-    extra = add_parameter("extra", ones({6}));
-    to(dtype);
-  }
-  Tensor extra;
+  explicit WithExtra(const Switches& s, DType dtype = DType::f64) : SmallNet(s) { to(dtype); }
+  nn::Parameter& extra = add_parameter("extra", ones({6}));
 };
 
 // Beside the others a gradient far below them, known to the last digit: scale * of_b in `b`, scale * of_a in every

@@ -12,11 +12,8 @@ namespace {
 // Two gradients, 1 and one that is given.
 struct Given : OwnTraining {
   struct TwoWeights : nn::Module {
-    TwoWeights() {
-      add_parameter("large", ones({1}, {DType::f64}));
-      small = add_parameter("small", ones({1}, {DType::f64}));
-    }
-    Tensor small;
+    nn::Parameter& large = add_parameter("large", ones({1}, {DType::f64}));
+    nn::Parameter& small = add_parameter("small", ones({1}, {DType::f64}));
   };
   static Tensor loss(nn::Module& m, const Examples& batch) {
     return sum(m.parameters()[0]) + sum(m.parameters()[1] * batch.inputs);

@@ -143,10 +143,8 @@ TEST_CASE("own gpt: what a declaration says to be blind and is not is compared a
 
 TEST_CASE("compare: a parameter that is 0 and gets no gradient is no reason for doubt") {
   struct WithSpare : SmallNet {
-    explicit WithSpare(streams::Form form) : SmallNet({.form = form}) {
-      spare = add_parameter("spare", zeros({4}, {DType::f64}));
-    }
-    Tensor spare;
+    explicit WithSpare(streams::Form form) : SmallNet({.form = form}) {}
+    nn::Parameter& spare = add_parameter("spare", zeros({4}, {DType::f64}));
   };
   expected(Verdict::same, compare_trajectories([] { return std::make_unique<WithSpare>(streams::Form::layer_norm); },
                                                [] { return std::make_unique<WithSpare>(streams::Form::rms_norm); }, {},

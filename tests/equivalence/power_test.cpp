@@ -11,11 +11,8 @@ namespace {
 
 // SmallNet and a gate that only the objective reads.
 struct WithGate : SmallNet {
-  WithGate(const Switches& s, DType dtype) : SmallNet(s) {
-    gate = add_parameter("gate", ones({1}));
-    to(dtype);
-  }
-  Tensor gate;
+  WithGate(const Switches& s, DType dtype) : SmallNet(s) { to(dtype); }
+  nn::Parameter& gate = add_parameter("gate", ones({1}));
 };
 
 // The gate's gradient has the phase of weights times `steep`: an ulp of them moves it by about steep eps. In `b`

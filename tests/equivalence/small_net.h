@@ -31,10 +31,9 @@ struct SmallNet : nn::Module {
   nn::Linear& down2 = add("down2", nn::Linear(10, 8));
   nn::PreNorm& norm = add("norm", nn::PreNorm(8, norms));
   nn::Linear& head = add("head", nn::Linear(8, 3));
-  Tensor scale;
+  nn::Parameter& scale;
 
-  explicit SmallNet(const Switches& s) : on(s) {
-    if (s.scale) scale = add_parameter("scale", ones({8}));
+  explicit SmallNet(const Switches& s) : on(s), scale(add_parameter("scale", s.scale ? ones({8}) : Tensor())) {
     streams::Layout layout;
     layout.writes("entry").writes("down2").reads("up1", "norm1").reads("up2", "norm2").reads("head", "norm");
     if (s.declared) layout.writes("down1");

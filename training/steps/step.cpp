@@ -20,6 +20,7 @@
 #include "training/steps/gradient_sum.h"
 #include "training/steps/loss_checks.h"
 #include "training/steps/ranks.h"
+#include "training/steps/unowned_leaves.h"
 
 namespace isonorm::training {
 
@@ -74,11 +75,12 @@ void scale_gradients(const std::vector<Tensor>& leaves, const Tensor& factor) {
 // targets that count. Sums are divided by the total weight at the end, and with them the gradients of `leaves`.
 std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts,
                               distributed::Group* group, bool whole_parts, const parallel::Parts* own,
-                              const std::vector<Tensor>& leaves) {
+                              const std::vector<Tensor>& leaves, UnownedLeaves* unowned) {
   for (const Tensor& p : model.parameters()) set_grad(p, {});
   const bool shared = group && group->size() > 1;
   if (parts == 1 && !shared) {
     const Tensor loss = loss_of(model, batch);
+    if (unowned) unowned->note(loss);
     backward(loss);
     return {detach(loss)};
   }
@@ -124,6 +126,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
       const DType acc = acc_dtype(mean.dtype());
       loss = mean.to(acc) * (weight_of_mean(some) / all).to(acc);
     }
+    if (unowned) unowned->note(loss);
     const bool sends = shared && !whole && part == parts - 1;  // gradients are complete only after the last part
     backward(loss, {}, {.listener = sends ? &listener : nullptr});
     losses.back() = detach(loss);
@@ -162,8 +165,10 @@ double differentiate(nn::Module& model, const Objective& loss, const Examples& b
                      distributed::Group* group) {
   nn::check_whole(model, "differentiate");
   if (group && group->size() > 1) check_batch(*group, model, batch, 0);
+  UnownedLeaves unowned;
   const std::vector<double> losses =
-      numbers_of(losses_of(model, loss, batch, parts, group, false, nullptr, model.parameters()));
+      numbers_of(losses_of(model, loss, batch, parts, group, false, nullptr, model.parameters(), &unowned));
+  unowned.warn_of_rest(batch);
   return sum_of(losses, losses.size());
 }
 
@@ -312,8 +317,11 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
   for (const Tensor& p : optimizer_.parameters())
     if (std::ranges::none_of(leaves, [&](const Tensor& leaf) { return &leaf.impl() == &p.impl(); }))
       leaves.push_back(p);
-  std::vector<Tensor> losses = losses_of(model_, loss_, batch, options_.accumulate, options_.group,
-                                         options_.whole_parts, options_.parts, leaves);
+  UnownedLeaves unowned;
+  std::vector<Tensor> losses =
+      losses_of(model_, loss_, batch, options_.accumulate, options_.group, options_.whole_parts, options_.parts, leaves,
+                taken_ == 0 ? &unowned : nullptr);
+  unowned.warn_of_rest(batch);
   if (options_.parts) options_.parts->check_gradients();
   return losses;
 }
