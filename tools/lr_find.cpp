@@ -94,7 +94,7 @@ int run(LrFindOptions& find) {
                        .captured = o.captured});
   training::LrRange range(find.from, find.to, options.step_count());
   training::Loop loop(
-      step, [&](int64_t t) { return source.batch(t); }, [&](int64_t t) { return range.lr(t); });
+      step, [&](int64_t t) { return source.batch(t); }, [&](int64_t t) { return range.lr(t); }, {.stop_at_nan = false});
   StatusLine status(stderr, o.output.quiet);
   loop.every(1, training::Progress(status, range.steps()));
   loop.every(1, [&](const training::TrainingStep& s) { return range.take(s.loss); });

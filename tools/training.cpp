@@ -199,7 +199,7 @@ bool Training::run() {
     return source_.batch(t);
   };
   // The rate of a step follows from its number and the options alone, whatever the steps before it were trained with.
-  training::Loop loop(step, batch, o_.training.rates());
+  training::Loop loop(step, batch, o_.training.rates(), {.stop_at_nan = false});  // take() ends it
   loop.every(1, [&](training::TrainingStep s) {
     if (average_) average_->update();
     s.seconds = watch_.seconds();

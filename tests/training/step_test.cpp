@@ -9,6 +9,7 @@
 #include "nn/gpt.h"
 #include "nn/residual/gpas.h"
 #include "optim/sgd.h"
+#include "core/system/warning.h"
 #include "tests/support/catch.h"
 #include "training/steps/loop.h"
 
@@ -243,4 +244,45 @@ TEST_CASE("loop: batches and rates are those of the step; callbacks come in orde
   CHECK(loop.run(8, 8));
   CHECK(batches.size() == 8);
   CHECK_THROWS_WITH(loop.every(-1, {}), Contains("every -1 steps"));
+}
+
+TEST_CASE("loop: a loss that is not finite stops it, with the step and the tensor") {
+  Fit fit;
+  optim::Sgd sgd(fit.model.parameters(), {.lr = 1e-3});
+  Step step(fit.model, sgd, squared_error);
+  Examples bad = fit.batch;
+  bad.inputs = bad.inputs * NAN;
+  int seen = 0;
+  const auto at = [&](const Examples& third) {
+    return [&fit, third](int64_t t) { return t == 2 ? third : fit.batch; };
+  };
+  const auto rate = [](int64_t) { return 1e-3; };
+  Loop loop(step, at(bad), rate);
+  loop.every(1, [&](const TrainingStep& s) { return seen = s.step, true; });
+  CHECK_THROWS_WITH(loop.run(5),
+                    "loop: step 3: the loss is nan: the inputs of the batch are not finite; an AnomalyMode "
+                    "names the op that makes the first NaN");
+  CHECK(seen == 2);
+  Fit again;
+  optim::Sgd other(again.model.parameters(), {.lr = 1e-3});
+  Step large(again.model, other, squared_error, {.limits = {.norm = 1}});
+  copy_into(again.model.parameters()[0], full_like(again.model.parameters()[0], INFINITY));
+  Loop overflows(
+      large, [&](int64_t) { return again.batch; }, rate);
+  CHECK_THROWS_WITH(overflows.run(1), Contains("loop: step 1: the loss is ") && Contains("the gradient of "));
+  Loop goes_on(large, [&](int64_t) { return again.batch; }, rate, {.stop_at_nan = false});
+  CHECK(goes_on.run(2));
+}
+
+TEST_CASE("step: a model in evaluation mode is warned of once") {
+  std::vector<std::string> lines;
+  const WarningHandler before = set_warning_handler([&](const std::string& line) { lines.push_back(line); });
+  Fit fit;
+  fit.model.eval();
+  optim::Sgd sgd(fit.model.parameters(), {.lr = 1e-3});
+  Step step(fit.model, sgd, squared_error);
+  step(fit.batch), step(fit.batch);
+  set_warning_handler(before);
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Contains("the model is in evaluation mode"));
 }

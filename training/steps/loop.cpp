@@ -1,7 +1,11 @@
 #include "training/steps/loop.h"
 
 #include <climits>
+#include <cmath>
 
+#include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "core/printed.h"
 
 namespace isonorm::training {
@@ -16,8 +20,36 @@ std::optional<Interval> Interval::read(const std::string& word) {
   return {};
 }
 
-Loop::Loop(Step& step, Batches batches, Rate rate)
-    : step_(step), batches_(std::move(batches)), rate_(std::move(rate)) {}
+namespace {
+
+bool is_finite(const Tensor& x) {
+  const NoGrad no_grad;
+  return !x.defined() || !is_floating(x.dtype()) || all(isfinite(x)).item() != 0;
+}
+
+// What is not finite, that which others follow from first.
+std::string not_finite(const nn::Module& model, const Examples& batch) {
+  if (!is_finite(batch.inputs)) return "the inputs of the batch are not finite";
+  if (!is_finite(batch.targets)) return "the targets of the batch are not finite";
+  for (const nn::NamedParameter& p : model.named_parameters())
+    if (!is_finite(p.tensor.grad())) return "the gradient of " + p.name + " is not finite";
+  for (const nn::NamedParameter& p : model.named_parameters())
+    if (!is_finite(p.tensor)) return p.name + " is not finite";
+  return "batch, gradients and weights are finite";
+}
+
+}  // namespace
+
+Loop::Loop(Step& step, Batches batches, Rate rate, LoopOptions options)
+    : step_(step), batches_(std::move(batches)), rate_(std::move(rate)), options_(options) {}
+
+void Loop::check_finite(const TrainingStep& s, const Examples& batch) const {
+  const bool loss = std::isfinite(s.loss);
+  if (!options_.stop_at_nan || (loss && std::isfinite(s.gradient_norm.value_or(0)))) return;
+  check(false, "loop: step ", s.step, ": ", loss ? "the norm of the gradients is " : "the loss is ",
+        loss ? *s.gradient_norm : s.loss, ": ", not_finite(step_.model(), batch),
+        "; an AnomalyMode names the op that makes the first NaN");
+}
 
 void Loop::every(Interval interval, Callback callback) {
   check(interval.steps >= 0, "loop: every ", interval.steps, " steps, expected 0 or more");
@@ -37,9 +69,11 @@ bool Loop::run(int steps, int done) {
   for (done_ = done; done_ < steps && go_on;) {
     const int t = done_;
     TrainingStep s{.step = t + 1, .lr = rate_(t)};
-    const StepResult r = step_(batches_(t), s.lr);
+    const Examples batch = batches_(t);
+    const StepResult r = step_(batch, s.lr);
     done_ = s.step;
     s.loss = r.loss, s.gradient_norm = r.gradient_norm;
+    check_finite(s, batch);
     s.seconds = watch_.seconds();
     for (Call& call : calls_)
       if (is_due(call, s.step)) {

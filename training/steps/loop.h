@@ -32,6 +32,12 @@ struct Interval {
   double seconds = 0;
 };
 
+struct LoopOptions {
+  // At a loss or a norm of the gradients that is not finite run() throws: "loop: step 17: the loss is nan: ...", with the first tensor
+  // that is not finite. The weights are lost then, and no callback sees the step: a file saved before it stands. false: it goes on.
+  bool stop_at_nan = true;
+};
+
 // Steps on batches at a rate, all three given by the number of the step. The rate is the one of the optimizer's first group
 // (Optimizer::set_lr).
 //
@@ -45,7 +51,7 @@ class Loop {
   using Callback = std::function<bool(const TrainingStep& step)>;
 
   // Keeps a reference to `step`.
-  Loop(Step& step, Batches batches, Rate rate);
+  Loop(Step& step, Batches batches, Rate rate, LoopOptions options = {});
 
   // After each n-th step, or the first step behind each span of time, `callback` is called, those that were given first come
   // first; it returns false to stop behind this step. Ranks (StepOptions::group) call it together: when the time of one is over.
@@ -60,12 +66,14 @@ class Loop {
   Step& step_;
   const Batches batches_;
   const Rate rate_;
+  const LoopOptions options_;
   struct Call {
     Interval interval;
     Callback callback;
     double last;  // when it was called, on the watch
   };
   bool is_due(const Call& call, int step);
+  void check_finite(const TrainingStep& s, const Examples& batch) const;
   std::vector<Call> calls_;
   int done_ = 0;
   const Stopwatch watch_;

@@ -13,6 +13,7 @@
 #include "core/kernels/copy.h"
 #include "core/kernels/optimizer.h"
 #include "core/printed.h"
+#include "core/system/warning.h"
 #include "core/view.h"
 #include "gpu/steps/captured.h"
 #include "nn/residual/gpas.h"
@@ -289,6 +290,9 @@ void Step::check_ranks(const Examples& batch, double lr) {
 }
 
 void Step::check_objective(const Examples& batch) {
+  if (taken_ == 0 && !model_.training())
+    warn(
+        "step: the model is in evaluation mode: no dropout acts and running statistics stay; call model.train() first");
   if (taken_++ <= 1) check_shares({model_, optimizer_, loss_, options_}, batch);
 }
 

@@ -106,7 +106,8 @@ class Step {
   Step& operator=(const Step&) = delete;
 
   // Both halves, after optimizer.set_lr(lr): the first group's rate, to which the others keep their ratio (none: at the
-  // optimizer's present rates). With `accumulate` or a group, the first two steps
+  // optimizer's present rates). Warns at the first step if the model is in evaluation mode, as load_model() gives it. With
+  // `accumulate` or a group, the first two steps
   // throw if the losses of micro-batches or ranks do not combine to the loss of the whole batch. They call the objective
   // more often for this, between the gradients and the update (training/steps/loss_checks.h).
   StepResult operator()(const Examples& batch, std::optional<double> lr = {});
@@ -117,6 +118,7 @@ class Step {
   // nothing is clipped.
   std::optional<double> update(std::optional<double> lr = {});
 
+  nn::Module& model() const { return model_; }
   distributed::Group* group() const { return options_.group; }  // that takes it together; null: this process alone
 
  private:
