@@ -431,6 +431,21 @@ void copy_state(Module& copy, const Module& module) {
   for (size_t i = 0; i < from.size(); ++i) require_grad(to[i], requires_grad(from[i]));
 }
 
+void share_state(Module& twin, const Module& module) {
+  check_whole(module, "shared");
+  module.each_entry("", Module::State::all, [&](const std::string& path, const Module::Registered& theirs) {
+    check(!theirs.tensor.parametrisation(), "shared: '", path, "' has a parametrisation; share the module before");
+  });
+  take_after(twin, module);
+  twin.train(module.training_);
+  module.each_entry("", Module::State::all, [&](const std::string& path, const Module::Registered& theirs) {
+    Module::Registered* mine = twin.find_entry(path, Module::State::all);
+    check(mine != nullptr, "shared: the second module has no '", path, "'; give the arguments of its constructor");
+    if (theirs.tensor.defined()) mine->tensor = theirs.tensor;
+  });
+  twin.settle_buffers();
+}
+
 void check_whole(const Module& module, const std::string& what) {
   for (const NamedParameter& p : module.named_parameters())
     check(!p.is_part, what, ": of '", p.name,

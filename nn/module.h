@@ -176,6 +176,7 @@ class Module {
  private:
   friend class ModuleScope;
   friend void copy_state(Module& copy, const Module& module);
+  friend void share_state(Module& twin, const Module& module);
   enum class State { parameters, all };
   struct Registered {
     std::string name;
@@ -229,6 +230,9 @@ void check_whole(const Module& module, const std::string& what);
 // Makes a module that was built like `module` its copy: what redo() has, values, dtype, device, what is frozen and whether it trains.
 void copy_state(Module& copy, const Module& module);
 
+// Ties all parameters and buffers of a module that was built like `module` to that module's.
+void share_state(Module& twin, const Module& module);
+
 // Copies of the tensors: what a state_dict() holds now, whatever trains on.
 //   const TensorMap best = nn::clone(net.state_dict());
 TensorMap clone(const TensorMap& tensors);
@@ -268,6 +272,17 @@ template <class M, class... Arguments> M clone(const M& module, Arguments&&... a
   M copy = rebuild(module, std::forward<Arguments>(arguments)...);
   copy_state(copy, module);
   return copy;
+}
+
+// A second module like `module` (rebuild()) that has its parameters and buffers, for two models with a common part:
+//   nn::Sequential actor(nn::shared(trunk), nn::Linear(64, 4)), critic(nn::shared(trunk), nn::Linear(64, 1));
+// Both train the same tensors: they are tied (Parameter::operator=). In a module that has both, the tensors are listed, saved and
+// counted once, under the first name, and clone() and checkpoints keep that. train() and eval() set the mode of one of them. Throws if
+// `module` or one of its children has a parametrisation, is on a residual stream or is a rank's part: share before that.
+template <class M, class... Arguments> M shared(const M& module, Arguments&&... arguments) {
+  M twin = rebuild(module, std::forward<Arguments>(arguments)...);
+  share_state(twin, module);
+  return twin;
 }
 
 }  // namespace isonorm::nn

@@ -1,5 +1,6 @@
 #include "optim/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -68,7 +69,13 @@ void Optimizer::add_group(const std::vector<Tensor>& parameters, double lr,
           node ? " is the result of an op, expected a leaf" : " takes no gradient; call require_grad() on it");
     check(p.is_contiguous(), name_, ": parameter ", i, " has shape ", p.shape(), " and strides ", p.strides(),
           ", expected a contiguous one");
-    check(seen.insert(&p.impl()).second, name_, ": parameter ", i, " of shape ", p.shape(), " is there twice");
+    if (!seen.insert(&p.impl()).second) {  // models that share it list it once each
+      const auto same = [&](const Entry& e) { return &e.parameter.impl() == &p.impl(); };
+      const int other = std::ranges::find_if(entries_, same)->group;
+      check(other == groups() - 1, name_, ": a parameter of shape ", p.shape(), " is in group ", other,
+            " and in group ", groups() - 1);
+      continue;
+    }
     node->owned = true;
     entries_.push_back({p, groups() - 1, specs_of(p)});
   }

@@ -112,8 +112,8 @@ class Optimizer {
     for (const auto& g : groups) n += g.parameters.size();
     return n;
   }
-  // A group whose parameters keep what `specs_of` says. Throws on a parameter that is no contiguous leaf, or is there
-  // twice.
+  // A group whose parameters keep what `specs_of` says. A parameter that is given twice is taken once. Throws on a parameter that is
+  // no contiguous leaf, or is in another group.
   void add_group(const std::vector<Tensor>& parameters, double lr,
                  const std::function<std::vector<StateSpec>(const Tensor&)>& specs_of);
   // A group whose parameters keep tensors of their own shape, by these names.

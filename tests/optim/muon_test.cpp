@@ -84,5 +84,5 @@ TEST_CASE("what Muon refuses") {
   CHECK_THROWS_WITH(optim::Muon({m}, {.ns_steps = 0}), "muon: ns_steps is 0, expected a number from 1 to 99");
   CHECK_THROWS_WITH(optim::Muon({m}, {.momentum = 1}), Contains("muon: momentum is 1"));
   CHECK_THROWS_WITH(optim::newton_schulz(v, {}), Contains("shape is [1], expected a matrix"));
-  CHECK_THROWS_WITH(optim::Muon({{{m}, {}}}, {{{m}, {}}}), Contains("is there twice"));
+  CHECK_THROWS_WITH(optim::Muon({{{m}, {}}}, {{{m}, {}}}), Contains("is in group 0 and in group 1"));
 }
