@@ -10,20 +10,21 @@ namespace {
 
 constexpr uint64_t kDraws = 0x10ade5;  // apart from the counters of samplers and sets, which take the same seed
 
-struct Travelling {
-  Arrivals::Batch batch;
+}  // namespace
+
+// A batch on its way to a device.
+struct Arrivals::Travelling {
+  Batch batch;
   std::vector<std::unique_ptr<Upload>> uploads;
 
-  Travelling(Arrivals::Batch made, Device device) : batch(std::move(made)) {
+  Travelling(Batch made, Device device) : batch(std::move(made)) {
     for (Tensor* x : batch.tensors) uploads.push_back(upload(*x, device));
   }
-  Arrivals::Batch arrived() && {
+  Batch arrived() && {
     for (size_t i = 0; i < uploads.size(); ++i) *batch.tensors[i] = uploads[i]->take();
     return std::move(batch);
   }
 };
-
-}  // namespace
 
 struct Arrivals::Coming : Prefetch<Travelling> {
   using Prefetch::Prefetch;

@@ -28,6 +28,7 @@ class Arrivals {
   int64_t step() const;
 
  private:
+  struct Travelling;
   struct Coming;
   std::function<Batch(int64_t)> make_;
   Device device_;

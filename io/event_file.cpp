@@ -74,7 +74,7 @@ std::vector<double> finite_entries(const Tensor& x) {
 }
 
 // [height, width, channels] of u8.
-Tensor bytes_of(const Tensor& picture) {
+Tensor pixels_of(const Tensor& picture) {
   const Dims& shape = picture.shape();
   const bool fits = shape.rank == 3 && picture.numel() > 0 && (shape.v[2] == 1 || shape.v[2] == 3);
   check(fits, "image: the shape is ", shape, ", expected [height, width, 1 or 3]");
@@ -159,7 +159,7 @@ void EventFile::histogram(std::string_view tag, int64_t step, const Tensor& valu
 }
 
 void EventFile::image(std::string_view tag, int64_t step, const Tensor& picture) {
-  const Tensor bytes = bytes_of(picture);
+  const Tensor bytes = pixels_of(picture);
   const std::string image =
       whole(1, bytes.size(0)) + whole(2, bytes.size(1)) + whole(3, bytes.size(2)) + within(4, png_of(bytes));
   summary(step, within(1, tag) + within(4, image));

@@ -59,7 +59,7 @@ template <class M> class ModuleList : public Module {
   }
 
  private:
-  List<M*> items_;
+  CheckedVector<M*> items_;
 };
 
 }  // namespace isonorm::nn

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/list.h"
+#include "core/checked_vector.h"
 #include "core/tensor_map.h"
 #include "nn/parameter.h"
 
@@ -121,7 +121,7 @@ class Module {
   // This module and all below it, parents first, with their paths from here; its own is "" (PyTorch's named_modules()).
   std::vector<std::pair<std::string, Module*>> named_modules();
   std::vector<std::pair<std::string, const Module*>> named_modules() const;
-  const List<std::unique_ptr<Module>>& children() const { return children_; }
+  const CheckedVector<std::unique_ptr<Module>>& children() const { return children_; }
 
   // Puts `child` in the place of the one of that name, for another head, say:
   //   net.replace("head", nn::Linear(64, 5));
@@ -218,7 +218,7 @@ class Module {
   std::string name_;
   bool training_ = true;
   std::vector<std::unique_ptr<Registered>> parameters_, buffers_;  // on the heap: references outlive a move
-  List<std::unique_ptr<Module>> children_;
+  CheckedVector<std::unique_ptr<Module>> children_;
   std::vector<const Module*> borrowed_;
   const Module* parent_ = nullptr;
   std::function<void(Module&)> redo_;

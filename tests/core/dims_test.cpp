@@ -1,7 +1,7 @@
 // Indices of shapes and lists: they count from the end if negative, and are checked.
 #include "core/dims.h"
 
-#include "core/list.h"
+#include "core/checked_vector.h"
 #include "core/tensor.h"
 #include "tests/support/catch.h"
 

@@ -31,6 +31,8 @@ bool is_finite(const Tensor& x) {
 std::string not_finite(const nn::Module& model, const Examples& batch) {
   if (!is_finite(batch.inputs)) return "the inputs of the batch are not finite";
   if (!is_finite(batch.targets)) return "the targets of the batch are not finite";
+  for (size_t i = 0; i < batch.more.size(); ++i)
+    if (!is_finite(batch.more[i])) return text("tensor ", i + 2, " of the batch is not finite");
   for (const nn::NamedParameter& p : model.named_parameters())
     if (!is_finite(p.tensor.grad())) return "the gradient of " + p.name + " is not finite";
   for (const nn::NamedParameter& p : model.named_parameters())

@@ -1,5 +1,6 @@
 #include "training/steps/unowned_leaves.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "core/system/warning.h"
@@ -19,10 +20,11 @@ void UnownedLeaves::note(const Tensor& loss) {
 }
 
 void UnownedLeaves::warn_of_rest(const Examples& batch) const {
+  const std::vector<Tensor> given = batch.tensors();
   for (const std::weak_ptr<autograd::Node>& noted : leaves_) {
     const std::shared_ptr<autograd::Node> leaf = noted.lock();
     if (!leaf || !leaf->gradient.defined()) continue;
-    if (leaf == batch.inputs.impl().node || leaf == batch.targets.impl().node) continue;
+    if (std::ranges::any_of(given, [&](const Tensor& x) { return x.impl().node == leaf; })) continue;
     warn(text("step: a tensor of shape ", leaf->outputs[0].shape,
               " gets a gradient, and nothing trains it: no module has "
               "registered it, and no optimizer has it. A member that trains is nn::Parameter& w = add_parameter(\"w\", "

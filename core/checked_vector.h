@@ -7,7 +7,7 @@
 
 namespace isonorm {
 
-template <class T> struct List : std::vector<T> {
+template <class T> struct CheckedVector : std::vector<T> {
   using std::vector<T>::vector;
 
   // Entry i, counted from the end if i is negative. Throws "list: index 5 is out of range for 3 entries".
