@@ -285,6 +285,10 @@ template <class T> Tensor tensor(std::initializer_list<std::initializer_list<std
   return tensor<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>(planes);
 }
 
+// A CPU tensor [] of one number: tensor(0.5) is f64, tensor(3) i64. The types are from_span()'s.
+template <class T>
+requires std::is_arithmetic_v<T> Tensor tensor(T number) { return from_span(std::span<const T>(&number, 1), {}); }
+
 // A CPU tensor over memory of the caller, without a copy; T is an element type. Element i, j, ... lies at
 // data[i strides[0] + j strides[1] + ...]; without strides the elements are row-major. A picture whose rows have `step`
 // elements is from_blob(pixels, {height, width, 3}, {step, 3, 1}). Strides may be negative.

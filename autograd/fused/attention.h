@@ -6,7 +6,7 @@
 namespace isonorm {
 
 struct AttentionOptions {
-  bool causal = false;     // query i sees keys 0 .. i
+  bool causal = false;  // query i sees keys 0 .. i
   // Broadcasts to [batch, heads, queries, keys]. Of the inputs' dtype: added to the scores; -inf hides a key. Of u8, as
   // comparisons give it: 0 hides a key, as False does in PyTorch.
   Tensor mask = {};

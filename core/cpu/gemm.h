@@ -151,7 +151,8 @@ template <class T, class S> void gemm(const Gemm<T, S>& g) {
 
 // The last two dimensions of a tensor: exactly one stride is 1, the other is what BLAS calls the leading dimension.
 template <class T> Strided<T> operand(const Tensor& t) {
-  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides().v[t.rank() - 2], sc = t.strides().v[t.rank() - 1];
+  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides().v[t.rank() - 2],
+                sc = t.strides().v[t.rank() - 1];
   const bool by_rows = (sc == 1 || columns == 1) && (rows == 1 || sr >= columns);
   if (by_rows) return {t.data<T>(), rows == 1 ? std::max(sr, columns) : sr, 1};
   return {t.data<T>(), 1, columns == 1 ? std::max(sc, rows) : sc};

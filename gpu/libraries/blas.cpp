@@ -16,7 +16,8 @@ namespace {
 // The last two dimensions of a tensor. The stride of a dimension of one element says nothing: it is set to what a
 // library expects of it.
 MatrixStrides strides_of(const Tensor& t) {
-  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides().v[t.rank() - 2], sc = t.strides().v[t.rank() - 1];
+  const int64_t rows = t.size(-2), columns = t.size(-1), sr = t.strides().v[t.rank() - 2],
+                sc = t.strides().v[t.rank() - 1];
   if ((sc == 1 || columns == 1) && (rows == 1 || sr >= columns)) return {rows == 1 ? columns : sr, 1};
   return {1, columns == 1 ? rows : sc};
 }

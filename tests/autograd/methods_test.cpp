@@ -256,16 +256,18 @@ TEST_CASE("changes in place, and where they would be recorded a new tensor") {
   Tensor w = tensor({3., 4.}).require_grad();
   CHECK_THAT(thrown([&] { w += 1; }), Contains("+=: ") && Contains("leaf"));
   using View = Tensor (*)(const Tensor&);
-  for (const View view : {View([](const Tensor& t) { return t.view({2}); }), View([](const Tensor& t) {
-                            return t.view({2, 1});
-                          }),
-                          View([](const Tensor& t) -> Tensor { return t[0]; }),
-                          View([](const Tensor& t) -> Tensor { return t(Slice(0, 1)); }), View([](const Tensor& t) {
-                            return t.expand({3, 2});
-                          }),
-                          View([](const Tensor& t) { return t.unsqueeze(0).transpose(0, 1).flatten(); }),
-                          View([](const Tensor& t) { return split(t, {1, 1}, 0)[1]; }),
-                          View([](const Tensor& t) -> Tensor { return t(None, 1); })}) {
+  for (const View view :
+       {View([](const Tensor& t) { return t.view({2}); }), View([](const Tensor& t) {
+          return t.view({2, 1});
+        }),
+        View([](const Tensor& t) -> Tensor { return t[0]; }),
+        View([](const Tensor& t) -> Tensor { return t(Slice(0, 1)); }), View([](const Tensor& t) {
+          return t.expand({3, 2});
+        }),
+        View([](const Tensor& t) { return t.unsqueeze(0).transpose(0, 1).flatten(); }), View([](const Tensor& t) {
+          return split(t, {1, 1}, 0)[1];
+        }),
+        View([](const Tensor& t) -> Tensor { return t(None, 1); })}) {
     Tensor v = view(w);
     CHECK_THAT(thrown([&] { v += 1; }), Contains("+=: ") && Contains("a view of one"));
     CHECK_THAT(thrown([&] { v -= v; }), Contains("-=: ") && Contains("a view of one"));

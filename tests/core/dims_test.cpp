@@ -27,13 +27,13 @@ TEST_CASE("sizes count from the end, and an index out of range is refused") {
 }
 
 TEST_CASE("entries of a list count from the end, and an index out of range is refused") {
-  List<int> list{7, 8, 9};
+  CheckedVector<int> list{7, 8, 9};
   CHECK(list[-1] == 9);
   CHECK(list[-3] == 7);
   list[-2] = 5;
-  const List<int>& constant = list;
+  const CheckedVector<int>& constant = list;
   CHECK(constant[1] == 5);
   CHECK_THROWS_WITH(list[3], "list: index 3 is out of range for 3 entries");
   CHECK_THROWS_WITH(constant[-4], "list: index -4 is out of range for 3 entries");
-  CHECK_THROWS_WITH(List<int>{1}[1], "list: index 1 is out of range for 1 entry");
+  CHECK_THROWS_WITH(CheckedVector<int>{1}[1], "list: index 1 is out of range for 1 entry");
 }

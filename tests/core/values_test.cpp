@@ -129,3 +129,13 @@ TEST_CASE("the deleter of from_blob runs once, when the last view is gone") {
   CHECK(from_blob(memory, {4}, [](float* p) { p[0] = 9; }).size(0) == 4);
   CHECK(memory[0] == 9);
 }
+
+TEST_CASE("tensor() of a number has no dimensions") {
+  CHECK(tensor(0.5).shape() == Dims{});
+  CHECK(tensor(0.5).item() == 0.5);
+  CHECK(tensor(0.5).dtype() == DType::f64);
+  CHECK(tensor(0.5f).dtype() == DType::f32);
+  CHECK(tensor(3).dtype() == DType::i64);
+  CHECK(tensor(true).dtype() == DType::u8);
+  CHECK_THROWS_AS(tensor(~uint64_t{0}), Error);
+}

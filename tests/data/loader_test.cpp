@@ -184,7 +184,8 @@ TEST_CASE("prefetch: order, bound, errors and end") {
 TEST_CASE("prefetch, loader: a child of fork() has not the thread, says so and can make its own") {
   const LabelledImages set = numbered(40);
   const LoaderOptions options = {.rows = 6, .seed = 5, .prefetch = 2};
-  auto loader = std::make_unique<Loader<LabelledImages>>(set, options), unused = std::make_unique<Loader<LabelledImages>>(set, options);
+  auto loader = std::make_unique<Loader<LabelledImages>>(set, options),
+       unused = std::make_unique<Loader<LabelledImages>>(set, options);
   const auto expected = labels_of(loader->batch(1));
   loader->next();
   const auto child = [&] {

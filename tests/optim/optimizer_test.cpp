@@ -242,7 +242,8 @@ TEST_CASE("bad options and parameters are one line") {
   CHECK_THROWS_WITH(optim::AdamW({p}, {.eps = std::nan("")}), Contains("adamw: eps is nan"));
   CHECK_THROWS_WITH(optim::AdamW({p}, {.weight_decay = -0.1}), Contains("weight_decay is -0.1"));
   CHECK(optim::AdamW({p, p}).parameters().size() == 1);  // as two models that share it list it
-  CHECK_THROWS_WITH(optim::AdamW({{{p}, {}}, {{p}, {}}}), "adamw: a parameter of shape [2] is in group 0 and in group 1");
+  CHECK_THROWS_WITH(optim::AdamW({{{p}, {}}, {{p}, {}}}),
+                    "adamw: a parameter of shape [2] is in group 0 and in group 1");
   CHECK_THROWS_WITH(optim::AdamW({tensor({1.0})}), Contains("parameter 0 of shape [1] takes no gradient"));
   CHECK_THROWS_WITH(optim::AdamW({p, Tensor()}), Contains("parameter 1 is undefined"));
 }

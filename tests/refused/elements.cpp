@@ -3,7 +3,8 @@
 
 using namespace isonorm;
 
-// clang-format off: a case is one line, which run.sh reads
+// A case is one line, which run.sh reads.
+// clang-format off
 
 int* blob();
 const float* constant();

@@ -7,7 +7,8 @@
 
 using namespace isonorm;
 
-// clang-format off: a case is one line, which run.sh reads
+// A case is one line, which run.sh reads.
+// clang-format off
 
 struct Wide : nn::Module {
   explicit Wide(int width) : width(width) {}
