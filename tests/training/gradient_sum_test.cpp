@@ -125,7 +125,7 @@ struct Stack {
   }
 };
 
-bool equal(const Tensor& a, const Tensor& b) {
+bool same_numbers(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   return a.dtype() == b.dtype() && a.shape() == b.shape() &&
          std::memcmp(bytes_of(a), bytes_of(b), static_cast<size_t>(byte_size(a))) == 0;
@@ -178,7 +178,7 @@ TEST_CASE("sums of gradients: their bits are those of sums behind the backward, 
       if (g.rank() < 2) backward(loss(), {}, {.listener = &listener});
       sum.finish();
       for (size_t i = 0; i < all.size(); ++i)
-        check(equal(all[i].grad(), expected[i]), "bucket ", bucket, ", gradient ", i);
+        check(same_numbers(all[i].grad(), expected[i]), "bucket ", bucket, ", gradient ", i);
     });
 }
 

@@ -102,7 +102,7 @@ Trained trained(const Setting& s, Group* group = nullptr, const Fault& fault = {
   return result;
 }
 
-bool equal(const Tensor& a, const Tensor& b) {
+bool same_numbers(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() &&
          std::memcmp(bytes_of(a), bytes_of(b), static_cast<size_t>(byte_size(a))) == 0;
 }
@@ -113,7 +113,7 @@ Trained trained_by(int ranks, const Setting& s) {
   run_ranks(ranks, [&](Group& g) { all[static_cast<size_t>(g.rank())] = trained(s, &g); });
   for (const Trained& t : all) {
     CHECK(t.losses == all[0].losses);
-    for (const auto& [name, x] : t.weights) CHECK(equal(x, all[0].weights.at(name)));
+    for (const auto& [name, x] : t.weights) CHECK(same_numbers(x, all[0].weights.at(name)));
   }
   return all[0];
 }
@@ -138,7 +138,7 @@ void check_bit_equal(int ranks, Setting s) {
     CHECK(std::abs(one.losses[i] - several.losses[i]) <= ranks * epsilon(s.dtype) * one.losses[i]);
   for (const auto& [name, x] : one.weights) {
     INFO(name);
-    CHECK(equal(x, several.weights.at(name)));
+    CHECK(same_numbers(x, several.weights.at(name)));
   }
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("ranks: that share the optimizer's state have the same bits, and a sha
   for (const auto& [_, x] : one.weights) largest = std::max(largest, 16 * x.numel());
   for (int64_t b : bytes) CHECK(b <= one.state_bytes / kRanks + largest + 1000);
   CHECK(half.state.size() == one.state.size());
-  for (const auto& [name, x] : one.state) CHECK(equal(x, half.state.at(name)));
+  for (const auto& [name, x] : one.state) CHECK(same_numbers(x, half.state.at(name)));
 
   // From there 2 ranks go on, or 12, or one process. AdamW divides by a gradient's own size: of one that is 1e-5 of the largest, an eps
   // of that is 1e5 eps of a step.
@@ -201,7 +201,7 @@ TEST_CASE("ranks: whole parts have the same bits on any number of ranks") {
     for (const int ranks : {1, 2, 3, 6}) {
       const Trained several = trained_by(ranks, s);
       CHECK(several.losses == one.losses);
-      for (const auto& [name, x] : one.weights) CHECK(equal(x, several.weights.at(name)));
+      for (const auto& [name, x] : one.weights) CHECK(same_numbers(x, several.weights.at(name)));
     }
   }
   CHECK_THROWS_WITH(trained_by(4, {.step = {.accumulate = 6, .whole_parts = true}}),
@@ -270,7 +270,7 @@ TEST_CASE("ranks: if all targets are ignored the loss is 0 and no weight moves")
     const Trained start = trained(none);
     for (const Trained& t : of) {
       CHECK(t.losses == std::vector<double>{0, 0});
-      for (const auto& [name, x] : t.weights) CHECK(equal(x, start.weights.at(name)));
+      for (const auto& [name, x] : t.weights) CHECK(same_numbers(x, start.weights.at(name)));
     }
   }
 }
@@ -370,7 +370,7 @@ TensorMap normed_by(int ranks, StepOptions options) {
     states[static_cast<size_t>(g.rank())] = nn::clone(net.state_dict());
   });
   for (const TensorMap& state : states)
-    for (const auto& [name, x] : state) CHECK(equal(x, states[0].at(name)));
+    for (const auto& [name, x] : state) CHECK(same_numbers(x, states[0].at(name)));
   return states[0];
 }
 
