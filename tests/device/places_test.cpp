@@ -139,5 +139,5 @@ TEST_CASE("a transfer is a line of a profile") {
 TEST_CASE("a set of images on a device is refused") {
   const data::LabelledImages set{zeros({6, 4, 4}, {DType::u8, kCuda}), zeros({6}, {DType::i64})};
   const int64_t rows[] = {1, 4};
-  CHECK_THROWS_WITH(data::gather_batch(set, rows), "gather_batch: the set lies on cuda:0 and cpu, expected the CPU");
+  CHECK_THROWS_WITH(data::gather_batch(set, rows), "labelled images: the set lies on cuda:0 and cpu, expected the CPU");
 }

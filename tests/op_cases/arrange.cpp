@@ -305,7 +305,7 @@ OpCase repeat_row() {
       add_moved(
           op, label_of("times", times), shape, [=](const Tensor& x) { return repeat(x, times); },
           [=](const Array& x) { return moved(x, to, source); })
-          .large = shape[2] == 1001;
+          .large = shape.rank > 2 && shape[2] == 1001;
     }
   }
   op.refuse({"1 factors", "[2, 3]"}, [] { repeat(reals({2, 3}), {1}); });
