@@ -294,7 +294,7 @@ TEST_CASE("bad recurrent input is refused in a line") {
   CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.mask = from_vector<float>({1, 1, 0.5, 1}, {2, 2})}),
                     "recurrent: the mask has 0.5 at step 0 of example 1, expected 0 or 1");
   CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.mask = ones({2, 2}, {DType::f64})}),
-                    "recurrent: the mask is f64, the rows f32");
+                    "recurrent: the mask is f64, expected u8 or the rows' f32");
   CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.mask = ones({2, 3})}),
                     "recurrent: the mask has shape [2, 3], expected [2, 2]");
   CHECK_THROWS_WITH(layer(zeros({2, 2, 3}), {.state = {zeros({1, 2, 4})}}),

@@ -146,10 +146,10 @@ OpCase conv_case() {
   refuse({"padding of -1 x -1"}, {1, 3, 3, 2}, {1, 2, 2, 2}, {.padding = -1});
   refuse({"window of 0 x 2"}, {1, 3, 3, 2}, {1, 0, 2, 2});
   refuse({"images of 0 x 3"}, {1, 0, 3, 2}, {1, 1, 1, 2}, {.padding = 1});
-  refuse({"2 groups", "3 channels"}, {1, 3, 3, 3}, {2, 2, 2, 1}, {.groups = 2});
-  refuse({"2 groups", "3 of the output"}, {1, 3, 3, 4}, {3, 2, 2, 2}, {.groups = 2});
+  refuse({"[1, 3, 3, 3]", "3 channels", "reads 2"}, {1, 3, 3, 3}, {2, 2, 2, 1}, {.groups = 2});
+  refuse({"2 groups", "3 channels of the output"}, {1, 3, 3, 4}, {3, 2, 2, 2}, {.groups = 2});
   refuse({"0 groups"}, {1, 3, 3, 4}, {3, 2, 2, 2}, {.groups = 0});
-  refuse({"[1, 3, 3, 4]", "[2, 2, 2, 3]", "must be 4"}, {1, 3, 3, 4}, {2, 2, 2, 3});
+  refuse({"[1, 3, 3, 4]", "[2, 2, 2, 3]", "4 channels", "reads 3"}, {1, 3, 3, 4}, {2, 2, 2, 3});
   refuse({"bias [3]", "[2, 2, 2, 4]"}, {1, 3, 3, 4}, {2, 2, 2, 4}, {}, {3});
   refuse({"2 x 4611686018427387904", "largest size"}, {1, 3, 3, 1}, {1, 1, 1, 1}, {.padding = int64_t{1} << 62});
   op.refuse({"i64"}, [] { conv2d(integers({1, 3, 3, 2}), integers({1, 2, 2, 2})); });
