@@ -114,8 +114,8 @@ file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} core/
      io/*.h data/*.h tokenizers/*.h reports/*.h distributed/*.h parallel/*.h training/*.h equivalence/*.h gpu/device.h gpu/steps/captured.h)
 list(FILTER headers EXCLUDE REGEX "^core/cpu/")
 foreach(header IN LISTS headers)  # one that begins with "// Internal: " is included by sources alone
-  file(STRINGS ${header} mark REGEX "^// Internal: " LIMIT_COUNT 1)
-  if(mark)
+  file(STRINGS ${header} first_line LIMIT_COUNT 1)
+  if(first_line MATCHES "^// Internal: ")
     list(REMOVE_ITEM headers ${header})
   endif()
 endforeach()
