@@ -42,7 +42,7 @@ double fewest_digits(double v) {
 }
 
 // A finite number with as many digits as its dtype needs to tell it from its neighbours, up to `most` after the point,
-// or with `precision` of them.
+// or with `precision` digits.
 struct Digits {
   std::string whole, fraction, exponent;  // the exponent with its sign, empty in fixed notation
 

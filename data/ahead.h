@@ -53,7 +53,7 @@ template <class T> class Ahead {
 
   // The batch of any step. Does not disturb next().
   T batch(int64_t step) const { return taken(arrivals_.batch(step)); }
-  // As Prefetch. What is computed with the batch on its device follows its arrival.
+  // Like Prefetch, for batches. Work on the device that reads a batch waits until the batch has arrived there.
   T next() { return taken(arrivals_.next()); }
   void seek(int64_t step) { arrivals_.seek(step); }
   int64_t step() const { return arrivals_.step(); }

@@ -13,7 +13,7 @@ struct RowLoaderOptions {
   uint64_t seed = 0;  // of the random functions that Set::batch calls, as Loader's
 };
 
-// Set::batch(rows, length, step) gives a struct of tensors; an epoch has as many of them as Set::batches(rows, length), drawn at
+// Set::batch(rows, length, step) gives a struct of tensors; an epoch has Set::batches(rows, length) batches, drawn at
 // random. Keeps a reference to the set.
 template <class Set> class RowLoader {
  public:

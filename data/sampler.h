@@ -25,7 +25,7 @@ class Sampler {
   Sampler(int64_t examples, int64_t rows, uint64_t seed, SamplerOptions options = {});
 
   // Indices in [0, examples) of the examples of batch `step` (from 0), distinct unless there are weights. Valid until the next call.
-  // Throws if step is negative. Costs a draw of all indices if the epoch is not that of the call before.
+  // Throws if step is negative. Costs a draw of all indices if the call before was of another epoch.
   std::span<const int64_t> batch(int64_t step);
 
   int64_t rows() const { return rows_; }

@@ -51,7 +51,7 @@ template <class M> class ModuleList : public Module {
   auto begin() const { return items_.begin(); }  // pointers
   auto end() const { return items_.end(); }
 
-  // As many modules with initial values.
+  // A list of the same modules with initial values.
   ModuleList rebuild() const requires Rebuildable<M> {
     ModuleList made;
     for (const M* m : items_) made.append(nn::rebuild(*m));

@@ -98,7 +98,7 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
   return instead;
 }
 
-// Ties what outside of `old` is tied to a parameter of it to the one of that name of `instead`.
+// A parameter outside of `old` that is tied to a parameter of `old` becomes tied to the parameter of the same name in `instead`.
 void Module::tie_to(Module& instead, const Module& old, const Module& root) {
   std::unordered_map<const TensorImpl*, std::string> inside;
   std::unordered_set<const Registered*> own;
@@ -142,7 +142,7 @@ Parameter& Module::borrow_parameter(const std::string& name, const Parameter& ow
 }
 
 namespace {
-// What is wrong with a tensor that was assigned in the place of `own`.
+// Says why a tensor cannot take the place of `own`.
 std::string misfit(const Tensor& own, const Tensor& now, bool is_parameter) {
   const auto described = [](const Tensor& t) { return text(t.shape(), ' ', t.dtype(), " on ", t.device()); };
   if (!own.defined()) return "was made without a tensor, and was assigned one";

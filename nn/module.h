@@ -126,10 +126,10 @@ class Module {
   // Puts `child` in the place of the one of that name, for another head, say:
   //   net.replace("head", nn::Linear(64, 5));
   // References to the old child refer to the new one, which takes over its dtype, its device and whether it trains; the
-  // old parameters are gone: make the optimizer after this. Parameters tied to an old one are tied to the new one of that name.
-  // Throws, and changes nothing, where there is no such child, where a tied parameter has no new one of its shape,
-  // where the new one is of another class, where another module of the model borrowed the old one (a tied head its table), and
-  // where the module is part of one that has something to redo().
+  // old parameters are gone: make the optimizer after this. Parameters that were tied to an old parameter become tied to the new parameter of the same name.
+  // Throws, and changes nothing, if there is no such child, if a tied parameter has no new one of its shape, if the new child is of
+  // another class, if another module of the model borrowed the old child (a tied head borrows its table), and if the module is part
+  // of a model that has something to redo().
   template <class M> M& replace(const std::string& name, M&& child) {
     if constexpr (is_given<M>()) {
       M& place = static_cast<M&>(replaceable(name, child));
@@ -185,7 +185,7 @@ class Module {
     int64_t blind_begin = 0, blind_end = 0;
   };
   Registered& enter(std::vector<std::unique_ptr<Registered>>& list, const std::string& name, const Tensor& value);
-  // Throws, naming the path, if what was assigned to a parameter or buffer cannot be one. Of this module, not of children.
+  // Throws, naming the path, if what was assigned to a parameter or buffer cannot be one. Looks at this module, not at its children.
   void check_assigned() const;
   static void check_parameter(const std::string& path, const Registered& p);
   static void check_buffer(const std::string& path, const Registered& b);
@@ -266,8 +266,8 @@ template <class M, class... Arguments> M rebuild(const M& module, Arguments&&...
   }
 }
 
-// A second module like `module` (rebuild()) with its values and tensors of its own, on its device. What is frozen there is
-// frozen here. The layers of this library and containers of them need no arguments.
+// A second module like `module` (rebuild()) with its values and tensors of its own, on its device. Frozen parameters are
+// frozen in the copy, too. The layers of this library and containers of them need no arguments.
 template <class M, class... Arguments> M clone(const M& module, Arguments&&... arguments) {
   M copy = rebuild(module, std::forward<Arguments>(arguments)...);
   copy_state(copy, module);

@@ -51,8 +51,8 @@ class Parameter : public Tensor {
 
   const Tensor& stored() const { return *this; }
   using Tensor::operator();  // indices: weight(0, Slice())
-  // What the forward sees, of the shape that the parametrisation gives it. Undefined where there is neither a stored tensor nor a
-  // parametrisation.
+  // The tensor that the forward sees, of the shape that the parametrisation gives it. Undefined if there is neither a stored tensor
+  // nor a parametrisation.
   Tensor operator()() const;
   // The same as products with rows of a dtype read it: without a graph rounded to bf16 where they are bf16 and it is f32.
   Tensor operator()(DType rows) const;

@@ -24,7 +24,7 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // Changes every parameter that has a gradient, in place; those without one stay as they are, and so does their state.
-  // Throws where nothing but the optimizer holds a parameter any more: what took its place would not train. Throws, naming
+  // Throws if nothing but the optimizer holds a parameter any more: the tensor that took its place would not train. Throws, naming
   // the parameter, if Module::to(dtype) has changed it since the first step, so that its state has another dtype.
   // Gradients are read as gradient_scale times what they hold: with clip_factor() that is clipping without a pass of
   // its own.
@@ -74,7 +74,7 @@ class Optimizer {
   TensorMap state_dict() const;
   // state_dict() without the copy, to write a file: the next step changes the tensors of "<i>.exp_avg" and its like.
   TensorMap live_state() const;
-  // Takes over a copy of such a state; training goes on bit-equal. Throws, and changes nothing, where a name is missing
+  // Takes over a copy of such a state; training goes on bit-equal. Throws, and changes nothing, if a name is missing
   // or unknown, or a shape or dtype differs. A state without factors (files of older versions) leaves them as they are.
   void load_state_dict(const TensorMap& state);
 
@@ -83,7 +83,7 @@ class Optimizer {
   Optimizer(Optimizer&&) = default;
   Optimizer& operator=(Optimizer&&) = default;
 
-  // Where the options of a group lie that set_weight_decay() and set_momentum() change; null: there is no such option.
+  // Pointers to the options of a group that set_weight_decay() and set_momentum() change; null if there is no such option.
   struct Tunable {
     double* weight_decay = nullptr;
     double* momentum = nullptr;

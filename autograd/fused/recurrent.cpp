@@ -29,7 +29,7 @@ void check_step(const char* op, const Tensor& a, const Tensor& u, const Tensor& 
 // With the entries of a row as neighbours: x itself where they are.
 Tensor rows(const Tensor& x) { return x.strides()[1] == 1 ? x : detached::contiguous(x); }
 
-// What sigmoid and tanh map to y, for the composition: the forward keeps gates, not what it computes them from. Infinite at the
+// The inverses of sigmoid and tanh, for the composition: the forward keeps the gates, not their arguments. Infinite at the
 // ends, where the slopes are 0.
 Tensor inverse_sigmoid(const Tensor& y) { return log(y) - log1p(-y); }
 Tensor inverse_tanh(const Tensor& y) { return (log1p(y) - log1p(-y)) * 0.5; }

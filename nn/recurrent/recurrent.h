@@ -17,8 +17,8 @@ namespace isonorm::nn {
 struct RecurrentInput {
   // [layers * directions, batch, hidden] for each part of the cell's state (GRU h; LSTM h, c); empty: zeros.
   std::vector<Tensor> state = {};
-  // [batch, time], 1 where a step counts and 0 where it is padding: there the state stays as it was. u8, such as
-  // arange(time) < lengths.unsqueeze(1), or the rows' dtype; undefined: all count. What is hidden is not looked at.
+  // [batch, time], 1 for a step that counts and 0 for padding, which leaves the state as it was. u8, such as
+  // arange(time) < lengths.unsqueeze(1), or the rows' dtype; undefined: all count. Hidden steps are not read.
   Tensor mask = {};
 };
 

@@ -1,4 +1,4 @@
-// Sequential and ModuleList: what they are given, and copies of them.
+// Sequential and ModuleList take modules, and can be cloned.
 #include "nn/container.h"
 
 #include "nn/activation.h"

@@ -77,7 +77,7 @@ OpCase median_row() {
   return op;
 }
 
-// Distinct values with their counts; every NaN is one of its own, behind all others.
+// Distinct values with their counts. Each NaN counts as a value by itself. NaNs come last.
 std::vector<std::pair<double, int64_t>> distinct_of(const std::vector<double>& v) {
   std::map<double, int64_t> counts;
   std::vector<std::pair<double, int64_t>> all, none;

@@ -162,7 +162,7 @@ void add_samples(OpCase& op, const Oracle& o, const std::vector<double>& p, doub
   op.add(label + " special values", {special}, run, reference).gradient = false;
 }
 
-// What a function makes of integers: integers of one width (u8 stays u8), i64, or f32.
+// The dtype that a function gives for integers: the dtype of the input (u8 stays u8), i64, or f32.
 enum class Integers { same, wide, real };
 
 void add_integers(OpCase& op, const Oracle& o, const std::vector<double>& p, Integers result) {

@@ -266,3 +266,17 @@ TEST_CASE("a table of one's own columns goes on behind the steps that are done")
   CsvTable(path, {"loss", "norm"}, 2).row(3, {1, 1});
   CHECK(read_text(path) == "step,loss,norm\n1,0.5,0.3333333333333333\n2,0.25,nan\n3,1,1\n");
 }
+
+TEST_CASE("logs: the evaluation of a regression has no accuracy, and a training goes on behind it") {
+  const TempFolder f;
+  const std::string path = f / "l.csv";
+  {
+    CsvLog log(path);
+    log.step({.step = 1, .lr = 0.5, .loss = 1});
+    log.evaluation({.step = 1, .loss = 0.25});
+  }
+  CHECK_THAT(read_text(path), Contains("\n1,,,,,0.25,,0,0\n"));
+  CHECK(CsvLog(path, 1).earlier().evaluations.at(0).loss == 0.25);
+  { EventLog(f / "events").evaluation({.step = 1, .loss = 0.25}); }
+  CHECK(read_events(files_in(f / "events")[0]).scalars == std::vector<Scalar>{{"test/loss", 1, 0.25f}});
+}

@@ -17,7 +17,7 @@ bool take_row(const CsvTable::Cells& cells, TrainingCourse& course) {
   if (cells[1].empty()) {
     Evaluation& now = course.evaluations.emplace_back(Evaluation{.step = s.step});
     return read_number(cells[5], now.loss) && read_number(cells[7], now.right) &&
-           read_number(cells[8], now.predictions) && now.predictions > 0;
+           read_number(cells[8], now.predictions) && now.predictions >= 0;
   }
   if (double norm = 0; read_number(cells[3], norm)) s.gradient_norm = norm;
   const bool whole = read_number(cells[1], s.lr) && read_number(cells[2], s.loss) && read_number(cells[4], s.seconds);
@@ -57,8 +57,8 @@ void CsvLog::step(const TrainingStep& s) {
 
 void CsvLog::evaluation(const Evaluation& e) {
   if (!has(e))
-    table_.text_row(e.step,
-                    {"", "", "", "", shortest(e.loss), shortest(e.accuracy()), text(e.right), text(e.predictions)});
+    table_.text_row(e.step, {"", "", "", "", shortest(e.loss), e.predictions > 0 ? shortest(e.accuracy()) : "",
+                             text(e.right), text(e.predictions)});
 }
 
 void EventLog::step(const TrainingStep& s) {
@@ -69,7 +69,7 @@ void EventLog::step(const TrainingStep& s) {
 
 void EventLog::evaluation(const Evaluation& e) {
   file_.scalar("test/loss", e.step, e.loss);
-  file_.scalar("test/accuracy", e.step, e.accuracy());
+  if (e.predictions > 0) file_.scalar("test/accuracy", e.step, e.accuracy());
 }
 
 }  // namespace isonorm::training

@@ -59,7 +59,7 @@ class CsvLog : public RunLog {
   CsvTable table_;
 };
 
-// "train/loss", "train/lr", "train/gradient_norm", "test/loss" and "test/accuracy". TensorBoard drops what earlier files of the folder have behind
+// "train/loss", "train/lr", "train/gradient_norm", "test/loss" and "test/accuracy". TensorBoard drops the entries of earlier files in the folder behind
 // step `done`. file() takes numbers, histograms and pictures of one's own:
 //   log.file().histogram("fc1/weight", s.step, net.fc1.weight);
 class EventLog : public RunLog {

@@ -9,7 +9,7 @@
 
 namespace isonorm::training {
 
-// Inputs, targets and any further tensors of one batch, for example masks. Example i is row i of each of them.
+// Inputs, targets and any further tensors of one batch, for example masks. Example i is row i of each tensor.
 struct Examples {
   Tensor inputs, targets;
   std::vector<Tensor> more = {};

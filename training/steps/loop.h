@@ -33,7 +33,7 @@ struct Interval {
 };
 
 struct LoopOptions {
-  // At a loss or a norm of the gradients that is not finite run() throws: "loop: step 17: the loss is nan: ...", with the first tensor
+  // If the loss or the norm of the gradients is not finite, run() throws "loop: step 17: the loss is nan: ...", with the first tensor
   // that is not finite. The weights are lost then, and no callback sees the step: a file saved before it stands. false: it goes on.
   bool stop_at_nan = true;
 };

@@ -204,11 +204,11 @@ StepResult Step::operator()(const Examples& batch, std::optional<double> lr) {
   check_ranks(batch, lr.value_or(optimizer_.lr()));
   std::vector<double> numbers;
   if (replays) {
-    check_objective(batch);
+    check_first_steps(batch);
     numbers = replayed(batch, lr);
   } else {
     std::vector<Tensor> losses = losses_of_batch(batch);
-    check_objective(batch);
+    check_first_steps(batch);
     numbers = numbers_of(and_norm(std::move(losses), lr));
   }
   const auto parts = static_cast<size_t>(options_.accumulate);
@@ -280,7 +280,7 @@ std::vector<double> Step::replayed(const Examples& batch, std::optional<double> 
 double Step::differentiate(const Examples& batch) {
   check_ranks(batch, optimizer_.lr());
   const std::vector<double> losses = numbers_of(losses_of_batch(batch));
-  check_objective(batch);
+  check_first_steps(batch);
   return sum_of(losses, losses.size());
 }
 
@@ -289,7 +289,7 @@ void Step::check_ranks(const Examples& batch, double lr) {
     check_step(*ranks, taken_, {model_, optimizer_, loss_, options_}, batch, lr);
 }
 
-void Step::check_objective(const Examples& batch) {
+void Step::check_first_steps(const Examples& batch) {
   if (taken_ == 0 && !model_.training())
     warn(
         "step: the model is in evaluation mode: no dropout acts and running statistics stay; call model.train() first");

@@ -128,7 +128,7 @@ class Step {
   void check_ranks(const Examples& batch, double lr);
   std::vector<Tensor> losses_of_batch(const Examples& batch);  // of its parts, [] each
   Tensor take_update(std::optional<double> lr);                // the norm before clipping, undefined: none
-  void check_objective(const Examples& batch);                 // in the first two steps; then the step counts
+  void check_first_steps(const Examples& batch);               // in the first two steps; then the step counts
   // Takes the update, and adds its norm to the losses if there is one.
   std::vector<Tensor> and_norm(std::vector<Tensor> losses, std::optional<double> lr);
   std::vector<double> replayed(const Examples& batch, std::optional<double> lr);  // the numbers of and_norm()
