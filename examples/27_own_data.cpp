@@ -29,7 +29,7 @@ struct Net : nn::Module {
 };
 
 int main(int argc, char** argv) try {
-  const int epochs = argc > 1 ? whole_number(argv[1]) : 2;
+  const int epochs = argc > 1 ? whole_number(argv[1]) : 4;
   manual_seed(1);
   const auto [train, test] = data::random_split(Digits(), {0.9, 0.1}, 1);
   Net net;
