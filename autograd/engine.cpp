@@ -110,7 +110,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       if (wanted[i].impl().node.get() == &n) (*collected)[i] = frontier.gradient(wanted[i].impl().output);
     if (n.is_leaf()) {
       const std::optional<size_t> heard = early ? early->number(n) : std::nullopt;
-      Tensor& g = frontier.gradient(0);  // none: it is a leaf of whom only a listener wants to know
+      Tensor& g = frontier.gradient(0);  // none: only a listener asks for this leaf
       if (!collected && !n.frozen && g.defined()) add_to_leaf(n, std::move(g), frontier);
       if (heard) options.listener->complete(*heard);
     } else {

@@ -38,7 +38,7 @@ struct NodeOutput {
   Tensor grad;
 };
 
-// A function that on_grad() has hung on an output.
+// A function that on_grad() has added to an output.
 struct Hook {
   int output;
   GradHook run;
@@ -101,7 +101,7 @@ class Flow {
   // Adds `gradient` to that of input i. Dimensions along which the input was broadcast are summed; the dtype becomes
   // the input's.
   void give(int i, Tensor gradient);
-  // `data` with the graph of input i: what an op computes from it leads there. Undefined where data is.
+  // `data` with the graph of input i: gradients of its uses flow to input i. Undefined where data is.
   Tensor attached(int i, const Tensor& data) const;
   // Zeros with the graph of input i, for an input whose values no gradient depends on, such as a bias; undefined if input i
   // takes no gradient.
@@ -109,10 +109,12 @@ class Flow {
   // Adds `gradient` to that of y, made of attached() inputs and of leaves by ops that the rule has recorded: the
   // backward goes on through them. Where the leaves are not among the inputs, the node says so (reaches_unseen).
   void follow(const Tensor& y, Tensor gradient);
-  // Whether the gradients shall have a graph (create_graph), which a kernel does not give: a rule that calls one then follows
-  // the composition that defines the op instead. Throws in bf16, naming the op: a composition rounds more often than it.
+  // Whether the gradients need a graph (create_graph). A kernel does not give one, so a rule that calls a kernel then
+  // follows the composition that defines the op. Throws in bf16, naming the op: a composition rounds more often than
+  // the kernel.
   bool needs_composition() const;
-  // Adds the gradient of each output to that of `composition`, the same outputs made of attached() inputs by recorded ops.
+  // `composition` holds the same outputs, made of attached() inputs by recorded ops. Adds the gradient of each output
+  // to its counterpart.
   void follow(std::initializer_list<Tensor> composition);
 
  private:

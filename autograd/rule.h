@@ -12,14 +12,14 @@ namespace isonorm {
 
 class Flow;
 
-// A rule that is made of ops alone, of what save() and Flow give: recorded, it can be differentiated itself. What it
-// depends on of inputs and outputs it has to save as they are. If it calls a kernel, it follows the op's composition while it
-// is recorded (Flow::needs_composition).
+// A rule that is made of ops alone, applied to the tensors of save() and Flow: recorded, it can be differentiated
+// itself. It has to save the inputs and outputs themselves that it depends on. If it calls a kernel, it follows the
+// op's composition while it is recorded (Flow::needs_composition).
 template <class F> struct Differentiable {
   F rule;
   bool valid;
 };
-// valid: false for a call whose rule is not of that kind, such as one that keeps a rounded weight.
+// valid: false for a call whose rule cannot be differentiated, for example because it keeps a rounded weight.
 template <std::invocable<Flow&> F> Differentiable<F> differentiable(F rule, bool valid = true) {
   return {std::move(rule), valid};
 }

@@ -265,10 +265,10 @@ template <class T> Tensor from_vector(const std::vector<T>& values, const Dims& 
     return from_span(std::span<const T>(values), shape);
 }
 
-// A CPU tensor with a copy of nested lists, of the shape that they have: std::vector, std::array, std::span or braces (of up
-// to three levels). tensor({{1., 2.}, {3., 4.}}) is f64 [2, 2], tensor({1.f}) f32 [1], tensor({1, 2}) i64 [2],
+// A CPU tensor with a copy of nested lists, of the shape that they have: std::vector, std::array, std::span or braces
+// (of up to three levels). tensor({{1., 2.}, {3., 4.}}) is f64 [2, 2], tensor({1.f}) f32 [1], tensor({1, 2}) i64 [2],
 // tensor({true}) u8 [1], tensor(std::vector<std::vector<float>>(2, {1, 2, 3})) f32 [2, 3]. The types are from_span()'s.
-// Throws if lists beside each other differ in length, or a number is beyond int64_t.
+// Throws if lists of one level differ in length, or a number is beyond int64_t.
 template <class L>
 requires(detail::Nested<L>::levels > 0) Tensor tensor(const L& list) {
   std::vector<element_t<typename detail::Nested<L>::number>> values;
@@ -293,11 +293,12 @@ requires std::is_arithmetic_v<T> Tensor tensor(T number) { return from_span(std:
 // data[i strides[0] + j strides[1] + ...]; without strides the elements are row-major. A picture whose rows have `step`
 // elements is from_blob(pixels, {height, width, 3}, {step, 3, 1}). Strides may be negative.
 //
-// Lifetime: without a deleter the memory has to outlive the tensor, its views and the graphs that saved it. A deleter is
-// called with `data`, once, when the last of them is gone, or if from_blob() throws.
+// Lifetime: without a deleter the memory has to outlive the tensor, its views and the graphs that saved it. A deleter
+// is called with `data`, once, after the tensor and all views and graphs are gone, or if from_blob() throws.
 //
-// The tensor reads what the caller writes through `data`. A backward cannot see such a write: make none between a forward
-// and its backward. Tensors of two calls over one memory do not know of each other; take views of one tensor instead.
+// Writes of the caller through `data` change the tensor. A backward cannot see such a write: make none between a
+// forward and its backward. Tensors of two calls over one memory do not know of each other; take views of one tensor
+// instead.
 //
 // Throws if shape and strides differ in rank, the strides pass int64, or `data` is null or not aligned to T.
 template <class T> Tensor from_blob(T* data, const Dims& shape, const Dims& strides) {

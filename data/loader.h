@@ -50,7 +50,7 @@ struct LoaderOptions {
   std::optional<bool> drop_last = {};  // SamplerOptions::drop_last; none: if `shuffle`
   std::vector<double> weights = {};    // SamplerOptions::weights: draws examples with replacement; none: no weights
   int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
-  Device device = kCpu;  // where batches arrive; those of next() travel while the device computes
+  Device device = kCpu;  // where batches arrive; next() copies while the device computes
 };
 
 // Throws unless images are u8 [n, height, width] or [n, height, width, colours] and labels i64 [n], both on the CPU.

@@ -83,8 +83,9 @@ template <class Set> class Subset {
   std::vector<int64_t> indices_;
 };
 
-// Random parts that have no example in common and together have all (torch.utils.data.random_split). Numbers: sizes that sum to
-// set.size(), or fractions that sum to 1, of which part k ends at example round((f_0 + .. + f_k) n). Depends on size and seed alone.
+// Random parts that have no example in common and together have all (torch.utils.data.random_split). The numbers are
+// sizes that sum to set.size(), or fractions that sum to 1; part k then ends at example round((f_0 + .. + f_k) n).
+// Depends on size and seed alone.
 //
 //   const auto [train, test] = data::random_split(set, {0.9, 0.1}, seed);
 template <class Set, class Number, size_t N>

@@ -7,7 +7,7 @@
 namespace isonorm::nn {
 namespace {
 
-// Uniform in +-1/sqrt(inputs of an output): a weight of that window, or a bias.
+// Uniform in +-1/sqrt(inputs of an output): the weight, or the bias.
 Tensor draw_conv2d(bool is_weight, int64_t in, int64_t out, Size2 window, const Conv2dLayerOptions& o) {
   check(in > 0 && out > 0 && window.height > 0 && window.width > 0, "conv2d: sizes ", in, " -> ", out,
         " with a window of ", window, " must be positive");

@@ -181,7 +181,7 @@ void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end
     if (p->name == parameter) p->blind_begin = begin, p->blind_end = end;
 }
 
-// f(path, entry) for all names, those of tied tensors included.
+// f(path, entry) for all names, including every name of a tied tensor.
 template <class F> void Module::each_entry(const std::string& prefix, State which, F&& f) const {
   for (const auto& p : parameters_) {
     check_parameter(prefix + p->name, *p);
@@ -291,7 +291,7 @@ bool same_bits(const Tensor& x, const Tensor& y) {
   return std::memcmp(bytes_of(a), bytes_of(b), static_cast<size_t>(byte_size(a))) == 0;
 }
 
-// Which of the given tensors is for a parameter: that under the first of its names that is given. Null if none is.
+// The given tensor for a parameter: under its first name that `state` has. Null if it has none.
 const Tensor* given_for(const NamedParameter& p, const TensorMap& state) {
   const Tensor* given = state.find(p.name);
   for (size_t i = 0; !given && i < p.aliases.size(); ++i) given = state.find(p.aliases[i]);

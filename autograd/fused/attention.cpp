@@ -65,7 +65,7 @@ Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, 
 }
 
 bool hides_by_u8(const AttentionOptions& o) { return o.mask.defined() && o.mask.dtype() == DType::u8; }
-// A mask of u8 as numbers to add to scores of this dtype: 0 where it is not 0, else -inf.
+// Turns a mask of u8 into numbers to add to scores of this dtype: 0 if an entry is not 0, else -inf.
 AttentionOptions additive(AttentionOptions o, DType dtype) {
   o.mask = where(o.mask, 0, full({}, kHidden, {dtype, o.mask.device()}));
   return o;

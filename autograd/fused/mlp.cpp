@@ -67,7 +67,7 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
       if (g.needs_composition()) {
         const Tensor in = g.attached(0, detached::reshape(x, shape)),
                      product = linear(in, g.attached(1, w1), g.attached(2));
-        // The bias is not kept. The difference to what is kept puts it back.
+        // The bias is not kept. The difference from the kept values restores it.
         const Tensor h = product + (detached::reshape(to(before, in.dtype()), product.shape()) - detach(product));
         return g.follow({linear(activated(h, tanh_form), g.attached(3, w2), g.attached(4))});
       }

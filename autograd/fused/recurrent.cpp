@@ -29,12 +29,12 @@ void check_step(const char* op, const Tensor& a, const Tensor& u, const Tensor& 
 // With the entries of a row as neighbours: x itself where they are.
 Tensor rows(const Tensor& x) { return x.strides()[1] == 1 ? x : detached::contiguous(x); }
 
-// The inverses of sigmoid and tanh, for the composition: the forward keeps the gates, not their arguments. Infinite at the
-// ends, where the slopes are 0.
+// The inverses of sigmoid and tanh, for the composition: the forward keeps the gates, not their arguments. Infinite at
+// the ends; the slopes are 0 there.
 Tensor inverse_sigmoid(const Tensor& y) { return log(y) - log1p(-y); }
 Tensor inverse_tanh(const Tensor& y) { return (log1p(y) - log1p(-y)) * 0.5; }
 
-// The first four parts of what a step keeps.
+// The first four of the parts that a step keeps.
 std::vector<Tensor> parts_of(const Tensor& kept, int64_t hidden) {
   return split(narrow(kept, 1, 0, 4 * hidden), {hidden, hidden, hidden, hidden}, 1);
 }

@@ -12,9 +12,10 @@ namespace isonorm {
 
 Tensor cat(const std::vector<Tensor>& parts, int dim = 0);    // along dim
 Tensor stack(const std::vector<Tensor>& parts, int dim = 0);  // along a new dimension
-// Sequences [length_i, ...] of one dtype and shape behind the length as one tensor, padded behind their ends with `value`:
-// [sequences, longest, ...], the layout of nn::Lstm, or [longest, sequences, ...] (PyTorch's default) if not batch_first. The
-// mask of the steps that count, [sequences, longest]: arange(longest) < lengths.unsqueeze(1). Throws if there are none.
+// Joins sequences [length_i, ...], which have one dtype and agree in all later dimensions, and fills each up with
+// `value` at its end. Gives [sequences, longest, ...], the layout of nn::Lstm, or [longest, sequences, ...] (PyTorch's
+// default) if not batch_first. The mask of the steps that count, [sequences, longest]: arange(longest) <
+// lengths.unsqueeze(1). Throws if there are none.
 Tensor pad_sequence(const std::vector<Tensor>& sequences, bool batch_first = true, double value = 0);
 Tensor flip(const Tensor& x, const std::vector<int>& dims);
 // Entry i of dims[k] moves on by shifts[k], and from the end to the beginning. Throws where the two differ in length.

@@ -33,7 +33,7 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 }  // namespace
 
 namespace {
-// Targets by row: whether the row counts, its class (0 if it does not count), and the weight of that class (0 if it does not).
+// Targets by row: whether the row counts, its class and the weight of the class (both 0 if it does not count).
 struct Targets {
   Tensor counts, at, weight;
 };

@@ -51,9 +51,9 @@ Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduc
 // -(target ln p + (1 - target) ln(1 - p)) with p = sigmoid(x), computed as target softplus(-x) + (1 - target)
 // softplus(x): no overflow, and no cancellation for targets in [0, 1].
 Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
-// The same of probabilities x, not logits: -(target ln x + (1 - target) ln(1 - x)). As in PyTorch the logarithms are at least
-// -100, and the gradient by x is (x - target) / max(x (1 - x), 1e-12). Computed in f32 for bf16. Throws on the CPU if x leaves
-// [0, 1]; on a device the loss is NaN then.
+// The same for probabilities x, not logits: -(target ln x + (1 - target) ln(1 - x)). The logarithms are at least -100,
+// and the gradient by x is (x - target) / max(x (1 - x), 1e-12), as in PyTorch. Computed in f32 for bf16. Throws on the
+// CPU if x leaves [0, 1]; on a device the loss is NaN then.
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 
 }  // namespace isonorm

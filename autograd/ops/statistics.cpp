@@ -17,7 +17,7 @@ TopK median(const Tensor& x, int dim, bool keepdim) {
   const int64_t n = x.shape()[d];
   check(n > 0, "median: dimension ", dim, " of shape ", x.shape(), " is empty");
   const TopK ascending = sort(detach(x), d);
-  // NaN are last: the first of them is chosen if there is one.
+  // sort() puts NaN last: if there is a NaN, the first one is chosen.
   const Tensor numbers = sum(eq(ascending.values, ascending.values), {d}, true);
   const Tensor middle = where(eq(numbers, static_cast<double>(n)), static_cast<double>((n - 1) / 2), numbers);
   const Tensor at = gather(ascending.indices, d, middle), values = gather(x, d, at);
