@@ -20,6 +20,8 @@ std::vector<OpCase> softmax_cases();
 std::vector<OpCase> rotary_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> image_cases();
+std::vector<OpCase> convolution_cases();
+std::vector<OpCase> resize_cases();
 std::vector<OpCase> group_norm_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> index_cases();
