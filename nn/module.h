@@ -41,13 +41,15 @@ struct NamedParameter {
 };
 
 struct LoadOptions {
-  bool strict = true;  // every name has to be there on both sides
+  bool strict = true;            // every name has to be there on both sides
+  bool skip_mismatched = false;  // tensors of another shape are left out: a head for other classes, say
 };
 
-// Names that only one side of load_state_dict() has.
+// Names that load_state_dict() left out.
 struct LoadedState {
-  std::vector<std::string> missing;     // of the module: these kept their values
-  std::vector<std::string> unexpected;  // of the tensors that were given: nobody took these
+  std::vector<std::string> missing;          // the module has them alone: they kept their values
+  std::vector<std::string> unexpected;       // the given tensors have them alone
+  std::vector<std::string> mismatched = {};  // both have them, in another shape: they kept their values
 };
 
 class Module {
@@ -78,9 +80,10 @@ class Module {
   std::vector<NamedParameter> named_state() const;
   // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the
   // names and shapes are not exactly this module's; likewise, naming the first, where a dtype differs: nothing is
-  // rounded silently. So do the module's own tensors. With {.strict = false} the names that both have
-  // are loaded and the others returned; shapes and dtypes still have to fit, and one name has to be in both. A tied
-  // tensor is given under any of its names. If it is given under several, the values have to be equal.
+  // rounded silently. So do the module's own tensors. With {.strict = false} the names that both have are loaded and the
+  // others returned. With {.skip_mismatched = true} tensors of another shape are left out and their names returned. Dtypes
+  // still have to fit, and one tensor has to be loaded. A tied tensor is given under any of its names. If it is given under
+  // several, the values have to be equal.
   LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
 
   void train(bool on = true);  // for this module and all children; dropout acts in training only
