@@ -114,6 +114,7 @@
 #include "optim/lars.h"
 #include "optim/lion.h"
 #include "optim/muon.h"
+#include "optim/plateau.h"
 #include "optim/rmsprop.h"
 #include "optim/schedule.h"
 #include "optim/sgd.h"
@@ -130,4 +131,5 @@
 #include "training/steps/callbacks.h"
 #include "training/steps/loop.h"
 #include "training/steps/lr_range.h"
+#include "training/steps/saved_training.h"
 #include "training/model_file.h"

@@ -312,7 +312,10 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
       found.missing.push_back(p.name);
       if (options.strict) faults.add("missing     ", p.name, ' ', p.tensor.shape());
     } else if (g->shape() != p.tensor.shape()) {
-      faults.add("mis-shaped  ", p.name, ": expected ", p.tensor.shape(), ", given ", g->shape());
+      found.mismatched.push_back(p.name);
+      if (!options.skip_mismatched)
+        faults.add("mis-shaped  ", p.name, ": expected ", p.tensor.shape(), ", given ", g->shape());
+      given.back() = nullptr;
     }
     for (const std::string& alias : p.aliases)
       if (const Tensor* again = state.find(alias); again && again != g && !same_bits(*again, *g))
@@ -327,6 +330,9 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
   check(options.strict || found.unexpected.size() < state.size(), "load_state_dict: none of the ", state.size(),
         " tensors has a name of this module",
         state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name));
+  check(found.mismatched.empty() || std::any_of(given.begin(), given.end(), [](const Tensor* g) { return g; }),
+        "load_state_dict: no tensor has the shape that it has in this module: ", found.mismatched.size(),
+        " have another");
   bool own = !state.empty();
   for (size_t i = 0; i < mine.size(); ++i) {
     if (!given[i]) continue;

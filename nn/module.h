@@ -41,13 +41,15 @@ struct NamedParameter {
 };
 
 struct LoadOptions {
-  bool strict = true;  // every name has to be there on both sides
+  bool strict = true;            // every name has to be there on both sides
+  bool skip_mismatched = false;  // leaves out tensors of another shape, for example a head for other classes
 };
 
-// Names that only one side of load_state_dict() has.
+// Names that load_state_dict() left out.
 struct LoadedState {
-  std::vector<std::string> missing;     // of the module: these kept their values
-  std::vector<std::string> unexpected;  // of the tensors that were given: nobody took these
+  std::vector<std::string> missing;          // the module has them alone: they kept their values
+  std::vector<std::string> unexpected;       // the given tensors have them alone
+  std::vector<std::string> mismatched = {};  // both have them, in another shape: they kept their values
 };
 
 class Module {
@@ -78,8 +80,9 @@ class Module {
   std::vector<NamedParameter> named_state() const;
   // Copies values in. If names or shapes are not exactly this module's, throws one table of missing, unexpected and
   // mis-shaped names. Nothing is rounded silently: if a dtype differs, throws, naming the first tensor. Nothing changes
-  // then. With {.strict = false} the names that both have are loaded and the others returned; shapes and dtypes still
-  // have to fit, and one name has to be in both. A tied tensor is given under any of its names. If it is given under
+  // then. With {.strict = false} the names that both have are loaded and the others returned. With {.skip_mismatched =
+  // true} tensors of another shape are left out and their names returned. Dtypes still have to fit, and one tensor has
+  // to be loaded. A tied tensor is given under any of its names. If it is given under
   // several, the values have to be equal.
   LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
 

@@ -60,6 +60,7 @@ void Ema::restore() {
 TensorMap Ema::state_dict() const { return detached::clone(live_state()); }
 
 TensorMap Ema::live_state() const {
+  check(aside_.empty(), "ema: the averages are in the parameters; call restore() before the state is saved");
   TensorMap map;
   map.add("step", from_vector<int64_t>({steps_}, Dims()));
   for (size_t i = 0; i < averages_.size(); ++i) map.add(text(i, ".average"), averages_[i]);
@@ -67,6 +68,7 @@ TensorMap Ema::live_state() const {
 }
 
 void Ema::load_state_dict(const TensorMap& state) {
+  check(aside_.empty(), "ema: the averages are in the parameters; call restore() before a state is loaded");
   const Tensor* step = state.find("step");
   check(step != nullptr, "ema: the state 'step' is missing");
   check(step->dtype() == DType::i64 && step->numel() == 1 && step->item() >= 0, "ema: the state 'step' is ",

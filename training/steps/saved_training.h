@@ -1,0 +1,46 @@
+// SavedTraining: the checkpoint of a training. The same program goes on from it, bit-equal if batches and rates depend on the step alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "training/steps/callbacks.h"
+#include "training/steps/content.h"
+
+namespace isonorm::training {
+
+// The file has the contents, the number of steps and the state of the calling thread's random generator.
+//
+//   training::SavedTraining saved("run.ckpt", net, opt);                                  // a model and its optimizer
+//   training::SavedTraining saved("gan.ckpt", {{"generator", generator}, {"critic", critic}, {"opt_g", opt_g},
+//                                              {"opt_c", opt_c}, {"average", ema}, {"seen", seen}});
+//   for (int step = saved.done(); step < 1000; ++step) { ...; if (step % 100 == 99) saved.save(step + 1); }
+//
+// It keeps references to the contents. As a callback of a loop: loop.every(10min, std::ref(saved)).
+class SavedTraining {
+ public:
+  // If the file exists, the contents, the calling thread's random generator and done() become those of the file. If the file is
+  // damaged, FILE.previous is taken. Throws what checkpoint_to_go_on_from() throws, and if the file has other contents: a name is
+  // missing or unexpected, another optimizer, another shape or dtype. Then nothing changes.
+  SavedTraining(std::string path, std::vector<Content> contents);
+  // The contents "model", "optimizer" and "best", in a file without these names: of "weights.<parameter>" and "optimizer.<state>".
+  SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer);
+  SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
+
+  int done() const { return done_; }  // steps of the file; 0: there was none
+  // Replaces the file by the state after `step` steps. The file before stays as FILE.previous if it is not damaged. Throws as
+  // save_checkpoint(); then the file stays.
+  void save(int step);
+  bool operator()(const TrainingStep& step) { return save(step.step), true; }
+
+ private:
+  SavedTraining(std::string path, std::vector<Content> contents, bool named);
+
+  const std::string path_;
+  const std::vector<Content> contents_;
+  const bool named_;  // names are in the file
+  int done_ = 0;
+  bool is_whole_ = false;  // the file
+};
+
+}  // namespace isonorm::training
