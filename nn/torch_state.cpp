@@ -52,6 +52,18 @@ Renames renames_of(const Module& module) {
   return renames;
 }
 
+// PyTorch's weight of a convolution [a, b, sizes...] as [a, sizes..., b], and back.
+Tensor channels_last(const Tensor& x) {
+  return x.rank() == 3 ? x.permute({0, 2, 1}).contiguous() : x.permute({0, 2, 3, 1}).contiguous();
+}
+Tensor channels_first(const Tensor& x) {
+  return x.rank() == 3 ? x.permute({0, 2, 1}).contiguous() : x.permute({0, 3, 1, 2}).contiguous();
+}
+
+bool is_convolution(const Module& m) {
+  return dynamic_cast<const Conv1d*>(&m) || dynamic_cast<const Conv2d*>(&m) || dynamic_cast<const ConvTranspose2d*>(&m);
+}
+
 std::string prefix_of(const std::string& path) { return path.empty() ? "" : path + '.'; }
 
 // All parameters and buffers, also under the further names of tied ones.
@@ -67,7 +79,7 @@ std::vector<Spelling> spellings_of(const Module& module) {
     const Renames renames = renames_of(*m->second);
     for (Spelling& s : all) {
       if (!s.theirs.starts_with(prefix)) continue;
-      if (s.ours == prefix + "weight") s.is_convolution = dynamic_cast<const Conv2d*>(m->second);
+      if (s.ours == prefix + "weight") s.is_convolution = is_convolution(*m->second);
       for (const auto& [ours, theirs] : renames)
         if (s.theirs.compare(prefix.size(), ours.size(), ours) == 0) {
           s.theirs.replace(prefix.size(), ours.size(), theirs);
@@ -102,8 +114,9 @@ TensorMap from_torch(const Module& module, const TensorMap& state) {
     taken.insert(s.theirs);
     Tensor x = *found;
     if (s.is_convolution) {
-      check(x.rank() == 4, "from_torch: ", s.theirs, " is ", x.shape(), ", expected [out, in, height, width]");
-      x = permute(x, {0, 2, 3, 1}).contiguous();
+      check(x.rank() == s.tensor.rank(), "from_torch: ", s.theirs, " is ", x.shape(), ", expected ",
+            s.tensor.rank() == 3 ? "[out, in, kernel]" : "[out, in, height, width]");
+      x = channels_last(x);
     }
     if (s.is_part()) {
       check(x.rank() > 0 && x.size(0) == s.rows, "from_torch: ", s.theirs, " is ", x.shape(), ", expected ", s.rows,
@@ -123,7 +136,7 @@ TensorMap to_torch(const Module& module) {
   TensorMap result;
   std::map<std::string, std::vector<Tensor>> parts;
   for (const Spelling& s : spellings_of(module)) {
-    const Tensor x = s.is_convolution ? permute(s.tensor, {0, 3, 1, 2}).contiguous() : detach(s.tensor);
+    const Tensor x = s.is_convolution ? channels_first(s.tensor) : detach(s.tensor);
     if (!s.is_part()) {
       result.add(s.theirs, x);
     } else {

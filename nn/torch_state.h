@@ -10,6 +10,8 @@ namespace isonorm::nn {
 //
 //   PyTorch                                     here
 //   Conv2d.weight [out, in, height, width]      weight [out, height, width, in]
+//   Conv1d.weight [out, in, kernel]             weight [out, kernel, in]
+//   ConvTranspose2d.weight [in, out, h, w]      weight [in, h, w, out]
 //   LSTM, GRU: weight_ih_l0, weight_hh_l0       forward0.input.weight, forward0.recurrent.weight
 //              bias_ih_l0_reverse               backward0.input.bias
 //   MultiheadAttention: in_proj_weight          qkv.weight; of CrossAttention q.weight and kv.weight

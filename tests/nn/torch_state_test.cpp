@@ -27,6 +27,12 @@ struct Picture : nn::Module {
   Tensor forward(const Tensor& x) override { return fc(relu(grouped(bn(conv(x)))).mean({1, 2})); }
 };
 
+struct Resized : nn::Module {
+  nn::ConvTranspose2d& up = add("up", nn::ConvTranspose2d(4, 6, 4, {.stride = 2, .padding = 1, .groups = 2}));
+  nn::Conv1d& rows = add("rows", nn::Conv1d(6, 6, 6));
+  Tensor forward(const Tensor& x) override { return rows(up(x).mean({2})); }
+};
+
 struct Sequence : nn::Module {
   nn::Lstm& lstm = add("lstm", nn::Lstm({.inputs = 3, .hidden = 4, .layers = 2, .bidirectional = true}));
   nn::Gru& gru = add("gru", nn::Gru({.inputs = 8, .hidden = 4}));
@@ -79,6 +85,7 @@ TEST_CASE(
   check_net<Picture>("picture");
   check_net<Sequence>("sequence");
   check_net<Layers>("layers");
+  check_net<Resized>("resized");
 }
 
 TEST_CASE("torch state: names that one side lacks are named when the state is loaded") {
