@@ -129,3 +129,4 @@
 #include "training/steps/loop.h"
 #include "training/steps/lr_range.h"
 #include "training/model_file.h"
+#include "training/source.h"
