@@ -135,3 +135,4 @@
 #include "training/steps/lr_range.h"
 #include "training/steps/saved_training.h"
 #include "training/model_file.h"
+#include "training/source.h"

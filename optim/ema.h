@@ -1,7 +1,6 @@
 // An exponential moving average of weights, to evaluate with or to keep.
 #pragma once
 
-#include "core/kernels/optimizer.h"
 #include "core/tensor_map.h"
 
 namespace isonorm::optim {
@@ -50,7 +49,6 @@ class Ema {
   EmaOptions options_;
   std::vector<Tensor> parameters_, averages_;
   std::vector<Tensor> aside_;  // the weights, between apply() and restore()
-  std::vector<kernels::Update> updates_;
   int64_t steps_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // Rates of several groups, options of a running optimizer, moved optimizers, and what a state is: a copy.
 #include "autograd/engine.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/reduce.h"
 #include "core/memory/allocator.h"
 #include "io/checkpoint.h"
 #include "nn/linear.h"

@@ -9,6 +9,7 @@
 #include "autograd/ops/reduce.h"
 #include "core/formulas/round_up.h"
 #include "nn/evaluation_mode.h"
+#include "training/source.h"
 
 namespace isonorm::training {
 namespace {
