@@ -234,6 +234,14 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv1dO
   check(x.size(2) == in, "conv1d: sequences ", x.shape(), " are [n, length, channels], so they have ", x.size(2),
         " channels; weight ", weight.shape(), " reads ", in,
         in == x.size(1) ? "; transpose(x, 1, 2) moves the channels to the end" : "");
+  check(o.stride > 0 && o.padding >= 0 && o.dilation > 0, "conv1d: a stride of ", o.stride, ", a padding of ",
+        o.padding, " and a dilation of ", o.dilation, "; expected at least 1, 0 and 1");
+  const int64_t window = weight.size(1),
+                reach = checked_add(checked_mul(window - 1, o.dilation, "conv1d"), 1, "conv1d"),
+                padded = checked_add(x.size(1), checked_mul(2, o.padding, "conv1d"), "conv1d");
+  check(reach <= padded, "conv1d: a window of ", window,
+        o.dilation == 1 ? "" : text(" with a dilation of ", o.dilation), " is larger than sequences of ", x.size(1),
+        " with a padding of ", o.padding);
   const Tensor y = convolve_images("conv1d", unsqueeze(x, 1), unsqueeze(weight, 1), bias,
                                    {{1, o.stride}, {0, o.padding}, {1, o.dilation}, o.groups});
   return squeeze(y, 1);

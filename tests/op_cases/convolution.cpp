@@ -67,10 +67,12 @@ OpCase conv1d_case() {
   refuse({"weight", "[2, 3]", "[out, kernel, in / groups]"}, {1, 4, 3}, {2, 3});
   refuse({"[1, 4, 3]", "3 channels", "[2, 2, 5]", "reads 5"}, {1, 4, 3}, {2, 2, 5});
   refuse({"4 channels", "reads 3", "transpose(x, 1, 2)"}, {1, 3, 4}, {2, 2, 3});
-  refuse({"window of 1 x 4", "1 x 3"}, {1, 3, 2}, {1, 4, 2});
-  refuse({"stride of 1 x 0"}, {1, 3, 2}, {1, 2, 2}, {.stride = 0});
-  refuse({"padding of 0 x -1"}, {1, 3, 2}, {1, 2, 2}, {.padding = -1});
-  refuse({"dilation of 1 x 0"}, {1, 3, 2}, {1, 2, 2}, {.dilation = 0});
+  refuse({"window of 4", "sequences of 3", "padding of 0"}, {1, 3, 2}, {1, 4, 2});
+  refuse({"window of 3", "dilation of 3", "sequences of 4", "padding of 1"}, {1, 4, 2}, {1, 3, 2},
+         {.padding = 1, .dilation = 3});
+  refuse({"stride of 0", "at least 1"}, {1, 3, 2}, {1, 2, 2}, {.stride = 0});
+  refuse({"padding of -1"}, {1, 3, 2}, {1, 2, 2}, {.padding = -1});
+  refuse({"dilation of 0"}, {1, 3, 2}, {1, 2, 2}, {.dilation = 0});
   refuse({"2 groups", "3 channels of the output"}, {1, 3, 4}, {3, 2, 2}, {.groups = 2});
   refuse({"bias [3]"}, {1, 3, 4}, {2, 2, 4}, {}, {3});
   op.refuse({"i64"}, [] { conv1d(integers({1, 3, 2}), integers({1, 2, 2})); });
