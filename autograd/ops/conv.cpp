@@ -74,8 +74,8 @@ Tensor forward(const WindowShape& s, const Tensor& x, const Tensor& weight, cons
   return y;
 }
 
-// The windows of the convolution that takes gradients of outputs to those of inputs: there is one where the stride is 1
-// and the windows fill the padded images, none with padding alone.
+// The windows of the convolution that maps gradients of outputs to gradients of inputs. None unless the stride is 1, the
+// windows fill the padded images, and no window sees padding alone.
 std::optional<WindowShape> adjoint(const WindowShape& s, int64_t out) {
   WindowShape back = s;
   back.height = s.out_h, back.width = s.out_w, back.channels = out, back.out_h = s.height, back.out_w = s.width;
@@ -86,7 +86,7 @@ std::optional<WindowShape> adjoint(const WindowShape& s, int64_t out) {
   return back;
 }
 
-// Of the sums' dtype. The bias is added to each pixel: dx is also the output of a transposed convolution of dy.
+// dx, in the accumulation dtype. The bias is added to each pixel: dx is also the output of a transposed convolution of dy.
 Tensor input_gradient(const WindowShape& s, const Tensor& dy, const Tensor& weight, const Tensor& bias = {}) {
   const TensorOptions sums{acc_dtype(dy.dtype()), dy.device()};
   const Tensor dx = empty({s.images, s.height, s.width, s.channels}, sums), w = by_group(s, weight);
@@ -194,7 +194,7 @@ void check_weight(const char* op, const Tensor& weight, const char* expected) {
   check(weight.rank() == 4, op, ": the weight has shape ", weight.shape(), ", expected ", expected);
 }
 
-// Of images with these numbers of channels: what the weight reads, and what it makes.
+// in: channels of the images that the weight reads. out: channels of the result.
 void check_operands(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t in,
                     int64_t out) {
   check(x.size(3) == in, op, ": images ", x.shape(), " are [n, height, width, channels], so they have ", x.size(3),

@@ -34,7 +34,9 @@ OpCase adaptive_case() {
       {{3, 2, 2, 2}, 2},       {{1, 3, 8, 2}, {2, 8}},  {{0, 5, 5, 2}, 2},         {{2, 5, 5, 0}, 2},
       {{1, 13, 2, 1}, {5, 2}}, {{1, 4, 11, 2}, {1, 4}}, {{2, 6, 5, 3}, {6, 2}},    {{1, 7, 7, 2}, {1, 7}},
       {{1, 3, 3, 3}, {2, 2}},  {{1, 6, 6, 2}, {4, 3}},  {{5, 23, 24, 33}, {7, 7}}, {{5, 24, 24, 33}, {8, 6}}};
-  for (const auto& [shape, size] : cases) {
+  for (const auto& c : cases) {
+    const Dims shape = c.first;
+    const Size2 size = c.second;
     const auto share = [](int64_t pixels, int64_t outputs) {
       return [=](int64_t i, int64_t pixel) {
         // Pixel p reaches from p to p + 1, and output i from i s / o to (i + 1) s / o: the means are of pixels that both have.
@@ -89,7 +91,8 @@ OpCase interpolate_case() {
           return weighted(a, height, width, share(a.shape[1], height, o.scale_factor.height),
                           share(a.shape[2], width, o.scale_factor.width));
         });
-    s.length = 4;
+    // A position among n pixels is rounded by up to n eps / 2, and so is the share of a pixel.
+    s.length = std::pow(static_cast<double>(2 + std::max(shape[1], shape[2])), 2);
     if (nearest) s.tolerance = tolerance::exact;
     s.large = shape[0] == 5;
   };
