@@ -74,8 +74,8 @@ Tensor forward(const WindowShape& s, const Tensor& x, const Tensor& weight, cons
   return y;
 }
 
-// The windows of the convolution that takes gradients of outputs to those of inputs: there is one where the stride is 1
-// and the windows fill the padded images, none with padding alone.
+// The windows of the convolution that maps gradients of outputs to gradients of inputs. None unless the stride is 1, the
+// windows fill the padded images, and no window sees padding alone.
 std::optional<WindowShape> adjoint(const WindowShape& s, int64_t out) {
   WindowShape back = s;
   back.height = s.out_h, back.width = s.out_w, back.channels = out, back.out_h = s.height, back.out_w = s.width;
@@ -86,7 +86,7 @@ std::optional<WindowShape> adjoint(const WindowShape& s, int64_t out) {
   return back;
 }
 
-// Of the sums' dtype. The bias is added to each pixel: dx is also the output of a transposed convolution of dy.
+// dx, in the accumulation dtype. The bias is added to each pixel: dx is also the output of a transposed convolution of dy.
 Tensor input_gradient(const WindowShape& s, const Tensor& dy, const Tensor& weight, const Tensor& bias = {}) {
   const TensorOptions sums{acc_dtype(dy.dtype()), dy.device()};
   const Tensor dx = empty({s.images, s.height, s.width, s.channels}, sums), w = by_group(s, weight);
@@ -194,7 +194,7 @@ void check_weight(const char* op, const Tensor& weight, const char* expected) {
   check(weight.rank() == 4, op, ": the weight has shape ", weight.shape(), ", expected ", expected);
 }
 
-// Of images with these numbers of channels: what the weight reads, and what it makes.
+// in: channels of the images that the weight reads. out: channels of the result.
 void check_operands(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t in,
                     int64_t out) {
   check(x.size(3) == in, op, ": images ", x.shape(), " are [n, height, width, channels], so they have ", x.size(3),
@@ -234,6 +234,14 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, Conv1dO
   check(x.size(2) == in, "conv1d: sequences ", x.shape(), " are [n, length, channels], so they have ", x.size(2),
         " channels; weight ", weight.shape(), " reads ", in,
         in == x.size(1) ? "; transpose(x, 1, 2) moves the channels to the end" : "");
+  check(o.stride > 0 && o.padding >= 0 && o.dilation > 0, "conv1d: a stride of ", o.stride, ", a padding of ",
+        o.padding, " and a dilation of ", o.dilation, "; expected at least 1, 0 and 1");
+  const int64_t window = weight.size(1),
+                reach = checked_add(checked_mul(window - 1, o.dilation, "conv1d"), 1, "conv1d"),
+                padded = checked_add(x.size(1), checked_mul(2, o.padding, "conv1d"), "conv1d");
+  check(reach <= padded, "conv1d: a window of ", window,
+        o.dilation == 1 ? "" : text(" with a dilation of ", o.dilation), " is larger than sequences of ", x.size(1),
+        " with a padding of ", o.padding);
   const Tensor y = convolve_images("conv1d", unsqueeze(x, 1), unsqueeze(weight, 1), bias,
                                    {{1, o.stride}, {0, o.padding}, {1, o.dilation}, o.groups});
   return squeeze(y, 1);

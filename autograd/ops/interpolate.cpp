@@ -11,7 +11,7 @@
 namespace isonorm {
 namespace {
 
-// Where the outputs of one direction are read, in pixels.
+// The positions, in pixels, at which the outputs of one direction are read.
 std::vector<double> places_to_read(int64_t pixels, int64_t outputs, double factor, const InterpolateOptions& o) {
   const double s = static_cast<double>(pixels), n = static_cast<double>(outputs);
   // Rounded once, so that quotients that are integers are exact.

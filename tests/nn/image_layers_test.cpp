@@ -1,5 +1,5 @@
-// Layers of images and sequences in a model: shapes, initial values, training, files, and what they print. The ops' values
-// stand in tests/op_cases and tests/fixtures.
+// Layers of images and sequences in a model: shapes, initial values, training, files and printing. Rows
+// of tests/op_cases and cases of tests/fixtures test the values.
 #include <cmath>
 
 #include "autograd/engine.h"
