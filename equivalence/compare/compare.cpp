@@ -5,6 +5,7 @@
 
 #include "equivalence/compare/cause.h"
 #include "equivalence/compare/found.h"
+#include "equivalence/compare/moved_results.h"
 #include "equivalence/compare/own_training.h"
 
 namespace isonorm::equivalence {
@@ -63,6 +64,7 @@ class Drawn {
       const Restore restore(a_);
       move_by_one_ulp(a_, static_cast<uint64_t>(c));
       all.push_back(std::make_unique<OwnTraining>(a_, partners_.a, loss_, o_.seed));
+      const MovedResults rounding(static_cast<uint64_t>(c));
       all.back()->differentiate(batch);
       first.note_control(*all.back());
     }
