@@ -31,12 +31,20 @@ double largest_entry(const Tensor& x) {
   return x.numel() == 0 ? 0 : amax(abs(x)).item();
 }
 
-double deviation(const std::vector<Pair>& pairs) {
+std::pair<const Pair*, double> furthest_pair(const std::vector<Pair>& pairs) {
   NoGrad no_grad;
-  double worst = 0;
-  for (const Pair& p : pairs) worst = larger(worst, deviation_of(p));
-  return worst;
+  const Pair* worst = nullptr;
+  double most = 0;
+  for (const Pair& p : pairs) {
+    const double d = deviation_of(p);
+    if (p.value.numel() == 0 || (worst && !(d > most) && !std::isnan(d))) continue;
+    worst = &p, most = d;
+    if (std::isnan(d)) break;
+  }
+  return {worst, most};
 }
+
+double deviation(const std::vector<Pair>& pairs) { return furthest_pair(pairs).second; }
 
 Dims index_at(const Dims& shape, int64_t flat) {
   Dims index = shape;
@@ -48,16 +56,7 @@ Dims index_at(const Dims& shape, int64_t flat) {
 }
 
 std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs) {
-  NoGrad no_grad;
-  const Pair* worst = nullptr;
-  double most = 0;
-  for (const Pair& p : pairs) {
-    if (p.value.numel() == 0) continue;
-    const double d = deviation_of(p);
-    if (worst && !(d > most) && !std::isnan(d)) continue;
-    worst = &p, most = d;
-    if (std::isnan(d)) break;
-  }
+  const Pair* const worst = furthest_pair(pairs).first;
   if (!worst) return {};
   const std::vector<double> value = worst->value.to_vector<double>(), reference = worst->reference.to_vector<double>();
   std::optional<EntryPlace> place;
