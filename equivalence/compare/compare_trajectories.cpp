@@ -211,10 +211,10 @@ class Trajectories {
       return text("the first model's loss is ", number_text(*broken), " at step ",
                   broken - reference.losses.begin() + 1);
     if (!have_moved(*a_, first.model())) return "the optimizer of the first model changes no weight (a rate of 0?)";
-    if (result_.horizon.ended_by.empty() || dynamic_cast<const optim::Sgd*>(&first.optimizer())) return result_.reason;
+    if (result_.horizon.ended_by != "weights" || dynamic_cast<const optim::Sgd*>(&first.optimizer()))
+      return result_.reason;
     return text(result_.reason,
-                "; an optimizer that divides by gradients, as Adam does, makes full steps of rounding "
-                "noise: with an eps of 1e-5, or with SGD, the bound is far tighter");
+                "; Adam makes full steps of gradients that are mostly rounding: try it with an eps of 1e-5, or SGD");
   }
 
   std::string cause(const OwnTraining& second) const {

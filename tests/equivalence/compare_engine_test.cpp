@@ -391,6 +391,39 @@ TEST_CASE("engine: a rate of 0, an optimizer of another model, and a model witho
              Contains("no parameter of the first model gets a gradient"));
 }
 
+TEST_CASE("engine: AdamW in f32 that rounding moves is undecided, with a tensor and an advice that helps") {
+  // One entry of `pair` has a gradient of 1e-7 beside one of 1, and an ulp of the weights moves it by a tenth. Adam makes
+  // a full step of it.
+  struct Net : SmallNet {
+    nn::Parameter& pair = add_parameter("pair", ones({2}));
+    explicit Net(Form form) : SmallNet({.form = form}) { to(DType::f32); }
+  };
+  const Objective loss = [](nn::Module& m, const Examples& e) {
+    Net& net = dynamic_cast<Net&>(m);
+    const Tensor phase = sum(detach(net.up1.weight).to(DType::f64)) * 1e7;
+    const Tensor slope = cat({ones({1}), reshape((1 + 0.1 * sin(phase)) * 1e-7, {1}).to(DType::f32)}, 0);
+    return cross_entropy(m(e.inputs.to(DType::f32)), e.targets) + sum(net.pair * slope);
+  };
+  const auto trained = [&](const MakeOptimizer& optimizer) {
+    const auto net = [](Form form) -> MakeModel {
+      return [=] {
+        manual_seed(3);
+        return std::make_unique<Net>(form);
+      };
+    };
+    return compare_trajectories(net(Form::layer_norm), net(Form::rms_norm), {}, loss, optimizer, small_batch);
+  };
+  const auto adamw = [](double eps) -> MakeOptimizer {
+    return [=](const std::vector<Tensor>& p) {
+      return std::make_unique<optim::AdamW>(p, optim::AdamWOptions{.lr = 1e-2, .eps = eps});
+    };
+  };
+  const Comparison c = expected(Verdict::undecided, trained(adamw(1e-8)));
+  CHECK_THAT(c.message(), Contains("; rounding moves pair furthest") && Contains("an eps of 1e-5, or SGD"));
+  expected(Verdict::same, trained(adamw(1e-5)));
+  expected(Verdict::same, trained(kPlain));
+}
+
 TEST_CASE("engine: the two models may have optimizers of their own") {
   // AdamW, and AdamW without decay behind a decay that is written out.
   struct Decayed : optim::Optimizer {
