@@ -14,15 +14,6 @@
 namespace isonorm::equivalence {
 namespace {
 
-TensorMap buffers_of(const nn::Module& m) {
-  const std::vector<Tensor> parameters = m.parameters();
-  TensorMap buffers;
-  for (const nn::NamedParameter& s : m.named_state())
-    if (std::ranges::none_of(parameters, [&](const Tensor& p) { return &p.impl() == &s.tensor.impl(); }))
-      buffers.add(s.name, s.tensor);
-  return buffers;
-}
-
 // What A's buffer is in B; undefined if the map does not fit it.
 Tensor mapped(const Route& route, const Tensor& buffer) {
   try {
@@ -97,10 +88,13 @@ std::vector<Tensor> BufferPairs::of_second(const nn::Module& b) const {
   return all;
 }
 
-std::vector<std::string> buffer_names(const nn::Module& module) {
-  std::vector<std::string> names;
-  for (const auto& [name, _] : buffers_of(module)) names.push_back(name);
-  return names;
+TensorMap buffers_of(const nn::Module& module) {
+  const std::vector<Tensor> parameters = module.parameters();
+  TensorMap buffers;
+  for (const nn::NamedParameter& s : module.named_state())
+    if (std::ranges::none_of(parameters, [&](const Tensor& p) { return &p.impl() == &s.tensor.impl(); }))
+      buffers.add(s.name, s.tensor);
+  return buffers;
 }
 
 }  // namespace isonorm::equivalence

@@ -42,7 +42,7 @@ class BufferPairs {
   std::vector<Route> routes_;
 };
 
-// The names of all buffers of a module.
-std::vector<std::string> buffer_names(const nn::Module& module);
+// The buffers of a module: its state without its parameters.
+TensorMap buffers_of(const nn::Module& module);
 
 }  // namespace isonorm::equivalence

@@ -80,8 +80,8 @@ class Drawn {
   Run run_model(Which which, const training::Examples& batch, int control = 0) {
     const bool is_first = which == Which::first;
     nn::Module& model = is_first ? a_ : b_;
-    const Restore restore(model);
-    if (control > 0) move_by_one_ulp(model, control_seed(o_.seed, control));
+    const Restore restore(model, control > 0 ? Restore::all : Restore::buffers);
+    if (control > 0) moves(control).apply(model);
     Run run;
     run.training = is_first ? std::make_unique<OwnTraining>(model, partners_.a, loss_, o_.seed)
                             : std::make_unique<OwnTraining>(model, partners_, loss_, o_.seed);
@@ -94,6 +94,12 @@ class Drawn {
     }
     run.buffers = is_first ? buffers_.of_first(a_) : buffers_.of_second(b_);
     return run;
+  }
+
+  // They are the same at every point.
+  const UlpMoves& moves(int control) {
+    if (static_cast<size_t>(control) > moves_.size()) moves_.emplace_back(a_, control_seed(o_.seed, control));
+    return moves_[static_cast<size_t>(control) - 1];
   }
 
   // The first run of a model. If its loss, or an op, takes no inputs that have gradients, no run tracks them.
@@ -122,7 +128,7 @@ class Drawn {
     m.first = run_model(Which::first, batch);
     for (int c = 1; c <= o_.controls; ++c) {
       m.controls.push_back(run_model(Which::first, batch, c));
-      m.first.training->note_control(*m.controls.back().training);
+      m.first.training->note_control(*m.controls.back().training, false);
     }
     m.second = run_model(Which::second, batch);
     return m;
@@ -198,6 +204,7 @@ class Drawn {
   BufferPairs buffers_;
   Points points_;
   std::vector<std::string> not_compared_;
+  std::vector<UlpMoves> moves_;  // of the controls so far
   bool tracks_inputs_ = true;
 };
 

@@ -201,7 +201,7 @@ class Trajectories {
     if (result_.verdict == Verdict::different) result_.likely = cause(second);
     result_.reason += held("first", first) + held("second", second);
     result_.not_compared = left_out(*a_, map_);
-    for (const std::string& name : buffer_names(*a_)) result_.not_compared.push_back(name);
+    for (const auto& [name, _] : buffers_of(*a_)) result_.not_compared.push_back(name);
     if (!TrackedInputs(batches_(0)).names().empty()) result_.not_compared.push_back("gradients of inputs");
   }
 

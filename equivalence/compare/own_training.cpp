@@ -10,6 +10,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "core/view.h"
+#include "equivalence/compare/beside.h"
 #include "equivalence/compare/cause.h"
 #include "optim/clip.h"
 #include "streams/parametrize.h"
@@ -148,7 +149,8 @@ Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const 
   return routes_.empty() ? w : routes_[i].forward(w);
 }
 
-Restore::Restore(nn::Module& model) : model_(model), values_(detached::clone(model.state_dict())) {
+Restore::Restore(nn::Module& model, What what)
+    : model_(model), values_(detached::clone(what == all ? model.state_dict() : buffers_of(model))) {
   for (const Tensor& p : model.parameters()) gradients_.emplace_back(p, p.grad());
   for (const auto& [_, m] : model.named_modules()) flags_.emplace_back(m, m->training());
 }

@@ -71,7 +71,8 @@ class OwnTraining : public Training {
 // ends.
 class Restore {
  public:
-  explicit Restore(nn::Module& model);
+  enum What { all, buffers };  // buffers: parameters are left as they are
+  explicit Restore(nn::Module& model, What what = all);
   ~Restore();
   Restore(const Restore&) = delete;
   Restore& operator=(const Restore&) = delete;
