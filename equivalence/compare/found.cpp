@@ -10,6 +10,10 @@ namespace isonorm::equivalence {
 
 namespace {
 
+constexpr const char* kIdentical =
+    "as one program run twice: if the two may compute the same bits (checkpointing, shared weights), set "
+    "CompareOptions::may_be_identical";
+
 Pair loss_pair(const Training& run, const Training& reference) {
   return {"", from_vector(std::vector{run.loss()}, {}), from_vector(std::vector{reference.loss()}, {}),
           std::abs(reference.loss())};
@@ -55,11 +59,12 @@ Comparison Points::found() {
 void Points::note(int point, const std::vector<Seen>& seen) {
   known_.resize(seen.size());
   for (size_t k = 0; k < seen.size(); ++k) {
-    const auto& [quantity, pair, off, control] = seen[k];
+    const auto& [quantity, pair, off, control, beside] = seen[k];
     result_.deviation = larger(result_.deviation, off.entry);
     result_.control = larger(result_.control, control.entry);
-    moved_ = moved_ || (k > 0 && control.entry > 0);
+    moved_ = moved_ || (k > 0 && !beside && control.entry > 0);
     known_[k].name = k > 0 ? pair.name : "the loss";
+    known_[k].beside = beside;
     const Offset limit = seen[k].limit(dtype_);
     if (has_factor(pair))
       known_[k].factor =
@@ -88,20 +93,22 @@ void Points::conclude() {
   result_.verdict = Verdict::undecided;
   const auto has_none = [](const Known& k) { return std::isinf(k.factor); };
   const auto unseen = std::count_if(known_.begin() + 1, known_.end(), has_none);
+  const bool no_gradient =
+      std::all_of(known_.begin() + 1, known_.end(), [&](const Known& k) { return k.beside || has_none(k); });
   Known least{"", 0};
   for (const Known& k : known_)
     if (!has_none(k) && k.factor > least.factor) least = k;
   result_.resolution = least.factor;
   if (!moved_)
     result_.reason = "the controls, moved by one ulp, have the same gradients: nothing was measured";
-  else if (unseen + 1 == std::ssize(known_))
+  else if (no_gradient)
     result_.reason = "all gradients are 0 or rounding noise: nothing was measured";
   else if (least.factor > largest_bound(dtype_))
     result_.reason = text("the controls, moved by one ulp, deviate by ", scientific(result_.control),
                           ", which would hide a real difference: ", would_have_shown(least.factor, least.name),
                           ", a verdict needs 1 + ", scientific(largest_bound(dtype_)));
   else if (result_.deviation == 0 && !may_be_identical_)
-    result_.reason = "equal to the last bit at every point: something was compared with itself";
+    result_.reason = text("equal to the last bit at every point, ", kIdentical);
   else {
     result_.verdict = Verdict::same;
     result_.reason = text("at ", points_, " points at most ", std::ceil(100 * share_), " % of the bound; ",
@@ -121,8 +128,15 @@ Comparison found(RunResult run, std::span<const RunResult> controls, std::span<c
   result.first = run.first_difference;
   result.horizon = run.horizon;
   result.reason = run.reason;
-  result.verdict = run.observed == Verdict::same && !run.as_expected ? Verdict::undecided : run.observed;
+  result.verdict = run.observed;
+  if (run.observed == Verdict::same && !run.as_expected)
+    result.verdict = Verdict::undecided, result.reason = text("equal to the last bit at every step, ", kIdentical);
   if (result.same()) result.reason += text("; ", would_have_shown(run.horizon));
+  if (result.verdict == Verdict::undecided)
+    for (size_t q = 0; q < std::size(kQuantities); ++q)
+      if (run.horizon.ended_by == kQuantities[q].spoken && run.horizon.limit.*kQuantities[q].size > 0)
+        if (const std::string& tensor = all.moved_furthest(q, run.horizon.steps + 1); !tensor.empty())
+          result.reason += text("; rounding moves ", tensor, " furthest");
   return result;
 }
 

@@ -12,9 +12,11 @@ namespace isonorm::equivalence {
 
 // Something that is compared at a point: how far B is off, and how far the controls are at most.
 struct Seen {
-  const char* quantity;  // "loss", "gradient"
+  const char* quantity;  // "loss", "gradient", "buffer"
   Pair pair;
   Offset off, control = {};
+  // An input's gradient or a buffer: it can differ, but no verdict rests on it.
+  bool beside = false;
 
   Offset limit(DType dtype) const;
   // The part of its limit that it uses; infinite for NaN.
@@ -44,6 +46,7 @@ class Points {
   struct Known {
     std::string name;
     double factor = INFINITY;
+    bool beside = false;
   };
 
   std::string off_by(const Seen& s) const;
