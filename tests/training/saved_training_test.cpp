@@ -22,6 +22,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/thrown.h"
+#include "training/model_file.h"
 
 using namespace isonorm;
 using namespace isonorm::training;
@@ -325,6 +326,36 @@ TEST_CASE("saved training: what cannot be saved leaves the file and the one befo
   for (const Content& wrong : {Content("x", none), Content("x", bytes)})
     CHECK_THROWS(SavedTraining(f / "other", {{"net", net}, wrong}).save(1));
   CHECK(f.files() == 2);
+}
+
+TEST_CASE("saved training: the tensors of one content, for a program that does not train") {
+  const TempFolder f;
+  nn::Linear a(2, 3), b(3, 1), other(3, 1);
+  optim::Sgd sgd(a.parameters());
+  SavedTraining(f / "two", {{"a", a}, {"b", b}}).save(1);
+  other.load_state_dict(saved_tensors(f / "two", "b"));
+  CHECK(other.weight.to_vector<float>() == b.weight.to_vector<float>());
+  CHECK_THROWS_WITH(saved_tensors(f / "two", "c"), f / "two: saved training: there is no content 'c' among a, b");
+  SavedTraining(f / "one", a, sgd).save(1);
+  CHECK(saved_tensors(f / "one", "model").at("bias").to_vector<float>() == a.bias.to_vector<float>());
+  CHECK_THROWS_WITH(saved_tensors(f / "one", "a"), Contains("no content 'a' among model, optimizer"));
+}
+
+TEST_CASE("load_model says how a file of a model of one's own is loaded, and that loads it") {
+  const TempFolder f;
+  nn::Linear net(2, 3), other(2, 3), trained(2, 3);
+  save_model(f / "net.safetensors", net);
+  CHECK_THROWS_WITH(load_model(f / "net.safetensors"),
+                    f / "net.safetensors: load_model: the file does not say what model it holds (no entry "
+                        "'model.kind'); load it into a model of your own: "
+                        "model.load_state_dict(training::load_model_file(path).state)");
+  other.load_state_dict(load_model_file(f / "net.safetensors").state);
+  CHECK(other.weight.to_vector<float>() == net.weight.to_vector<float>());
+  optim::Sgd sgd(net.parameters());
+  SavedTraining(f / "net.ckpt", net, sgd).save(1);
+  CHECK_THROWS_WITH(load_model(f / "net.ckpt"), Contains("net.ckpt: load_model: the file does not say what model"));
+  trained.load_state_dict(load_model_file(f / "net.ckpt").state);
+  CHECK(trained.weight.to_vector<float>() == net.weight.to_vector<float>());
 }
 
 TEST_CASE("saved training: tensors alone, and a tensor that an optimizer holds stays its own") {

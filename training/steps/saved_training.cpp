@@ -158,4 +158,14 @@ void SavedTraining::save(int step) {
   is_whole_ = true;
 }
 
+TensorMap saved_tensors(const std::string& path, const std::string& content) {
+  const NewestCheckpoint newest = load_newest_checkpoint(path);
+  const Scope scope(newest.path);
+  FileContents found = contents_of(newest.checkpoint, {});
+  ShortList names;
+  for (const auto& [name, _] : found) names.add(printable(name, 80));
+  check(found.contains(content), "saved training: there is no content ", Shown{content}, " among ", names);
+  return std::move(found[content].state.tensors);
+}
+
 }  // namespace isonorm::training

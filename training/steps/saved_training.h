@@ -43,4 +43,9 @@ class SavedTraining {
   bool is_whole_ = false;  // the file
 };
 
+// The tensors of one content of such a file, for a program that does not train: critic.load_state_dict(saved_tensors("gan.ckpt",
+// "critic")). In a file without names the contents are "model" and "optimizer". Throws as load_newest_checkpoint(), and if the file
+// has no content of that name.
+TensorMap saved_tensors(const std::string& path, const std::string& content);
+
 }  // namespace isonorm::training
