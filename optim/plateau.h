@@ -31,6 +31,9 @@ class ReduceOnPlateau {
  public:
   // Throws if lr, threshold, min_lr or eps is negative or not finite, factor is outside [0, 1), or patience or cooldown is negative.
   explicit ReduceOnPlateau(double lr, PlateauOptions options = {});
+  ReduceOnPlateau(const ReduceOnPlateau&) =
+      delete;  // a loop that has a copy would not see the rate fall: give std::ref(plateau)
+  ReduceOnPlateau& operator=(const ReduceOnPlateau&) = delete;
 
   // Takes a loss. Returns whether the rate fell. NaN is no improvement.
   bool take(double loss);

@@ -1,6 +1,6 @@
 // The checkpoint of a training: several models, optimizers, an average and the user's data go on to the same bits; what does not
 // fit changes nothing.
-#include "training/steps/saved_training.h"
+#include "training/run/saved_training.h"
 
 #include <cmath>
 
@@ -23,6 +23,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/thrown.h"
 #include "training/model_file.h"
+#include "training/steps/loop.h"
 
 using namespace isonorm;
 using namespace isonorm::training;
@@ -356,6 +357,50 @@ TEST_CASE("load_model says how a file of a model of one's own is loaded, and tha
   CHECK_THROWS_WITH(load_model(f / "net.ckpt"), Contains("net.ckpt: load_model: the file does not say what model"));
   trained.load_state_dict(load_model_file(f / "net.ckpt").state);
   CHECK(trained.weight.to_vector<float>() == net.weight.to_vector<float>());
+}
+
+TEST_CASE("saved training: a loop whose rate falls on a plateau goes on to the same bits") {
+  const TempFolder f;
+  struct Run {
+    nn::Linear net{2, 1};
+    optim::Sgd sgd{net.parameters(), {.momentum = 0.5}};
+    optim::ReduceOnPlateau plateau{0.1, {.factor = 0.5, .patience = 0, .threshold = 0.5}};
+    BestLoss best;
+    std::vector<double> rates;
+    Step step{net, sgd, [](nn::Module& m, const Examples& e) { return mse_loss(m(e.inputs), e.targets); }};
+    Loop loop{step,
+              [](int64_t t) {
+                Generator g{3, static_cast<uint64_t>(t) << 20};
+                return Examples{randn({4, 2}, {}, g), ones({4, 1})};
+              },
+              std::ref(plateau)};
+    SavedTraining saved;
+    explicit Run(const std::string& path)
+        : saved(path, {{"net", net}, {"sgd", sgd}, {"plateau", plateau}, {"best", best}}) {
+      loop.every(1, [this](const TrainingStep& s) { return rates.push_back(s.lr), true; });
+      loop.every(2, [this](const TrainingStep& s) {
+        plateau.take(s.loss);
+        return best.take(s.step, s.loss), true;
+      });
+      loop.every(1, std::ref(saved));
+    }
+  };
+  manual_seed(7);
+  Run whole(f / "whole");
+  whole.loop.run(12);
+  CHECK(whole.rates.front() == 0.1);
+  CHECK(whole.rates.back() < 0.03);  // it fell more than once
+  for (int stop = 1; stop < 12; ++stop) {
+    manual_seed(7);
+    Run begun(f / text("part", stop));
+    begun.loop.run(stop);
+    Run resumed(f / text("part", stop));
+    REQUIRE(resumed.saved.done() == stop);
+    resumed.loop.run(12, stop);
+    CHECK(resumed.rates == std::vector<double>(whole.rates.begin() + stop, whole.rates.end()));
+    CHECK((read_bytes(f / text("part", stop)) == read_bytes(f / "whole")));
+  }
+  static_assert(!std::is_copy_constructible_v<optim::ReduceOnPlateau>);
 }
 
 TEST_CASE("saved training: tensors alone, and a tensor that an optimizer holds stays its own") {

@@ -16,7 +16,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "training/model_file.h"
-#include "training/steps/saved_training.h"
+#include "training/run/saved_training.h"
 
 using namespace isonorm;
 using namespace isonorm::training;

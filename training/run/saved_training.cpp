@@ -1,4 +1,4 @@
-#include "training/steps/saved_training.h"
+#include "training/run/saved_training.h"
 
 #include <algorithm>
 #include <climits>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "training/steps/callbacks.h"
-#include "training/steps/content.h"
+#include "training/run/content.h"
 
 namespace isonorm::training {
 
@@ -16,7 +16,8 @@ namespace isonorm::training {
 //                                              {"opt_c", opt_c}, {"average", ema}, {"seen", seen}});
 //   for (int step = saved.done(); step < 1000; ++step) { ...; if (step % 100 == 99) saved.save(step + 1); }
 //
-// It keeps references to the contents. As a callback of a loop: loop.every(10min, std::ref(saved)).
+// It keeps references to the contents. As a callback of a loop it comes last, behind the callbacks that change the contents:
+// loop.every(10min, std::ref(saved)).
 class SavedTraining {
  public:
   // If the file exists, the contents, the calling thread's random generator and done() become those of the file. If the file is
