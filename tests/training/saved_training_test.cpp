@@ -218,12 +218,13 @@ TEST_CASE("saved training: a file with other contents is refused in one line, an
       {with("last", {{"last", [] { return 1.0; }, [](double) { check(false, "no such number"); }}}),
        "number 'last': no such number"},
   };
-  for (const auto& [contents, says] : cases) {
+  for (const auto& one : cases) {
+    const std::vector<Content>& contents = one.first;
     const Generator random = default_generator();
     const std::string message = test::thrown([&] { SavedTraining(f / "gan", contents); });
     INFO(message);
     CHECK_THAT(message, StartsWith(f / "gan: "));
-    CHECK_THAT(message, Contains(says));
+    CHECK_THAT(message, Contains(one.second));
     CHECK(default_generator() == random);
     CHECK((saved_bytes(f, gan, 5) == before));
   }

@@ -94,7 +94,7 @@ void load_all(const std::vector<Content>& contents, const FileContents& found, c
 
 // Models come last: the state before of the last content need not be copied.
 std::vector<Content> ordered(std::vector<Content> contents) {
-  std::ranges::stable_partition(contents, [](const Content& c) { return c.kind() != kModel; });
+  std::stable_partition(contents.begin(), contents.end(), [](const Content& c) { return c.kind() != kModel; });
   for (auto c = contents.begin(); c != contents.end(); ++c)
     check(std::none_of(contents.begin(), c, [&](const Content& other) { return other.name() == c->name(); }),
           "saved training: two contents have the name '", c->name(), "'");
