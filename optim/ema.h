@@ -36,13 +36,13 @@ class Ema {
   // One per parameter, in order; the next update changes them.
   const std::vector<Tensor>& averages() const { return averages_; }
 
-  // A copy of the state: "step" (i64, updates so far) and "<i>.average". Throws between apply() and restore(): the parameters, which
-  // are saved beside it, hold the averages then.
+  // A copy of the state: "step" (i64, updates so far) and "<i>.average". Throws between apply() and restore(), when
+  // the parameters hold the averages.
   TensorMap state_dict() const;
   // state_dict() without the copy, to write a file: the next update changes the averages.
   TensorMap live_state() const;
-  // Takes over a copy of such a state; averaging goes on bit-equal. Throws, and changes nothing, if a name is missing or unknown,
-  // a shape or dtype differs, and between apply() and restore().
+  // Takes over a copy of this state; averaging goes on bit-equal. Throws, and changes nothing, if a name is missing or unknown, if a
+  // shape or dtype differs, and between apply() and restore().
   void load_state_dict(const TensorMap& state);
 
  private:

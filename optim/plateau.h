@@ -31,6 +31,9 @@ class ReduceOnPlateau {
  public:
   // Throws if lr, threshold, min_lr or eps is negative or not finite, factor is outside [0, 1), or patience or cooldown is negative.
   explicit ReduceOnPlateau(double lr, PlateauOptions options = {});
+  // Not copied: a loop that has a copy would not see the rate fall. Give it std::ref(plateau).
+  ReduceOnPlateau(const ReduceOnPlateau&) = delete;
+  ReduceOnPlateau& operator=(const ReduceOnPlateau&) = delete;
 
   // Takes a loss. Returns whether the rate fell. NaN is no improvement.
   bool take(double loss);
@@ -42,7 +45,7 @@ class ReduceOnPlateau {
   // "lr", "best" (f64) and "bad", "cooldown" (i64): the rate, the least loss, the losses since then, and the losses that are still
   // not counted.
   TensorMap state_dict() const;
-  // Takes over such a state; training goes on bit-equal. Throws, and changes nothing, if a name is missing or unknown, or a number is
+  // Takes over this state; training goes on bit-equal. Throws, and changes nothing, if a name is missing or unknown, or a number is
   // of another dtype or outside of its range.
   void load_state_dict(const TensorMap& state);
 

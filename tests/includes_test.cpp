@@ -65,6 +65,7 @@ std::map<std::string, Set> allowed_includes() {
       {"training/options", {"core"}},
       {"training", kBelowTraining + Set{"training/options", "training/steps"}},
       {"training/steps", kBelowTraining},
+      {"training/run", kBelowTraining + Set{"training/steps"}},
       {"training/models", kBelowTraining + Set{"training", "training/options", "training/steps"}},
       {"training/records",
        kBelowTraining + Set{"reports", "training", "training/models", "training/options", "training/steps"}}};

@@ -13,7 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_device.h"
-#include "training/steps/saved_training.h"
+#include "training/run/saved_training.h"
 #include "training/steps/loop.h"
 
 using namespace isonorm;

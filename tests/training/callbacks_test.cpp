@@ -18,7 +18,7 @@
 #include "tests/support/temp_folder.h"
 #include "training/records/held_out.h"
 #include "training/steps/lr_range.h"
-#include "training/steps/saved_training.h"
+#include "training/run/saved_training.h"
 
 using namespace isonorm;
 using namespace isonorm::training;

@@ -1,6 +1,6 @@
 // The checkpoint of a training: several models, optimizers, an average and the user's data go on to the same bits; what does not
 // fit changes nothing.
-#include "training/steps/saved_training.h"
+#include "training/run/saved_training.h"
 
 #include <cmath>
 
@@ -22,6 +22,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/thrown.h"
+#include "training/model_file.h"
+#include "training/steps/loop.h"
 
 using namespace isonorm;
 using namespace isonorm::training;
@@ -216,12 +218,13 @@ TEST_CASE("saved training: a file with other contents is refused in one line, an
       {with("last", {{"last", [] { return 1.0; }, [](double) { check(false, "no such number"); }}}),
        "number 'last': no such number"},
   };
-  for (const auto& [contents, says] : cases) {
+  for (const auto& one : cases) {
+    const std::vector<Content>& contents = one.first;
     const Generator random = default_generator();
     const std::string message = test::thrown([&] { SavedTraining(f / "gan", contents); });
     INFO(message);
     CHECK_THAT(message, StartsWith(f / "gan: "));
-    CHECK_THAT(message, Contains(says));
+    CHECK_THAT(message, Contains(one.second));
     CHECK(default_generator() == random);
     CHECK((saved_bytes(f, gan, 5) == before));
   }
@@ -325,6 +328,80 @@ TEST_CASE("saved training: what cannot be saved leaves the file and the one befo
   for (const Content& wrong : {Content("x", none), Content("x", bytes)})
     CHECK_THROWS(SavedTraining(f / "other", {{"net", net}, wrong}).save(1));
   CHECK(f.files() == 2);
+}
+
+TEST_CASE("saved training: the tensors of one content, for a program that does not train") {
+  const TempFolder f;
+  nn::Linear a(2, 3), b(3, 1), other(3, 1);
+  optim::Sgd sgd(a.parameters());
+  SavedTraining(f / "two", {{"a", a}, {"b", b}}).save(1);
+  other.load_state_dict(saved_tensors(f / "two", "b"));
+  CHECK(other.weight.to_vector<float>() == b.weight.to_vector<float>());
+  CHECK_THROWS_WITH(saved_tensors(f / "two", "c"), f / "two: saved training: there is no content 'c' among a, b");
+  SavedTraining(f / "one", a, sgd).save(1);
+  CHECK(saved_tensors(f / "one", "model").at("bias").to_vector<float>() == a.bias.to_vector<float>());
+  CHECK_THROWS_WITH(saved_tensors(f / "one", "a"), Contains("no content 'a' among model, optimizer"));
+}
+
+TEST_CASE("load_model says how a file of a model of one's own is loaded, and that loads it") {
+  const TempFolder f;
+  nn::Linear net(2, 3), other(2, 3), trained(2, 3);
+  save_model(f / "net.safetensors", net);
+  CHECK_THROWS_WITH(load_model(f / "net.safetensors"),
+                    f / "net.safetensors: load_model: the file does not say what model it holds (no entry "
+                        "'model.kind'); load it into a model of your own: "
+                        "model.load_state_dict(training::load_model_file(path).state)");
+  other.load_state_dict(load_model_file(f / "net.safetensors").state);
+  CHECK(other.weight.to_vector<float>() == net.weight.to_vector<float>());
+  optim::Sgd sgd(net.parameters());
+  SavedTraining(f / "net.ckpt", net, sgd).save(1);
+  CHECK_THROWS_WITH(load_model(f / "net.ckpt"), Contains("net.ckpt: load_model: the file does not say what model"));
+  trained.load_state_dict(load_model_file(f / "net.ckpt").state);
+  CHECK(trained.weight.to_vector<float>() == net.weight.to_vector<float>());
+}
+
+TEST_CASE("saved training: a loop whose rate falls on a plateau goes on to the same bits") {
+  const TempFolder f;
+  struct Run {
+    nn::Linear net{2, 1};
+    optim::Sgd sgd{net.parameters(), {.momentum = 0.5}};
+    optim::ReduceOnPlateau plateau{0.1, {.factor = 0.5, .patience = 0, .threshold = 0.5}};
+    BestLoss best;
+    std::vector<double> rates;
+    Step step{net, sgd, [](nn::Module& m, const Examples& e) { return mse_loss(m(e.inputs), e.targets); }};
+    Loop loop{step,
+              [](int64_t t) {
+                Generator g{3, static_cast<uint64_t>(t) << 20};
+                return Examples{randn({4, 2}, {}, g), ones({4, 1})};
+              },
+              std::ref(plateau)};
+    SavedTraining saved;
+    explicit Run(const std::string& path)
+        : saved(path, {{"net", net}, {"sgd", sgd}, {"plateau", plateau}, {"best", best}}) {
+      loop.every(1, [this](const TrainingStep& s) { return rates.push_back(s.lr), true; });
+      loop.every(2, [this](const TrainingStep& s) {
+        plateau.take(s.loss);
+        return best.take(s.step, s.loss), true;
+      });
+      loop.every(1, std::ref(saved));
+    }
+  };
+  manual_seed(7);
+  Run whole(f / "whole");
+  whole.loop.run(12);
+  CHECK(whole.rates.front() == 0.1);
+  CHECK(whole.rates.back() < 0.03);  // it fell more than once
+  for (int stop = 1; stop < 12; ++stop) {
+    manual_seed(7);
+    Run begun(f / text("part", stop));
+    begun.loop.run(stop);
+    Run resumed(f / text("part", stop));
+    REQUIRE(resumed.saved.done() == stop);
+    resumed.loop.run(12, stop);
+    CHECK(resumed.rates == std::vector<double>(whole.rates.begin() + stop, whole.rates.end()));
+    CHECK((read_bytes(f / text("part", stop)) == read_bytes(f / "whole")));
+  }
+  static_assert(!std::is_copy_constructible_v<optim::ReduceOnPlateau>);
 }
 
 TEST_CASE("saved training: tensors alone, and a tensor that an optimizer holds stays its own") {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "training/steps/callbacks.h"
-#include "training/steps/content.h"
+#include "training/run/content.h"
 
 namespace isonorm::training {
 
@@ -16,14 +16,16 @@ namespace isonorm::training {
 //                                              {"opt_c", opt_c}, {"average", ema}, {"seen", seen}});
 //   for (int step = saved.done(); step < 1000; ++step) { ...; if (step % 100 == 99) saved.save(step + 1); }
 //
-// It keeps references to the contents. As a callback of a loop: loop.every(10min, std::ref(saved)).
+// It keeps references to the contents. As a callback of a loop it comes last, behind the callbacks that change the contents:
+// loop.every(10min, std::ref(saved)).
 class SavedTraining {
  public:
-  // If the file exists, the contents, the calling thread's random generator and done() become those of the file. If the file is
-  // damaged, FILE.previous is taken. Throws what checkpoint_to_go_on_from() throws, and if the file has other contents: a name is
-  // missing or unexpected, another optimizer, another shape or dtype. Then nothing changes.
+  // If the file exists, the contents, the calling thread's random generator and done() take their values from it. If the file is
+  // damaged, they take them from FILE.previous. Throws like checkpoint_to_go_on_from(). Also throws if the contents differ: a name
+  // is missing or unexpected, or a content has another kind, shape or dtype. If it throws, nothing changes.
   SavedTraining(std::string path, std::vector<Content> contents);
-  // The contents "model", "optimizer" and "best", in a file without these names: of "weights.<parameter>" and "optimizer.<state>".
+  // The contents are "model", "optimizer" and "best". The file has no names of contents: its tensors are "weights.<parameter>" and
+  // "optimizer.<state>".
   SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer);
   SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
 
@@ -42,5 +44,11 @@ class SavedTraining {
   int done_ = 0;
   bool is_whole_ = false;  // the file
 };
+
+// The tensors of one content of a checkpoint, for a program that does not train:
+//   critic.load_state_dict(training::saved_tensors("gan.ckpt", "critic"));
+// A file without names has the contents "model" and "optimizer". Throws like load_newest_checkpoint(). Also throws if the file has
+// no content of this name.
+TensorMap saved_tensors(const std::string& path, const std::string& content);
 
 }  // namespace isonorm::training

@@ -1,4 +1,4 @@
-#include "training/steps/content.h"
+#include "training/run/content.h"
 
 #include <algorithm>
 

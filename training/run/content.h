@@ -74,7 +74,7 @@ class Content {
  private:
   using State = std::function<ContentState()>;
   using Load = std::function<void(const ContentState&)>;
-  // What a value is in a file.
+  // The type that a value has in a file.
   template <class T>
   using Stored = std::conditional_t<
       std::integral<T>, int64_t,

@@ -1,4 +1,4 @@
-#include "training/steps/saved_training.h"
+#include "training/run/saved_training.h"
 
 #include <algorithm>
 #include <climits>
@@ -94,7 +94,7 @@ void load_all(const std::vector<Content>& contents, const FileContents& found, c
 
 // Models come last: the state before of the last content need not be copied.
 std::vector<Content> ordered(std::vector<Content> contents) {
-  std::ranges::stable_partition(contents, [](const Content& c) { return c.kind() != kModel; });
+  std::stable_partition(contents.begin(), contents.end(), [](const Content& c) { return c.kind() != kModel; });
   for (auto c = contents.begin(); c != contents.end(); ++c)
     check(std::none_of(contents.begin(), c, [&](const Content& other) { return other.name() == c->name(); }),
           "saved training: two contents have the name '", c->name(), "'");
@@ -156,6 +156,16 @@ void SavedTraining::save(int step) {
   if (is_whole_) keep_previous_checkpoint(path_);
   save_checkpoint(path_, c);
   is_whole_ = true;
+}
+
+TensorMap saved_tensors(const std::string& path, const std::string& content) {
+  const NewestCheckpoint newest = load_newest_checkpoint(path);
+  const Scope scope(newest.path);
+  FileContents found = contents_of(newest.checkpoint, {});
+  ShortList names;
+  for (const auto& [name, _] : found) names.add(printable(name, 80));
+  check(found.contains(content), "saved training: there is no content ", Shown{content}, " among ", names);
+  return std::move(found[content].state.tensors);
 }
 
 }  // namespace isonorm::training
