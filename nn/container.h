@@ -61,6 +61,7 @@ template <class M> class ModuleList : public Module {
   size_t size() const { return items_.size(); }
   // Module i, counted from the end if i is negative. Throws if there is no such module.
   M& operator[](int64_t i) { return *items_[i]; }
+  const M& operator[](int64_t i) const { return *items_[i]; }
   auto begin() const { return items_.begin(); }  // pointers
   auto end() const { return items_.end(); }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "autograd/engine.h"
+#include "autograd/fused/refusal.h"
 #include "autograd/fusion.h"
 #include "autograd/node.h"
 #include "autograd/ops/arrange.h"
@@ -123,8 +124,9 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask)))
     return reference::scaled_dot_product_attention(q, k, v, o);
   if (q.dtype() == DType::bf16 && !kernels::bf16_products(q.device()))
-    return to(scaled_dot_product_attention(to(q, DType::f32), to(k, DType::f32), to(v, DType::f32), in_f32(o)),
-              DType::bf16);
+    return detail::refuse_second_gradient(
+        kHeads, to(scaled_dot_product_attention(to(q, DType::f32), to(k, DType::f32), to(v, DType::f32), in_f32(o)),
+                   DType::bf16));
   const kernels::AttentionSpec spec = spec_of(o, q.size(3), q.size(2), k.size(2));
   const kernels::AttentionInputs in{unit_stride(q), unit_stride(k), unit_stride(v), mask};
   Tensor out = heads_inside({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
@@ -180,7 +182,8 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   const Tensor mask = full_mask(kPacked, o, {b, heads, t, t}, qkv);
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask))) return reference::packed_attention(qkv, heads, o);
   if (qkv.dtype() == DType::bf16 && !kernels::bf16_products(qkv.device()))
-    return to(packed_attention(to(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
+    return detail::refuse_second_gradient(kPacked,
+                                          to(packed_attention(to(qkv, DType::f32), heads, in_f32(o)), DType::bf16));
   const kernels::AttentionSpec spec = spec_of(o, width / heads, t, t);
   const Tensor packed = detached::contiguous(qkv);
   Tensor out = empty({b, t, width}, qkv.options());

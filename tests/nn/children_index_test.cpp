@@ -17,6 +17,7 @@ TEST_CASE("children and modules of a list count from the end, and an index out o
   for (int64_t width : {3, 4, 5}) list.append(nn::Linear(2, width));
   CHECK(list[-1].weight.size(0) == 5);
   CHECK(&list[-3] == &list[0]);
+  CHECK(&std::as_const(list)[-1] == &list[2]);
   CHECK(list.children()[-1].get() == &list[2]);
   CHECK_THROWS_WITH(list[3], Contains("list: index 3 is out of range for 3 entries"));
   CHECK_THROWS_WITH(list[-4], Contains("list: index -4 is out of range for 3 entries"));

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "autograd/engine.h"
+#include "autograd/fused/attention.h"
+#include "autograd/fused/mlp.h"
 #include "autograd/ops/loss.h"
 #include "nn/activation.h"
 #include "nn/container.h"
@@ -143,4 +145,21 @@ TEST_CASE("second gradients: a model that computes in bf16 is refused with the o
   lstm.to(DType::bf16);
   const std::string line = refusal(lstm, cross_entropy(lstm(kIds), kNext));
   CHECK(line == "lstm_step: it has no second derivative in bf16 (create_graph)");
+}
+
+TEST_CASE(
+    "second gradients: fused ops in bf16 are refused with the same sentence on CPUs that compute them by other ops") {
+  // ISONORM_ISA chooses a CPU without products of bf16 (tests/CMakeLists.txt); such a CPU computes few rows of an MLP, and all
+  // attention, in f32.
+  const auto refusal = [](const Tensor& x, const Tensor& y) {
+    return test::thrown([&] { grad(std::vector<Tensor>{sum(y)}, std::vector<Tensor>{x}, {}, {.create_graph = true}); });
+  };
+  const auto leaf = [](const Dims& shape) { return require_grad(randn(shape).to(DType::bf16)); };
+  const Tensor q = leaf({1, 2, 3, 4}), packed = leaf({1, 3, 24}), x = leaf({3, 4});
+  CHECK(refusal(q, scaled_dot_product_attention(q, q, q)) ==
+        "scaled_dot_product_attention: it has no second derivative in bf16 (create_graph)");
+  CHECK(refusal(packed, packed_attention(packed, 2)) ==
+        "packed_attention: it has no second derivative in bf16 (create_graph)");
+  const Tensor w1 = leaf({5, 4}), b1 = leaf({5}), w2 = leaf({2, 5}), b2 = leaf({2});
+  CHECK(refusal(x, mlp(x, w1, b1, w2, b2)) == "mlp: it has no second derivative in bf16 (create_graph)");
 }
