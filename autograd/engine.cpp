@@ -114,6 +114,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       if (!collected && !n.frozen && g.defined()) add_to_leaf(n, std::move(g), frontier);
       if (heard) options.listener->complete(*heard);
     } else {
+      check(n.backward.is_set(), n.name, ": it has no rule: set `backward` of the node that track() returned");
       check(static_cast<bool>(n.backward), "backward: the graph of '", n.name,
             "' was already used by a backward and released; run the forward again");
       const Tensor& g = n.outputs[0].grad;

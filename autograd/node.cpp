@@ -108,6 +108,8 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
       edge->output = get(i).impl().output;
       node->is_view |= inputs.size() == 1 && get(*outputs.begin()).impl().storage == get(i).impl().storage;
       node->seq = created = std::max(created, in->seq + 1);  // the input may come from another thread
+    } else if (get(i).defined()) {
+      edge->constant = get(i).impl().storage.get();
     }
     ++edge;
   }
@@ -192,8 +194,14 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
 }
 }  // namespace
 
+DType Flow::dtype(int i) const {
+  const Edge& e = input(i);
+  check(e.node != nullptr, node_.name, ": its rule asks for the dtype of input ", i, ", which takes no gradient");
+  return e.node->outputs[e.output].dtype;
+}
+
 void Flow::give(int i, Tensor g) {
-  const Edge& e = node_.inputs[i];
+  const Edge& e = input(i);
   if (!e.node) return;
   const NodeOutput& to = e.node->outputs[e.output];
   if (g.shape() != to.shape || g.dtype() != to.dtype || g.device() != to.device)
@@ -203,16 +211,16 @@ void Flow::give(int i, Tensor g) {
 }
 
 Tensor Flow::attached(int i, const Tensor& data) const {
+  const Edge& e = input(i);
   if (!data.defined()) return {};
-  const Edge& e = node_.inputs[i];
   Tensor x = detach(data);
   x.impl().node = e.node;
-  x.impl().output = e.output;
+  if (e.node) x.impl().output = e.output;
   return x;
 }
 
 Tensor Flow::attached(int i) const {
-  const Edge& e = node_.inputs[i];
+  const Edge& e = input(i);
   if (!e.node) return {};
   const NodeOutput& like = e.node->outputs[e.output];
   return attached(i, detached::expand(zeros({{}, like.dtype, like.device, {}}), like.shape));
