@@ -141,7 +141,7 @@ class Flow {
 
 // Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, hangs it on the
 // outputs and returns it for the caller to set `backward`; otherwise returns nullptr. Undefined inputs count as taking
-// none. In anomaly mode throws where an output has a NaN or infinity. User-defined ops call this as the built-in ones
+// none. In anomaly mode throws where an output has a NaN. User-defined ops call this as the built-in ones
 // do; see docs/adding_an_op.md.
 autograd::Node* track(const char* name, std::initializer_list<const Tensor*> outputs,
                       std::initializer_list<const Tensor*> inputs);
