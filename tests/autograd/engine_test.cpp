@@ -226,6 +226,19 @@ TEST_CASE("anomaly mode lets masks of -inf pass") {
   CHECK(all(isfinite(q.grad())).item() == 1);
 }
 
+TEST_CASE("a backward says what is wrong with its loss, and what to do") {
+  const Tensor x = require_grad(ones({3, 4})), none;
+  CHECK_THROWS_WITH(backward(x * 2.0),
+                    "backward: the tensor has shape [3, 4], expected a loss of one element: reduce it by "
+                    "mean() or sum(), or give a cotangent of its shape");
+  CHECK_THROWS_WITH(backward(none), Contains("backward: the loss is undefined"));
+  CHECK_THROWS_WITH(none.backward(), Contains("backward: the loss is undefined"));
+  CHECK_THROWS_WITH(grad(none, {x}), Contains("grad: output 0 is undefined"));
+  CHECK_THROWS_WITH(grad(sum(x), {x, none}), Contains("grad: input 1 is undefined"));
+  CHECK_THROWS_WITH(backward(sum(detach(x))), Contains("does not depend on a leaf that requires a gradient") &&
+                                                  Contains("computed under NoGrad"));
+}
+
 TEST_CASE("a chain of a million ops neither overflows the stack nor leaks") {
   const Tensor x = require_grad(tensor({1.0}));
   {
