@@ -38,8 +38,8 @@ struct GradientListener {
 };
 
 // Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent`
-// (shape of loss) stands for d final / d loss; it may be left out where loss has one element. Throws where nothing
-// requires a gradient, and on a second pass through a graph that is released.
+// (shape of loss) stands for d final / d loss; it may be left out where loss has one element. Throws if the loss is undefined
+// or nothing requires a gradient, and on a second pass through a graph that is released.
 struct BackwardOptions {
   bool retain_graph = false;  // the graph stays, with all that it keeps, for another backward
   // The gradients have a graph of their own, and can be differentiated like other results; the graph is retained. For

@@ -13,8 +13,8 @@ namespace isonorm {
 class Flow;
 
 // A rule that is made of ops alone, applied to the tensors of save() and Flow: recorded, it can be differentiated
-// itself. It has to save the inputs and outputs themselves that it depends on. If it calls a kernel, it follows the
-// op's composition while it is recorded (Flow::needs_composition).
+// itself. The floating tensors that it saves are inputs and outputs of the op, as track() got them. If it calls a kernel,
+// it follows the op's composition while it is recorded (Flow::needs_composition).
 template <class F> struct Differentiable {
   F rule;
   bool valid;
@@ -33,7 +33,7 @@ class Rule {
   Rule& operator=(const Rule&) = delete;
 
   template <std::invocable<Flow&> F> Rule& operator=(F f) {
-    differentiable_ = false;
+    set_ = true, differentiable_ = false;
     if constexpr (sizeof(F) > kRoom || alignof(F) > alignof(std::max_align_t)) {
       return *this = [f = pool::make_shared<F>(std::move(f))](Flow& g) { (*f)(g); };
     } else {
@@ -52,6 +52,7 @@ class Rule {
     return *this;
   }
   bool is_differentiable() const { return differentiable_; }
+  bool is_set() const { return set_; }  // whether a closure was assigned, be it cleared since
   void clear() {
     if (call_) std::exchange(call_, nullptr)(room_, nullptr);
   }
@@ -63,7 +64,7 @@ class Rule {
   static constexpr size_t kRoom = 64;
 
   void (*call_)(void* room, Flow* g) = nullptr;  // runs the closure, or destroys it where there is no flow
-  bool differentiable_ = false;
+  bool set_ = false, differentiable_ = false;
   alignas(std::max_align_t) std::byte room_[kRoom];
 };
 

@@ -136,7 +136,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                   mask = save(in.mask), out = save_activation(out), sums](Flow& g) {
       if (g.needs_composition())
         return g.follow({reference::scaled_dot_product_attention(g.attached(0, q), g.attached(1, k), g.attached(2, v),
-                                                                 options_of(spec, mask))});
+                                                                 options_of(spec, mask.data()))});
       const kernels::AttentionSaved saved{{q, k, v, mask}, out, sums, unit_stride(g.out())};
       const auto like = [&](const Tensor& t) { return heads_inside(t.shape(), t.options()); };
       const kernels::AttentionGradients d{like(saved.in.q), like(saved.in.k), like(saved.in.v)};
@@ -197,7 +197,7 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
     n->backward =
         differentiable([=, packed = save_activation(packed), mask = save(mask), out = save_activation(out)](Flow& g) {
           if (g.needs_composition())
-            return g.follow({reference::packed_attention(g.attached(0, packed), heads, options_of(spec, mask))});
+            return g.follow({reference::packed_attention(g.attached(0, packed), heads, options_of(spec, mask.data()))});
           const Tensor qkv = packed, dqkv = empty_like(qkv);
           const kernels::AttentionInputs d = unpack(dqkv, heads);
           kernels::AttentionInputs in = unpack(qkv, heads);

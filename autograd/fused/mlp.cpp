@@ -67,7 +67,7 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
     n->backward = differentiable([x = save_activation(input), before = h, w1 = save(weights.w1), w2 = save(weights.w2),
                                   tanh_form, shape = x.shape()](Flow& g) {
       if (g.needs_composition()) {
-        const Tensor in = g.attached(0, detached::reshape(x, shape)),
+        const Tensor in = g.attached(0, detached::reshape(x.data(), shape)),
                      product = linear(in, g.attached(1, w1), g.attached(2));
         // The bias is not kept. The difference from the kept values restores it.
         const Tensor h = product + (detached::reshape(to(before, in.dtype()), product.shape()) - detach(product));

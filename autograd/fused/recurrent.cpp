@@ -65,7 +65,7 @@ Tensor gru_step(const Tensor& a, const Tensor& u, const Tensor& h) {
     n->backward = differentiable([kept, h = save(before)](Flow& g) {
       if (g.needs_composition()) {
         // Any a and u that give these gates serve: u is its last third and zeros.
-        const std::vector<Tensor> gates = parts_of(kept, h.get().size(1));  // r, z, n and the last third of u
+        const std::vector<Tensor> gates = parts_of(kept, h.data().size(1));  // r, z, n and the last third of u
         const Tensor zero = zeros_like(gates[0]);
         const Tensor a = cat(
             {inverse_sigmoid(gates[0]), inverse_sigmoid(gates[1]), inverse_tanh(gates[2]) - gates[0] * gates[3]}, 1);
@@ -100,7 +100,7 @@ LstmStep lstm_step(const Tensor& a, const Tensor& u, const Tensor& c, LstmOutput
   if (auto* n = track("lstm_step", {&out.output, &out.cell}, {&a, &u, &c}))
     n->backward = differentiable([kept, c = save(before), gate](Flow& g) {
       if (g.needs_composition()) {
-        const std::vector<Tensor> gates = parts_of(kept, c.get().size(1));  // i, f, g, o
+        const std::vector<Tensor> gates = parts_of(kept, c.data().size(1));  // i, f, g, o
         const Tensor a = cat(
             {inverse_sigmoid(gates[0]), inverse_sigmoid(gates[1]), inverse_tanh(gates[2]), inverse_sigmoid(gates[3])},
             1);

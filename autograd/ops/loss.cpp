@@ -116,7 +116,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   if (auto* node = track("cross_entropy", {&out}, {&logits}))
     node->backward = differentiable([x = save(x), id = save(id), stats = save(stats), scale = save(scale), spec,
                                      target = save(target), o, shape = logits.shape()](Flow& g) {
-      const Tensor logits = x;
+      const Tensor logits = x.data();
       if (grad_enabled())
         return g.follow(composed(g.attached(0, detached::reshape(logits, shape)), id, target, o), g.take());
       const int64_t n = logits.size(0);
