@@ -17,6 +17,7 @@
 #include "autograd/ops/conv.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/distance.h"
 #include "autograd/ops/einsum.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/loss.h"
