@@ -115,7 +115,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       if (heard) options.listener->complete(*heard);
     } else {
       check(static_cast<bool>(n.backward), "backward: the graph of '", n.name,
-            "' was already used by a backward and released; run the forward again");
+            "' was already used by a backward and released; run the forward again, detach() a state that comes from an "
+            "earlier step, or give the first backward retain_graph");
       const Tensor& g = n.outputs[0].grad;
       const bool one = std::any_of(ones.begin(), ones.end(), [&](const One& o) { return o.is(g); });
       check(!options.create_graph || n.backward.is_differentiable(), n.name,

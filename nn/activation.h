@@ -17,5 +17,9 @@ using GeluTanh = Pointwise<&isonorm::gelu_tanh>;
 using Silu = Pointwise<&isonorm::silu>;
 using Tanh = Pointwise<&isonorm::tanh>;
 using Sigmoid = Pointwise<&isonorm::sigmoid>;
+// PyTorch's spelling.
+using ReLU = Relu;
+using GELU = Gelu;
+using SiLU = Silu;
 
 }  // namespace isonorm::nn

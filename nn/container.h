@@ -15,6 +15,8 @@ class Sequential : public Module {
   Sequential(Sequential&&) = default;
   Sequential(const Sequential&) = delete;  // give std::move(m), nn::clone(m) or nn::shared(m)
 
+  // Both add a layer behind the others, and return it.
+  template <class M> M& push_back(M&& module) { return append(std::forward<M>(module)); }
   template <class M> M& append(M&& module) {
     M& child = add(text(children().size()), std::forward<M>(module));
     if constexpr (std::is_same_v<M, std::remove_cvref_t<M>> && Rebuildable<M>)
@@ -40,6 +42,10 @@ class Sequential : public Module {
 // A list of modules of one type, which its owner runs as it likes. Children are named 0, 1, ...
 template <class M> class ModuleList : public Module {
  public:
+  template <class Given = M>
+  requires std::same_as<std::remove_cvref_t<Given>, M> M& push_back(Given&& module) {
+    return append(std::forward<Given>(module));
+  }
   template <class Given = M>
   requires std::same_as<std::remove_cvref_t<Given>, M> M& append(Given&& module) {
     items_.push_back(&add(text(items_.size()), std::forward<Given>(module)));

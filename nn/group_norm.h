@@ -70,4 +70,9 @@ class BatchNorm : public Module {
   BatchNormOptions options_;
 };
 
+// PyTorch's names: x has one layout, channels last, whatever its rank.
+using BatchNorm1d = BatchNorm;
+using BatchNorm2d = BatchNorm;
+using BatchNorm3d = BatchNorm;
+
 }  // namespace isonorm::nn

@@ -266,6 +266,10 @@ std::vector<Tensor> Module::parameters() const {
   return out;
 }
 
+void Module::zero_grad() {
+  for (const Tensor& p : parameters()) set_grad(p, {});
+}
+
 int64_t Module::parameter_count() const {
   int64_t n = 0;
   for (const Tensor& p : parameters()) n += p.numel();

@@ -83,6 +83,9 @@ class Module {
   // tensor is given under any of its names. If it is given under several, the values have to be equal.
   LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
 
+  // Clears the gradients of all parameters, as Optimizer::zero_grad() does.
+  void zero_grad();
+
   void train(bool on = true);  // for this module and all children; dropout acts in training only
   void eval() { train(false); }
   bool training() const;  // what train() set; false while an EvaluationMode of this thread lives (nn/evaluation_mode.h)
@@ -164,6 +167,12 @@ class Module {
   // The same for state that no optimizer trains, as running statistics: it is saved, loaded, moved and converted with
   // the parameters, and takes no gradient. A tensor of the same shape, dtype and device can be assigned.
   Tensor& add_buffer(const std::string& name, const Tensor& value);
+  // PyTorch's names of the three.
+  template <class M> M& register_module(const std::string& name, M&& child) {
+    return add(name, std::forward<M>(child));
+  }
+  Parameter& register_parameter(const std::string& name, const Tensor& value) { return add_parameter(name, value); }
+  Tensor& register_buffer(const std::string& name, const Tensor& value) { return add_buffer(name, value); }
   // `module`, which this one runs although another owns and trains it. It stays where it is.
   template <class M> M& borrow(M& module) {
     borrowed_.push_back(&module);

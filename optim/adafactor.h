@@ -27,6 +27,8 @@ struct AdafactorOptions {
 class Adafactor : public ElementwiseOptimizer {
  public:
   explicit Adafactor(const std::vector<Tensor>& parameters, AdafactorOptions options = {});
+  Adafactor(const std::vector<Tensor>& parameters, std::floating_point auto lr)
+      : Adafactor(parameters, AdafactorOptions{.lr = lr}) {}
   explicit Adafactor(const std::vector<ParameterGroup<AdafactorOptions>>& groups);
   bool replays() const override { return false; }   // decay and rate are numbers of other kernels, too
   bool by_entry() const override { return false; }  // means are those of rows and columns

@@ -20,6 +20,8 @@ struct AdagradOptions {
 class Adagrad : public ElementwiseOptimizer {
  public:
   explicit Adagrad(const std::vector<Tensor>& parameters, AdagradOptions options = {});
+  Adagrad(const std::vector<Tensor>& parameters, std::floating_point auto lr)
+      : Adagrad(parameters, AdagradOptions{.lr = lr}) {}
   explicit Adagrad(const std::vector<ParameterGroup<AdagradOptions>>& groups);
 
  private:

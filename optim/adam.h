@@ -33,6 +33,7 @@ class AdamBase : public ElementwiseOptimizer {
 class Adam : public AdamBase {
  public:
   explicit Adam(const std::vector<Tensor>& parameters, AdamOptions options = {});
+  Adam(const std::vector<Tensor>& parameters, std::floating_point auto lr) : Adam(parameters, AdamOptions{.lr = lr}) {}
   explicit Adam(const std::vector<ParameterGroup<AdamOptions>>& groups);
 };
 

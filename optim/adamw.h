@@ -18,6 +18,8 @@ struct AdamWOptions {
 class AdamW : public AdamBase {
  public:
   explicit AdamW(const std::vector<Tensor>& parameters, AdamWOptions options = {});
+  AdamW(const std::vector<Tensor>& parameters, std::floating_point auto lr)
+      : AdamW(parameters, AdamWOptions{.lr = lr}) {}
   explicit AdamW(const std::vector<ParameterGroup<AdamWOptions>>& groups);
 };
 

@@ -21,6 +21,7 @@ struct LambOptions {
 class Lamb : public ElementwiseOptimizer {
  public:
   explicit Lamb(const std::vector<Tensor>& parameters, LambOptions options = {});
+  Lamb(const std::vector<Tensor>& parameters, std::floating_point auto lr) : Lamb(parameters, LambOptions{.lr = lr}) {}
   explicit Lamb(const std::vector<ParameterGroup<LambOptions>>& groups);
   bool replays() const override { return false; }   // the direction is an update of its own
   bool by_entry() const override { return false; }  // norms are those of a whole tensor

@@ -20,6 +20,7 @@ struct LarsOptions {
 class Lars : public ElementwiseOptimizer {
  public:
   explicit Lars(const std::vector<Tensor>& parameters, LarsOptions options = {});
+  Lars(const std::vector<Tensor>& parameters, std::floating_point auto lr) : Lars(parameters, LarsOptions{.lr = lr}) {}
   explicit Lars(const std::vector<ParameterGroup<LarsOptions>>& groups);
   bool by_entry() const override { return false; }  // norms are those of a whole tensor
 

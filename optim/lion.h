@@ -17,6 +17,7 @@ struct LionOptions {
 class Lion : public ElementwiseOptimizer {
  public:
   explicit Lion(const std::vector<Tensor>& parameters, LionOptions options = {});
+  Lion(const std::vector<Tensor>& parameters, std::floating_point auto lr) : Lion(parameters, LionOptions{.lr = lr}) {}
   explicit Lion(const std::vector<ParameterGroup<LionOptions>>& groups);
 
  private:

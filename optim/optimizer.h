@@ -2,6 +2,7 @@
 // the state of a parameter appears with its first gradient; no step after that takes new memory from the system.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <string>
 #include <vector>

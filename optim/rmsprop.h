@@ -23,6 +23,8 @@ struct RmspropOptions {
 class Rmsprop : public ElementwiseOptimizer {
  public:
   explicit Rmsprop(const std::vector<Tensor>& parameters, RmspropOptions options = {});
+  Rmsprop(const std::vector<Tensor>& parameters, std::floating_point auto lr)
+      : Rmsprop(parameters, RmspropOptions{.lr = lr}) {}
   explicit Rmsprop(const std::vector<ParameterGroup<RmspropOptions>>& groups);
 
  private:
@@ -30,5 +32,7 @@ class Rmsprop : public ElementwiseOptimizer {
   Tunable tunable(int group) override { return {&options_[group].weight_decay, &options_[group].momentum}; }
   std::vector<RmspropOptions> options_;
 };
+
+using RMSprop = Rmsprop;
 
 }  // namespace isonorm::optim

@@ -22,6 +22,7 @@ struct SgdOptions {
 class Sgd : public ElementwiseOptimizer {
  public:
   explicit Sgd(const std::vector<Tensor>& parameters, SgdOptions options = {});
+  Sgd(const std::vector<Tensor>& parameters, std::floating_point auto lr) : Sgd(parameters, SgdOptions{.lr = lr}) {}
   explicit Sgd(const std::vector<ParameterGroup<SgdOptions>>& groups);
 
  private:
@@ -29,5 +30,7 @@ class Sgd : public ElementwiseOptimizer {
   Tunable tunable(int group) override { return {&options_[group].weight_decay, &options_[group].momentum}; }
   std::vector<SgdOptions> options_;
 };
+
+using SGD = Sgd;
 
 }  // namespace isonorm::optim

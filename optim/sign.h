@@ -18,6 +18,8 @@ struct SignSgdOptions {
 class SignSgd : public ElementwiseOptimizer {
  public:
   explicit SignSgd(const std::vector<Tensor>& parameters, SignSgdOptions options = {});
+  SignSgd(const std::vector<Tensor>& parameters, std::floating_point auto lr)
+      : SignSgd(parameters, SignSgdOptions{.lr = lr}) {}
   explicit SignSgd(const std::vector<ParameterGroup<SignSgdOptions>>& groups);
 
  private:

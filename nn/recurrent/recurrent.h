@@ -63,4 +63,8 @@ class Lstm : public Recurrent {
   }
 };
 
+// PyTorch's spelling.
+using GRU = Gru;
+using LSTM = Lstm;
+
 }  // namespace isonorm::nn
