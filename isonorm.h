@@ -82,6 +82,7 @@
 #include "gpu/device.h"
 #include "gpu/steps/captured.h"
 #include "io/checkpoint.h"
+#include "io/csv.h"
 #include "io/load_state.h"
 #include "io/npy.h"
 #include "io/npz.h"
