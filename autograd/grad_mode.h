@@ -25,6 +25,10 @@ class NoGrad {
   bool before_;
 };
 
+// PyTorch's names.
+using NoGradGuard = NoGrad;
+using InferenceMode = NoGrad;
+
 // While it lives, ops of this thread are recorded, also within a NoGrad: what a rule computes that backward is to pass.
 class Recording {
  public:

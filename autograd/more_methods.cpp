@@ -9,6 +9,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
+#include "autograd/ops/statistics.h"
 
 namespace isonorm {
 
@@ -29,6 +30,21 @@ Tensor Tensor::index_add(int dim, const Tensor& ids, const Tensor& src) const {
   return isonorm::index_add(*this, dim, ids, src);
 }
 Tensor Tensor::log_softmax(int dim) const { return isonorm::log_softmax(*this, dim); }
+TopK Tensor::median(int dim, bool keepdim) const { return isonorm::median(*this, dim, keepdim); }
+Tensor Tensor::quantile(double q) const { return isonorm::quantile(*this, q); }
+Tensor Tensor::quantile(double q, int dim, bool keepdim) const { return isonorm::quantile(*this, q, dim, keepdim); }
+Tensor Tensor::max() const { return isonorm::amax(*this); }
+Tensor Tensor::min() const { return isonorm::amin(*this); }
+
+namespace {
+TopK values_at(const Tensor& x, const Tensor& at, int dim, bool keepdim) {
+  const Tensor values = isonorm::gather(x, dim, at);
+  return {keepdim ? values : squeeze(values, dim), keepdim ? at : squeeze(at, dim)};
+}
+}  // namespace
+
+TopK Tensor::max(int dim, bool keepdim) const { return values_at(*this, argmax(dim, true), dim, keepdim); }
+TopK Tensor::min(int dim, bool keepdim) const { return values_at(*this, argmin(dim, true), dim, keepdim); }
 Tensor Tensor::t() const {
   check(rank() == 2, "t: shape is ", shape(), ", expected a matrix");
   return isonorm::transpose(*this, 0, 1);
@@ -55,6 +71,7 @@ Tensor Tensor::repeat_interleave(int64_t times, std::optional<int> dim) const {
 }
 Tensor Tensor::tril(int64_t diagonal) const { return isonorm::tril(*this, diagonal); }
 Tensor Tensor::triu(int64_t diagonal) const { return isonorm::triu(*this, diagonal); }
+Tensor Tensor::diag(int64_t diagonal) const { return isonorm::diag(*this, diagonal); }
 Tensor Tensor::dot(const Tensor& other) const { return isonorm::dot(*this, other); }
 Tensor Tensor::pow(const Tensor& p) const { return isonorm::pow(*this, p); }
 Tensor Tensor::clamp_min(double lo) const { return isonorm::clamp_min(*this, lo); }

@@ -109,6 +109,13 @@ class Tensor {
   Tensor prod(const DimList& dims = {}, bool keepdim = false) const;
   Tensor std(const DimList& dims = {}, double correction = 1, bool keepdim = false) const;
   Tensor median() const;
+  TopK median(int dim, bool keepdim = false) const;
+  Tensor quantile(double q) const;
+  Tensor quantile(double q, int dim, bool keepdim = false) const;
+  Tensor max() const;  // amax()
+  Tensor min() const;
+  TopK max(int dim, bool keepdim = false) const;  // the values at argmax(dim), and their positions
+  TopK min(int dim, bool keepdim = false) const;
   Tensor cumsum(int dim) const;
   Tensor any(const DimList& dims = {}, bool keepdim = false) const;
   Tensor all(const DimList& dims = {}, bool keepdim = false) const;
@@ -155,6 +162,7 @@ class Tensor {
   Tensor repeat_interleave(int64_t times, std::optional<int> dim = {}) const;  // none: of flatten()
   Tensor tril(int64_t diagonal = 0) const;
   Tensor triu(int64_t diagonal = 0) const;
+  Tensor diag(int64_t diagonal = 0) const;
   Tensor contiguous() const;
   Tensor clone() const;
   Tensor detach() const;
@@ -216,6 +224,7 @@ class Tensor {
 
   // The same for those of autograd/engine.h.
   Tensor require_grad(bool on = true) const;
+  Tensor requires_grad_(bool on = true) const { return require_grad(on); }
   bool requires_grad() const;
   Tensor grad() const;
   void backward(const Tensor& cotangent = Tensor()) const;

@@ -7,6 +7,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "autograd/ops/softmax.h"
+#include "autograd/ops/statistics.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
@@ -38,6 +39,17 @@ TEST_CASE("more methods are the free functions") {
       {x.scatter_add(1, index, src), scatter_add(x, 1, index, src)},
       {x.index_add(1, ids, src), index_add(x, 1, ids, src)},
       {x.log_softmax(0), log_softmax(x, 0)},
+      {x.median(1).indices, median(x, 1).indices},
+      {x.quantile(0.3), quantile(x, 0.3)},
+      {x.quantile(0.3, 1, true), quantile(x, 0.3, 1, true)},
+      {x.max(), amax(x)},
+      {x.min(), amin(x)},
+      {x.max(1).values, amax(x, {1})},
+      {x.max(1).indices, argmax(x, 1)},
+      {x.max(0, true).indices, argmax(x, 0, true)},
+      {x.min(-1, true).values, amin(x, {1}, true)},
+      {x.min(-1).indices, argmin(x, 1)},
+      {x[0].diag(1), diag(x[0], 1)},
       {x.t(), transpose(x, 0, 1)},
       {x(0).expand_as(x), expand(x(0), {2, 3})},
       {tensor({1, 2, 3, 4, 5, 6}).view_as(x), tensor({{1, 2, 3}, {4, 5, 6}})},
@@ -111,4 +123,12 @@ TEST_CASE("more methods carry gradients") {
   const Tensor x = tensor({{1., 2., 3.}}).require_grad();
   (x.gather(1, tensor({{2}})) * x.select(1, 0)).sum().backward();
   CHECK(x.grad().to_vector<double>() == Values{3, 0, 1});
+}
+
+TEST_CASE("max of a dimension gives the whole gradient to the chosen element, of equal ones the first") {
+  const Tensor x = tensor({{1., 3., 3.}, {2., 0., 1.}}).requires_grad_();
+  const auto [values, indices] = x.max(1);
+  CHECK(values.to_vector<double>() == Values{3, 2});
+  values.sum().backward();
+  CHECK(x.grad().to_vector<double>() == Values{0, 1, 0, 1, 0, 0});
 }
