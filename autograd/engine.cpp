@@ -117,7 +117,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
     } else {
       check(n.backward.is_set(), n.name, ": it has no rule: set `backward` of the node that track() returned");
       check(static_cast<bool>(n.backward), "backward: the graph of '", n.name,
-            "' was already used by a backward and released; run the forward again");
+            "' was already used by a backward and released; run the forward again, detach() a state that comes from an "
+            "earlier step, or give the first backward retain_graph");
       const Tensor& g = n.outputs[0].grad;
       const bool one = std::any_of(ones.begin(), ones.end(), [&](const One& o) { return o.is(g); });
       const bool retained = options.retain_graph || options.create_graph;

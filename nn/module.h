@@ -86,6 +86,9 @@ class Module {
   // several, the values have to be equal.
   LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
 
+  // Clears the gradients of all parameters, as Optimizer::zero_grad() does.
+  void zero_grad();
+
   void train(bool on = true);  // for this module and all children; dropout acts in training only
   void eval() { train(false); }
   bool training() const;  // what train() set; false while an EvaluationMode of this thread lives (nn/evaluation_mode.h)

@@ -42,6 +42,7 @@ Tensor gelu(const Tensor& x);       // exact, with erf (Hendrycks & Gimpel, 1606
 Tensor gelu_tanh(const Tensor& x);  // tanh approximation, same source
 Tensor silu(const Tensor& x);
 Tensor softplus(const Tensor& x);
+Tensor log_sigmoid(const Tensor& x);  // -softplus(-x)
 Tensor erf(const Tensor& x);
 Tensor clamp(const Tensor& x, double lo, double hi);  // throws where lo > hi
 Tensor clamp_min(const Tensor& x, double lo);         // clamp(x, lo, infinity)

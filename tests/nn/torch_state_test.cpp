@@ -134,3 +134,18 @@ TEST_CASE("torch state: a tied tensor has both of its names") {
   other.load_state_dict(nn::from_torch(other, state));
   CHECK(equal(other.in.weight, net.in.weight));
 }
+
+TEST_CASE("torch state: load_state_dict() names from_torch() if names or layouts are PyTorch's") {
+  struct Net : nn::Module {
+    nn::Conv2d& conv = add("conv", nn::Conv2d(2, 3, 1));
+    nn::Gru& gru = add("gru", nn::Gru({.inputs = 2, .hidden = 3}));
+  } net;
+  const std::string told = "they are PyTorch's, which nn::from_torch(module, tensors) converts:\n";
+  CHECK_THROWS_WITH(net.load_state_dict(nn::to_torch(net)), Contains(told));
+  TensorMap layout = nn::clone(net.state_dict()), other;
+  for (const auto& [name, x] : layout) other.add(name, name == "conv.weight" ? ones({3, 2, 1, 1}) : x);
+  CHECK_THROWS_WITH(net.load_state_dict(other), Contains(told));
+  TensorMap plain;
+  for (const auto& [name, x] : layout) plain.add(name == "conv.bias" ? "conv.offset" : name, x);
+  CHECK_THROWS_WITH(net.load_state_dict(plain), Contains("do not fit this module:\n"));
+}

@@ -16,6 +16,7 @@ std::vector<OpCase> shape_cases();
 std::vector<OpCase> arrange_cases();
 std::vector<OpCase> window_cases();
 std::vector<OpCase> statistics_cases();
+std::vector<OpCase> distance_cases();
 std::vector<OpCase> softmax_cases();
 std::vector<OpCase> rotary_cases();
 std::vector<OpCase> norm_cases();
