@@ -39,7 +39,7 @@ Make two_tanh_layers(bool composed) {
 }
 
 Tensor logit_loss(Net& m, const Examples& batch) {
-  return bce_with_logits(m(batch.inputs), gt(batch.targets, 0.0).to(m.dtype()));
+  return binary_cross_entropy_with_logits(m(batch.inputs), gt(batch.targets, 0.0).to(m.dtype()));
 }
 Tensor probability_loss(Net& m, const Examples& batch) {
   const Tensor p = sigmoid(m(batch.inputs)), t = gt(batch.targets, 0.0).to(m.dtype());
