@@ -100,6 +100,7 @@
 #include "nn/print.h"
 #include "nn/recurrent/recurrent.h"
 #include "nn/residual/all.h"
+#include "nn/skip_init.h"
 #include "nn/vit.h"
 #include "nn/weight_norm.h"
 #include "optim/adafactor.h"

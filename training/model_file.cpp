@@ -3,9 +3,11 @@
 #include <filesystem>
 
 #include "core/printed.h"
+#include "core/random.h"
 #include "core/system/foreign_text.h"
 #include "core/system/name_pattern.h"
 #include "io/checkpoint.h"
+#include "nn/skip_init.h"
 
 namespace isonorm::training {
 namespace {
@@ -100,6 +102,8 @@ std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models
   const Scope scope(path);
   const ModelOptions options(file.description, models);
   options.check_size(file.state);
+  const DrawsFrom back_afterwards(default_generator());
+  const nn::SkipInit skip;
   std::unique_ptr<nn::Module> model = options.make();
   if (!file.state.empty()) model->to(file.state.begin()->second.dtype());
   model->load_state_dict(file.state);
