@@ -105,6 +105,7 @@
 #include "nn/recurrent/recurrent.h"
 #include "nn/residual/all.h"
 #include "nn/shape.h"
+#include "nn/skip_init.h"
 #include "nn/torch_state.h"
 #include "nn/vit.h"
 #include "nn/weight_norm.h"

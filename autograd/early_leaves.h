@@ -14,8 +14,10 @@ namespace isonorm::autograd {
 
 class EarlyLeaves {
  public:
-  // Passes the graph of `outputs` once. No backward is under way in it. Throws where one of listener.leaves is the result of an op.
+  // Passes the graph of `outputs` once. No backward is under way in it. Keeps a reference to `listener`. Throws if one of listener.leaves
+  // is the result of an op.
   EarlyLeaves(std::span<const Tensor> outputs, const GradientListener& listener);
+  EarlyLeaves(std::span<const Tensor>, const GradientListener&&) = delete;
   EarlyLeaves(const EarlyLeaves&) = delete;
   EarlyLeaves& operator=(const EarlyLeaves&) = delete;
 

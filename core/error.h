@@ -2,6 +2,7 @@
 // both values.
 #pragma once
 
+#include <concepts>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -83,6 +84,7 @@ template <class... Parts> [[gnu::always_inline]] inline void check_io(const Cond
 class Scope {
  public:
   [[nodiscard]] explicit Scope(std::string_view name);
+  template <std::same_as<std::string> Temporary> explicit Scope(Temporary&&) = delete;  // it keeps a view of the name
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;

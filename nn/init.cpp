@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/random.h"
 #include "core/view.h"
+#include "nn/skip_init.h"
 
 namespace isonorm::nn::init {
 namespace {
@@ -20,25 +22,11 @@ double fans(const Dims& shape) {
   return static_cast<double>(shape[0] + shape[1]);
 }
 
-}  // namespace
-
-Tensor uniform(const Dims& shape, double lo, double hi) { return isonorm::uniform(shape, lo, hi); }
-Tensor normal(const Dims& shape, double mean, double deviation) { return randn(shape) * deviation + mean; }
-Tensor truncated_normal(const Dims& shape, double deviation) {
-  return isonorm::truncated_normal(shape, 0, deviation, -2 * deviation, 2 * deviation);
-}
-Tensor xavier_uniform(const Dims& shape, double gain) {
-  const double bound = gain * std::sqrt(6 / fans(shape));
-  return init::uniform(shape, -bound, bound);
-}
-Tensor xavier_normal(const Dims& shape, double gain) { return normal(shape, 0, gain * std::sqrt(2 / fans(shape))); }
-Tensor kaiming_normal(const Dims& shape) {
-  check(shape.rank == 2, "init: shape ", shape, " is not [out, in]");
-  return normal(shape, 0, std::sqrt(2 / static_cast<double>(shape[1])));
+template <class Draw> Tensor drawn_unless_skipped(const Dims& shape, const Draw& draw) {
+  return SkipInit::is_on() ? full(shape, std::numeric_limits<double>::quiet_NaN()) : draw();
 }
 
-Tensor orthogonal(const Dims& shape) {
-  check(shape.rank == 2, "init: shape ", shape, " is not [out, in]");
+Tensor draw_orthogonal(const Dims& shape) {
   const int64_t n = std::min(shape[0], shape[1]), length = std::max(shape[0], shape[1]);
   const auto count = static_cast<size_t>(length);
   std::vector<double> rows = randn({n, length}, {DType::f64}).to_vector<double>();
@@ -55,6 +43,33 @@ Tensor orthogonal(const Dims& shape) {
   }
   const Tensor made = from_vector(rows, {n, length}).to(DType::f32);
   return shape[0] <= shape[1] ? made : detached::contiguous(detached::transpose(made, 0, 1));
+}
+
+}  // namespace
+
+Tensor uniform(const Dims& shape, double lo, double hi) {
+  return drawn_unless_skipped(shape, [&] { return isonorm::uniform(shape, lo, hi); });
+}
+Tensor normal(const Dims& shape, double mean, double deviation) {
+  return drawn_unless_skipped(shape, [&] { return randn(shape) * deviation + mean; });
+}
+Tensor truncated_normal(const Dims& shape, double deviation) {
+  return drawn_unless_skipped(
+      shape, [&] { return isonorm::truncated_normal(shape, 0, deviation, -2 * deviation, 2 * deviation); });
+}
+Tensor xavier_uniform(const Dims& shape, double gain) {
+  const double bound = gain * std::sqrt(6 / fans(shape));
+  return init::uniform(shape, -bound, bound);
+}
+Tensor xavier_normal(const Dims& shape, double gain) { return normal(shape, 0, gain * std::sqrt(2 / fans(shape))); }
+Tensor kaiming_normal(const Dims& shape) {
+  check(shape.rank == 2, "init: shape ", shape, " is not [out, in]");
+  return normal(shape, 0, std::sqrt(2 / static_cast<double>(shape[1])));
+}
+
+Tensor orthogonal(const Dims& shape) {
+  check(shape.rank == 2, "init: shape ", shape, " is not [out, in]");
+  return drawn_unless_skipped(shape, [&] { return draw_orthogonal(shape); });
 }
 
 }  // namespace isonorm::nn::init

@@ -24,8 +24,10 @@
 #include <vector>
 
 #include "core/checked_vector.h"
+#include "core/random.h"
 #include "core/tensor_map.h"
 #include "nn/parameter.h"
+#include "nn/skip_init.h"
 
 namespace isonorm::nn {
 
@@ -275,8 +277,11 @@ template <class M, class... Arguments> M rebuild(const M& module, Arguments&&...
 }
 
 // A second module like `module` (rebuild()) with its values and tensors of its own, on its device. Frozen parameters are
-// frozen in the copy, too. The layers of this library and containers of them need no arguments.
+// frozen in the copy, too. The layers of this library and containers of them need no arguments. No initial values are drawn
+// (SkipInit), and the default generator is afterwards where it was.
 template <class M, class... Arguments> M clone(const M& module, Arguments&&... arguments) {
+  const DrawsFrom back_afterwards(default_generator());
+  const SkipInit skip;
   M copy = rebuild(module, std::forward<Arguments>(arguments)...);
   copy_state(copy, module);
   return copy;
@@ -286,8 +291,11 @@ template <class M, class... Arguments> M clone(const M& module, Arguments&&... a
 //   nn::Sequential actor(nn::shared(trunk), nn::Linear(64, 4)), critic(nn::shared(trunk), nn::Linear(64, 1));
 // Both train the same tensors: they are tied (Parameter::operator=). In a module that has both, the tensors are listed, saved and
 // counted once, under the first name, and clone() and checkpoints keep that. train() and eval() set the mode of one of them. Throws if
-// `module` or one of its children has a parametrisation, is on a residual stream or is a rank's part: share before that.
+// `module` or one of its children has a parametrisation, is on a residual stream or is a rank's part: share before that. Draws no
+// initial values, as clone().
 template <class M, class... Arguments> M shared(const M& module, Arguments&&... arguments) {
+  const DrawsFrom back_afterwards(default_generator());
+  const SkipInit skip;
   M twin = rebuild(module, std::forward<Arguments>(arguments)...);
   share_state(twin, module);
   return twin;

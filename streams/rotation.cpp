@@ -15,6 +15,7 @@
 #include "io/npy.h"
 #include "io/safetensors.h"
 #include "nn/init.h"
+#include "nn/skip_init.h"
 
 namespace isonorm::streams {
 namespace {
@@ -85,6 +86,7 @@ Tensor hadamard_rotation(int64_t d, uint64_t seed) {
 
 Tensor haar_rotation(int64_t d, uint64_t seed) {
   const DrawsFrom draws({seed, 0});
+  const nn::SkipInit never(false);                                         // these are no initial values
   return nearest_orthogonal(nn::init::orthogonal({d, d}).to(DType::f64));  // which rounds to f32
 }
 

@@ -3,9 +3,11 @@
 #include <filesystem>
 
 #include "core/printed.h"
+#include "core/random.h"
 #include "core/system/foreign_text.h"
 #include "core/system/name_pattern.h"
 #include "io/checkpoint.h"
+#include "nn/skip_init.h"
 
 namespace isonorm::training {
 namespace {
@@ -102,6 +104,8 @@ std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models
         "'); load it into a model of your own: model.load_state_dict(training::load_model_file(path).state)");
   const ModelOptions options(file.description, models);
   options.check_size(file.state);
+  const DrawsFrom back_afterwards(default_generator());
+  const nn::SkipInit skip;
   std::unique_ptr<nn::Module> model = options.make();
   if (!file.state.empty()) model->to(file.state.begin()->second.dtype());
   model->load_state_dict(file.state);

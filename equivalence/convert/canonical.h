@@ -83,6 +83,7 @@ class Canonical {
   // centred: whether means and row sums are taken off, and everything folded; else as stored. partner: a state in the
   // same form, or null: a value that stands there too was not rounded on the way. All of them must outlive this.
   Canonical(const Piece& piece, bool centred, const TensorMap* partner = nullptr);
+  Canonical(const Piece&&, bool, const TensorMap* = nullptr) = delete;
 
   const std::vector<Part>& parts() const { return parts_; }
   // Of a part of any kind but `exact`; of a bias [out, 1]: no entry of it is a measure of another's.

@@ -31,6 +31,8 @@ struct Reading {
 class Readings {
  public:
   Readings(const LazyState& file, const streams::Placement& layout);
+  Readings(const LazyState&&, const streams::Placement&) = delete;
+  Readings(const LazyState&, const streams::Placement&&) = delete;
 
   // The first as described. Then those that differ from it in one respect, have the same shapes, and another function or
   // another conversion: along another dim of the stream's width, through another norm, without the bias, or with the one

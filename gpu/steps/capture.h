@@ -22,6 +22,7 @@ class Capture {
   // Of `stream`; device memory for the state of a generator and the numbers of `updates` updates, which outlives it.
   Capture(const Stream& stream, Generator base, const Generator* generator, const NumberBytes* numbers, int64_t updates)
       : stream_(stream), base_(base), generator_(generator), numbers_(numbers), updates_(updates) {}
+  Capture(const Stream&&, Generator, const Generator*, const NumberBytes*, int64_t) = delete;  // it keeps a reference
 
   const Stream& stream() const { return stream_; }
   // Where a kernel reads the base of a state that was drawn since the capture began, and that state from there. Throws
