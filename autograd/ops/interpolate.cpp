@@ -6,6 +6,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/methods.h"
 #include "autograd/ops/adjoint.h"
+#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
@@ -15,38 +16,27 @@
 namespace isonorm {
 namespace {
 
-// The positions, in pixels, at which the outputs of one direction are read.
-std::vector<double> places_to_read(int64_t pixels, int64_t outputs, double factor, const InterpolateOptions& o) {
+// The places, in pixels, at which the outputs of one direction are read: f64 [outputs].
+Tensor places_to_read(int64_t pixels, int64_t outputs, double factor, const InterpolateOptions& o, Device device) {
   const double s = static_cast<double>(pixels), n = static_cast<double>(outputs);
+  const Tensor i = arange(0, n, 1, {DType::f64, device});
   // Rounded once, so that quotients that are integers are exact.
-  const auto scaled = [&](double i) { return factor > 0 ? i / factor : i * s / n; };
-  std::vector<double> places;
-  for (int64_t k = 0; k < outputs; ++k) {
-    const double i = static_cast<double>(k);
-    const double at = o.mode == Interpolation::nearest ? std::floor(scaled(i))
-                      : o.align_corners                ? i * (s - 1) / std::max(1.0, n - 1)
-                                                       : scaled(i + 0.5) - 0.5;
-    places.push_back(std::clamp(at, 0.0, s - 1));
-  }
-  return places;
+  const auto scaled = [&](const Tensor& k) { return factor > 0 ? k / factor : k * s / n; };
+  const Tensor at = o.mode == Interpolation::nearest ? floor(scaled(i))
+                    : o.align_corners                ? i * (s - 1) / std::max(1.0, n - 1)
+                                                     : scaled(i + 0.5) - 0.5;
+  return clamp(at, 0, s - 1);
 }
 
-// One direction of an interpolation, a linear map: output i is the sum of weight[i, k] x[id[i, k]] over the one or two pixels k
-// beside its place.
+// One direction of an interpolation, a linear map: output i is the sum of weight[i, k] x[id[i, k]] over the pixel at its
+// place, or the two pixels beside it.
 class Direction {
  public:
-  Direction(int dim, int64_t pixels, const std::vector<double>& places, Device device)
-      : dim_(dim), pixels_(pixels), outputs_(static_cast<int64_t>(places.size())) {
-    for (const double at : places) taps_ = at > std::floor(at) ? 2 : taps_;
-    std::vector<int64_t> ids;
-    std::vector<double> weights;
-    for (const double at : places) {
-      const double below = std::floor(at), share = at - below;
-      ids.push_back(static_cast<int64_t>(below)), weights.push_back(1 - share);
-      if (taps_ == 2) ids.push_back(ids.back() + (share > 0 ? 1 : 0)), weights.push_back(share);
-    }
-    ids_ = from_vector(ids, {outputs_ * taps_}).to(device);
-    weights_ = from_vector(weights, {outputs_, taps_, 1}).to(device);
+  Direction(int dim, int64_t pixels, const Tensor& places, Interpolation mode)
+      : dim_(dim), pixels_(pixels), outputs_(places.numel()), taps_(mode == Interpolation::nearest ? 1 : 2) {
+    const Tensor below = floor(places), share = places - below;
+    ids_ = to(taps_ == 1 ? below : stack({below, ceil(places)}, 1), DType::i64).reshape({outputs_ * taps_});
+    if (taps_ == 2) weights_ = stack({1 - share, share}, 1).reshape({outputs_, 2, 1});
   }
 
   // In x's dtype.
@@ -76,7 +66,7 @@ class Direction {
   }
 
   int dim_;
-  int64_t pixels_, outputs_, taps_ = 1;
+  int64_t pixels_, outputs_, taps_;
   Tensor ids_, weights_;
 };
 
@@ -98,8 +88,12 @@ Tensor interpolate(const Tensor& x, InterpolateOptions o) {
       by_size ? o.size : Size2{outputs(x.size(1), o.scale_factor.height), outputs(x.size(2), o.scale_factor.width)};
   check(size.height > 0 && size.width > 0, op, ": a size of ", size, ", expected 1 x 1 or more");
   numel({x.size(0), size.height, size.width, x.size(3)}, op);
-  const Direction rows(1, x.size(1), places_to_read(x.size(1), size.height, o.scale_factor.height, o), x.device());
-  const Direction columns(2, x.size(2), places_to_read(x.size(2), size.width, o.scale_factor.width, o), x.device());
+  const auto along = [&](int dim, int64_t outputs, double factor) {
+    const int64_t pixels = x.size(dim);
+    return Direction(dim, pixels, places_to_read(pixels, outputs, factor, o, x.device()), o.mode);
+  };
+  const Direction rows = along(1, size.height, o.scale_factor.height),
+                  columns = along(2, size.width, o.scale_factor.width);
   // In f32 if the values are of bf16, and rounded once.
   const auto map = [=](const Tensor& in) {
     const NoGrad no_grad;

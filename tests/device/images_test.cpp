@@ -2,6 +2,9 @@
 // with every norm.
 #include "autograd/fused/group_norm.h"
 #include "autograd/ops/conv.h"
+#include "autograd/ops/interpolate.h"
+#include "autograd/ops/pool.h"
+#include "gpu/steps/captured.h"
 #include "optim/sgd.h"
 #include "papers/images/conv_pool.h"
 #include "tests/support/device.h"
@@ -61,6 +64,24 @@ TEST_CASE("gradients of convolutions are those of the CPU, in packs and without"
         return conv2d(t[0], t[1], t[2], {.stride = {2, 1}, .padding = 1, .groups = groups});
       });
     }
+}
+
+TEST_CASE("resizing and transposed convolution are captured with their gradients: nothing comes from the host") {
+  const Tensor x = normal({2, 3, 4, 2}, 1), w = normal({2, 3, 3, 2}, 2);
+  const auto f = [](const Tensor& x, const Tensor& w) {
+    const Tensor y = conv_transpose2d(x, w, {}, {.stride = 2, .padding = 1});
+    const Tensor z = interpolate(y, {.scale_factor = 1.5, .mode = Interpolation::bilinear});
+    return sum(square(adaptive_avg_pool2d(interpolate(z, {.size = 8}), 5)));
+  };
+  const Tensor on_host = require_grad(detach(x)), on_device = require_grad(to(x, kCuda)), weight = to(w, kCuda);
+  const Tensor expected = grad(f(on_host, w), {on_host})[0];
+  Tensor found;
+  gpu::Captured step(kCuda, [&] { found = grad(f(on_device, weight), {on_device})[0]; });
+  for (int i = 0; i < 5; ++i) {
+    step();
+    check_close(to(found, kCpu), expected, 16 * std::sqrt(18.0) * 0x1p-52);
+  }
+  CHECK(step.replays());
 }
 
 TEST_CASE("a convolutional network with every norm trains on a device as on the CPU") {
