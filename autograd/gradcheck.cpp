@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
+#include <iterator>
+#include <optional>
 
+#include "autograd/difference_probe.h"
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
@@ -12,42 +14,10 @@
 namespace isonorm {
 namespace {
 
-using Values = std::vector<std::vector<double>>;
-
-bool is_f64(const Tensor& x, const char* what) {
-  check(!is_floating(x.dtype()) || x.dtype() == DType::f64, "gradcheck: an ", what, " of shape ", x.shape(), " is ",
-        x.dtype(), ", expected f64");
-  return x.dtype() == DType::f64;
-}
-
-// Values of the f64 outputs.
-Values evaluate(const TensorsFunction& f, const std::vector<Tensor>& inputs) {
-  NoGrad no_grad;
-  Values values;
-  for (const Tensor& y : f(inputs))
-    if (is_f64(y, "output")) values.push_back(y.to_vector<double>());
-  return values;
-}
-
-// Bitwise but for the sign of zero; NaN equals NaN.
-bool same(const Values& a, const Values& b) {
-  const auto equal = [](double p, double q) { return p == q || (p != p && q != q); };
-  if (a.size() != b.size()) return false;
-  for (size_t k = 0; k < a.size(); ++k)
-    if (!std::equal(a[k].begin(), a[k].end(), b[k].begin(), b[k].end(), equal)) return false;
-  return true;
-}
+using detail::DifferenceProbe;
 
 // NaN is the worst error of all.
 double rank_of(double error) { return std::isnan(error) ? HUGE_VAL : error; }
-
-// Sum of c (a - b): differences first, so that outputs which do not change add no rounding error.
-double contract(const Values& c, const Values& a, const Values& b) {
-  double sum = 0;
-  for (size_t k = 0; k < c.size(); ++k)
-    for (size_t i = 0; i < c[k].size(); ++i) sum += c[k][i] * (a[k][i] - b[k][i]);
-  return sum;
-}
 
 double deviation(const double* x, int64_t n) {
   double mean = 0, sum = 0;
@@ -73,90 +43,158 @@ Dims index_of(int64_t i, const Dims& shape) {
   return index;
 }
 
-// Gradients of <c, f(leaves)>; zeros where f does not depend on a leaf.
-std::vector<Tensor> analytic_gradients(const std::vector<Tensor>& outputs, const Values& c,
-                                       const std::vector<Tensor>& leaves) {
-  std::vector<Tensor> recorded, cotangents;
-  size_t k = 0;
-  for (const Tensor& y : outputs) {
-    if (y.dtype() != DType::f64) continue;
-    const std::vector<double>& ck = c[k++];
-    if (!requires_grad(y)) continue;
-    recorded.push_back(y);
-    cotangents.push_back(to(from_vector(ck, y.shape()), y.device()));
+TensorsFunction as_list(const TensorFunction& f) {
+  return [&f](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x)}; };
+}
+
+// One entry of an input, its gradient and its slope.
+struct Entry {
+  size_t input, leaf;  // its number among all inputs, and among those of f64
+  int64_t place;
+  double step, analytic;
+  DifferenceProbe::Slope slope;
+
+  double numeric() const { return slope.total(); }
+  double size() const { return std::max(rank_of(std::abs(analytic)), rank_of(std::abs(numeric()))); }
+  double error() const { return std::abs(analytic - numeric()); }
+};
+
+// What explains the error of an entry; "" if nothing does.
+std::string note_on(const DifferenceProbe& f, const Entry& e, double noise) {
+  if (e.slope.outside)
+    return text("a step of ", 2 * e.step, " from ", f.at(e.input)[static_cast<size_t>(e.place)],
+                " leaves the domain of the function: take a smaller `step`, or another point");
+  if (!std::isfinite(e.error())) return {};
+  for (const double h : {e.step * 0x1p-4, e.step * 0x1p-8, e.step * 0x1p-12, e.step * 0x1p-16}) {
+    if (noise * e.step / h > e.error() / 16) break;  // closer than that only rounding decides
+    if (const double s = f.central(e.input, e.place, h).total(); std::abs(e.analytic - s) <= e.error() / 16)
+      return text("with a step of ", h, " the numeric gradient is ", s,
+                  ": a kink or a tie may lie within the step, or the function is steep; take a smaller `step`, or "
+                  "another point");
   }
-  return grad(recorded, leaves, cotangents);
+  // The slopes of a smooth function to the left and to the right differ by h f''.
+  const double h = e.step * 0x1p-8;
+  const auto [left, right] = f.one_sided(e.input, e.place, h);
+  const auto [far_left, far_right] = f.one_sided(e.input, e.place, e.step);
+  const double jump = std::abs(right - left);
+  if (jump > e.error() / 8 && jump > std::abs(far_right - far_left) / 2 && jump > 16 * noise * e.step / h)
+    return text("the slope is ", left, " to the left and ", right,
+                " to the right: the point may be a kink or a tie; take another one");
+  if (e.error() <= 16 * noise)
+    return text("rounding of the function alone may be worth ", noise, ": its values are large against its gradient");
+  return {};
 }
 
 }  // namespace
 
 std::string GradcheckResult::message() const {
-  return text("gradcheck: input ", input, " at ", index, ": analytic ", analytic, ", numeric ", numeric,
-              ", relative error ", error, " (", entries, " entries compared)");
+  if (input < 0) return text("gradcheck: ", ok ? "" : "nothing was measured: ", note);
+  return text("gradcheck: ", output >= 0 ? text("output ", output, ", ") : "", "input ", input, " at ", index,
+              ": analytic ", analytic, ", numeric ", numeric, ", relative error ", error, " (", entries,
+              " entries compared)", note.empty() ? "" : "; ", note);
 }
 
 GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o) {
-  std::vector<Tensor> x, leaves;
-  for (const Tensor& given : inputs) {
-    if (!is_f64(given, "input")) {
-      x.push_back(detach(given));
-      continue;
-    }
-    x.push_back(detached::clone(given));
-    leaves.push_back(require_grad(x.back()));
-  }
-
-  const std::vector<Tensor> outputs = f(x);
-  Values values, c;
-  std::mt19937_64 random(o.seed);
-  for (const Tensor& y : outputs) {
-    if (!is_f64(y, "output")) continue;
-    values.push_back(y.to_vector<double>());
-    std::vector<double>& ck = c.emplace_back(values.back().size());
-    for (double& v : ck) v = (0.5 + static_cast<double>(random() >> 12) * 0x1p-52) * (random() & 1 ? 1 : -1);
-  }
-  check(same(values, evaluate(f, x)),
-        "gradcheck: the function gives other values for the same inputs; fix its random numbers");
-  const std::vector<Tensor> gradients = analytic_gradients(outputs, c, leaves);
+  DifferenceProbe probe(f, inputs, o.seed);
+  const std::vector<Tensor>& x = probe.inputs();
+  const DifferenceProbe::Values gradients = probe.gradients();
+  const auto noise = [&](const Entry& e) { return std::max(o.absolute, 4 * 0x1p-52 * e.slope.size / e.step); };
+  const auto rank = [&](const Entry& e) { return o.zero ? e.size() : rank_of(e.error()); };
 
   GradcheckResult result;
-  size_t leaf = 0;
-  for (size_t k = 0; k < x.size(); ++k) {
+  std::optional<Entry> worst;
+  bool right = true;
+  double worst_rank = 0, largest_zero = 0;
+  std::string zeros;  // the inputs whose gradient is zero
+  for (size_t k = 0, leaf = 0; k < x.size(); ++k) {
     if (x[k].dtype() != DType::f64) continue;
-    const std::vector<double> analytic = gradients[leaf++].to_vector<double>(), at = x[k].to_vector<double>();
     const int64_t row = x[k].rank() ? std::max<int64_t>(1, x[k].size(-1)) : 1;
-    std::vector<double> numeric(at.size());
+    std::vector<Entry> entries;
     double largest = 0;
-    for (size_t i = 0; i < at.size(); ++i) {
-      const double h = step_at(at, static_cast<int64_t>(i), row, o.step);
-      const Tensor entry = as_strided(x[k], {}, {}, static_cast<int64_t>(i));
-      const auto shifted = [&](double by) {
-        fill(entry, at[i] + by);
-        return evaluate(f, x);
-      };
-      const double near = contract(c, shifted(h), shifted(-h)), far = contract(c, shifted(2 * h), shifted(-2 * h));
-      fill(entry, at[i]);
-      numeric[i] = (8 * near - far) / (12 * h);
-      largest = std::max({largest, std::abs(analytic[i]), std::abs(numeric[i])});
+    for (int64_t i = 0; i < x[k].numel(); ++i) {
+      const double h = step_at(probe.at(k), i, row, o.step);
+      entries.push_back({k, leaf, i, h, gradients[leaf][static_cast<size_t>(i)], probe.central(k, i, h)});
+      if (const double size = entries.back().size(); std::isfinite(size)) largest = std::max(largest, size);
     }
-    const bool zero = largest <= o.absolute;
-    for (size_t i = 0; i < at.size(); ++i) {
-      ++result.entries;
-      const double error = std::abs(analytic[i] - numeric[i]) / (zero ? 1 : largest);
-      result.ok &= error <= (zero ? o.absolute : o.tolerance);  // false for NaN
-      if (result.input >= 0 && !(rank_of(error) > rank_of(result.error))) continue;
-      result.input = static_cast<int>(k);
-      result.index = index_of(static_cast<int64_t>(i), x[k].shape());
-      result.analytic = analytic[i];
-      result.numeric = numeric[i];
+    ++leaf;
+    result.entries += x[k].numel();
+    if (std::all_of(entries.begin(), entries.end(), [&](const Entry& e) { return e.size() <= noise(e); })) {
+      largest_zero = std::max(largest_zero, largest);
+      if (!entries.empty()) zeros += text(zeros.empty() ? "" : ", ", k);
+      continue;
+    }
+    for (Entry& e : entries) {
+      const double error = e.error() / largest;
+      right &= !o.zero && error <= o.tolerance;  // false for NaN
+      if (worst && rank(e) / largest <= worst_rank) continue;
+      worst_rank = rank(e) / largest;
       result.error = error;
+      worst = std::move(e);
     }
+  }
+
+  if (!worst) {
+    result.ok = o.zero;
+    result.note = result.entries == 0 ? "no input of f64 has an entry"
+                  : !probe.has_outputs()
+                      ? "no output of f64 has an entry"
+                      : text("all ", result.entries, " entries of the gradients are zero (at most ", largest_zero, ')',
+                             o.zero ? "" : "; if that is right, say {.zero = true}");
+    return result;
+  }
+  result.status = right ? GradcheckStatus::right : GradcheckStatus::wrong;
+  result.ok = right;
+  result.input = static_cast<int>(worst->input);
+  result.index = index_of(worst->place, x[worst->input].shape());
+  result.analytic = worst->analytic;
+  result.numeric = worst->numeric();
+  if (right) {
+    if (!zeros.empty()) result.note = "zero is the gradient of input " + zeros;
+    return result;
+  }
+  result.note = o.zero ? "expected zeros (GradcheckOptions::zero)" : note_on(probe, *worst, noise(*worst));
+  double most = -1;
+  for (size_t j = 0; j < probe.outputs().size(); ++j) {
+    Entry share = *worst;
+    share.analytic = probe.gradients(j)[worst->leaf][static_cast<size_t>(worst->place)];
+    share.slope.of = {worst->slope.of[j]};
+    if (rank(share) > most) most = rank(share), result.output = probe.outputs()[j];
   }
   return result;
 }
 
 GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o) {
-  return gradcheck([&f](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x)}; }, inputs, o);
+  return gradcheck(as_list(f), inputs, o);
+}
+
+GradcheckResult gradgradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o) {
+  const auto n = static_cast<std::ptrdiff_t>(inputs.size());
+  // The results that take a gradient.
+  const auto recorded = [&](const std::vector<Tensor>& x) {
+    const Recording recording;  // gradcheck() evaluates without
+    std::vector<Tensor> y = f({x.begin(), x.begin() + n});
+    std::erase_if(y, [](const Tensor& t) { return !detail::is_f64(t, "output") || !requires_grad(t); });
+    return y;
+  };
+  std::vector<Tensor> all;
+  for (const Tensor& x : inputs) all.push_back(detail::is_f64(x, "input") ? require_grad(detached::clone(x)) : x);
+  std::mt19937_64 random(o.seed + 1);
+  for (const Tensor& y : recorded(all))
+    all.push_back(
+        to(from_vector(detail::draw_cotangent(static_cast<size_t>(y.numel()), random), y.shape()), y.device()));
+  return gradcheck(
+      [&](const std::vector<Tensor>& x) {
+        const Recording recording;
+        std::vector<Tensor> leaves;
+        std::copy_if(x.begin(), x.begin() + n, std::back_inserter(leaves),
+                     [](const Tensor& t) { return is_floating(t.dtype()); });
+        return grad(recorded(x), leaves, std::vector<Tensor>(x.begin() + n, x.end()), {.create_graph = true});
+      },
+      all, o);
+}
+
+GradcheckResult gradgradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o) {
+  return gradgradcheck(as_list(f), inputs, o);
 }
 
 }  // namespace isonorm

@@ -12,19 +12,29 @@ namespace isonorm {
 
 struct GradcheckOptions {
   double tolerance = 1e-7;  // largest error, relative to the largest entry of that input's gradient
-  double absolute = 1e-9;   // a gradient of which all entries, analytic and numeric, are below this counts as zero
+  double absolute = 0;      // entries up to this count as zero: for a gradient that is a difference of large terms
   double step = 0x1p-10;    // distance of the evaluations, relative to the spread of the row an entry stands in
+  bool zero = false;        // all gradients are zero by mathematics, as those of sign(), floor() and detach()
   uint64_t seed = 1;        // of the random cotangents
 };
 
+enum class GradcheckStatus {
+  right,    // the gradients agree
+  wrong,    // an entry differs, or is not zero although GradcheckOptions::zero says so
+  nothing,  // nothing was measured: no input or no output has an entry of f64, or all gradients are zero
+};
+
 struct GradcheckResult {
-  bool ok = true;
+  GradcheckStatus status = GradcheckStatus::nothing;
+  bool ok = false;      // right, or nothing with GradcheckOptions::zero
   int64_t entries = 0;  // compared, over all inputs
-  // The worst entry: error is |analytic - numeric| over the largest entry of that input's gradient (over 1 where that
-  // counts as zero).
+  // The worst entry of gradients that are not zero; input is -1 if there is none. error is |analytic - numeric| over the
+  // largest entry of that input's gradient.
   int input = -1;
   Dims index;
   double analytic = 0, numeric = 0, error = 0;
+  int output = -1;   // the result of f that has the largest share in the error; -1 unless wrong
+  std::string note;  // what explains it: a kink, a step that left the domain, ...; why nothing was measured
 
   std::string message() const;  // one line about the worst entry
 };
@@ -36,11 +46,23 @@ using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tens
 //   f'(x) ~ (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h
 // (error h^4 f^(5) / 30; Abramowitz & Stegun 25.3.6) for every entry of every floating input. h is `step` times the
 // standard deviation of the row (last dimension) that the entry stands in, so that rows far from 0 work; of the whole
-// tensor where the row is constant, and of the entry's size, at most 1, where that is too. f gets contiguous copies of
-// the inputs (any shapes; floating ones f64, others are passed on); it must give the same values each time, and be
-// smooth within 2h: keep away from kinks and ties. Throws where an input or an output is f32 or bf16, or f is not
-// repeatable.
+// tensor if the row is constant, and of the entry's size, at most 1, if that is too.
+//
+// A gradient counts as zero if each entry, analytic and numeric, is at most 4 eps |f| / h, with |f| the sum of |c f|, or at
+// most `absolute`. Differences resolve no less: the formula takes 1.5 / h times an error of f, which is rounded a few times.
+//
+// f gets contiguous copies of the inputs (any shapes; floating ones f64, others are passed on). It must be smooth within
+// 2h: keep away from kinks and ties. Throws if an input or an output is f32 or bf16, f gives other values for the same
+// inputs, or f writes to an input.
 GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
+
+// gradcheck() of the gradients of <c, f(inputs)> that grad() computes with create_graph, by the inputs and by c. The result
+// counts as inputs those of f, then one c for each output of f that takes a gradient; as outputs, the gradients of the
+// floating inputs. Throws as gradcheck() and grad() do.
+GradcheckResult gradgradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs,
+                              const GradcheckOptions& o = {.tolerance = 1e-6});
+GradcheckResult gradgradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                              const GradcheckOptions& o = {.tolerance = 1e-6});
 
 }  // namespace isonorm

@@ -98,6 +98,8 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
   bool tracked = false;
   for (const auto& i : inputs) tracked |= node_of(i) != nullptr;
   if (!tracked) return nullptr;
+  check(outputs.size() > 0, name, ": track() got no output");
+  for (const auto& o : outputs) check(get(o).defined(), name, ": an output that track() got is undefined");
   auto owner = pool::make_shared<Node>(name, inputs.size(), outputs.size());
   Node* node = owner.get();
   Edge* edge = node->inputs.begin();

@@ -23,8 +23,8 @@ namespace autograd {
 
 class Frontier;
 
-// An input of a node. If it takes a gradient, it is output number `output` of `node`. If not, `node` is null, and `constant`
-// tells the input from other tensors; the node does not keep it alive.
+// An input of a node. If it takes a gradient, it is output number `output` of `node`. If not, `node` is null, and
+// `constant` tells the input from other tensors; the node does not keep it alive.
 struct Edge {
   std::shared_ptr<Node> node;
   union {
@@ -75,8 +75,8 @@ struct Node : std::enable_shared_from_this<Node> {
 
 }  // namespace autograd
 
-// What a backward rule sees of its node. Inputs and outputs have their numbers in the call of track(); negative numbers count
-// from the end. Every function throws, naming the op, if there is no input or output of a number.
+// What a backward rule sees of its node. Inputs and outputs have their numbers in the call of track(); negative numbers
+// count from the end. Every function throws, naming the op, if there is no input or output of a number.
 class Flow {
  public:
   Flow(autograd::Node& node, autograd::Frontier& frontier, bool one, bool retained)
@@ -143,8 +143,8 @@ class Flow {
 
 // Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, hangs it on the
 // outputs and returns it for the caller to set `backward`; otherwise returns nullptr. Undefined inputs count as taking
-// none. In anomaly mode throws where an output has a NaN. User-defined ops call this as the built-in ones
-// do; see docs/adding_an_op.md.
+// none. Throws if there is no output or one is undefined and, in anomaly mode, if one has a NaN. User-defined ops call this
+// as the built-in ones do; see docs/adding_an_op.md.
 autograd::Node* track(const char* name, std::initializer_list<const Tensor*> outputs,
                       std::initializer_list<const Tensor*> inputs);
 autograd::Node* track(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs);

@@ -354,7 +354,8 @@ template <class Y> Tensor& update(const char* op, Tensor& x, const Y& y, Tensor 
       "beside it");
   if (takes_gradient(result)) return x = result;
   check(result.shape() == x.shape() && result.dtype() == x.dtype(), op, ": the result is ", result.dtype(), ' ',
-        result.shape(), ", written over ", x.dtype(), ' ', x.shape());
+        result.shape(), ", written over ", x.dtype(), ' ', x.shape(), "; write x = x ", op[0],
+        " ... for a tensor of its own");
   copy_into(x, result);
   return x;
 }

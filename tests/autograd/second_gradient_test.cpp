@@ -26,16 +26,8 @@ namespace {
 constexpr BackwardOptions kGraph{.create_graph = true};
 std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
 
-// Of `gradient` that create_graph has made of f, a number, against finite differences.
 std::string complaint(const TensorFunction& f, const std::vector<Tensor>& inputs) {
-  const GradcheckResult r = gradcheck(
-      [&](const std::vector<Tensor>& in) {
-        const Recording recording;  // gradcheck evaluates without
-        std::vector<Tensor> x;
-        for (const Tensor& t : in) x.push_back(requires_grad(t) ? t : require_grad(detach(t)));
-        return grad(std::vector<Tensor>{f(x)}, x, {}, kGraph);
-      },
-      inputs);
+  const GradcheckResult r = gradgradcheck(f, inputs);
   return r.ok ? std::string() : r.message();
 }
 // 0.3 and so on: no zeros, no equal entries.

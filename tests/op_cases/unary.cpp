@@ -218,6 +218,7 @@ template <class Op> OpCase unary_row() {
                         : Integers::real);
   }
   if (wide && !o.numbers.empty()) refuse_fraction(op, o);
+  op.zero = is_one_of<Op, ops::Sign, ops::Floor, ops::Ceil, ops::Round>;
   op.refuses = !op.bad.empty();
   return op;
 }

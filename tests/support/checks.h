@@ -12,12 +12,12 @@ namespace isonorm::test {
 // graph; inputs unchanged.
 std::string check_values(const OpCase& op, const Sample& s, DType dtype, Layout layout);
 
-// Gradients in f64 against finite differences.
-std::string check_gradient(const Sample& s);
+// Gradients in f64 against finite differences. Sets `measured` unless all are zero.
+std::string check_gradient(const OpCase& op, const Sample& s, bool& measured);
 
 // Gradients of gradients, and of cotangents, in f64 against finite differences of gradients; nothing where the op is
-// refused in one line that says that it has none.
-std::string check_second_gradient(const Sample& s);
+// refused in one line that says that it has none. Sets `measured` unless all are zero.
+std::string check_second_gradient(const OpCase& op, const Sample& s, bool& measured);
 // Gradients with create_graph, which rules compute another way, against those without; nothing where the op is refused.
 std::string check_recorded_gradient(const Sample& s, DType dtype);
 // Whether no sample of the op is refused so.

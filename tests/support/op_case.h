@@ -28,7 +28,7 @@ struct Sample {
   bool large = false;    // enough elements for several threads; its gradient is compared between thread counts only
   bool recorded_bits = true;  // false: recording runs another algorithm, whose values agree up to rounding only
   double slope = 0;           // size of the terms that a gradient is summed from, where they cancel
-  double absolute = 1e-9;     // GradcheckOptions::absolute
+  double absolute = 0;        // GradcheckOptions::absolute
   bool composed = true;       // of a fused op: compared with its composition, too; false where terms cancel
 
   std::string name() const;  // "[2, 3] x [3] dim 1"
@@ -62,6 +62,7 @@ struct OpCase {
   std::string formula;
   Tolerance tolerance = tolerance::elementary;
   bool differentiable = true;
+  bool zero = false;  // the gradient is zero by mathematics; else a sample has to have another one
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16};  // of the floating inputs
   bool refuses = true;                                                // false: there is nothing it could refuse
   bool stretch_rows = true;      // false: the op divides by the spread of a row, which must not be 0
