@@ -42,6 +42,14 @@ struct NamedParameter {
   std::vector<std::string> aliases = {};             // further names of a tied tensor; load_state_dict() takes either
 };
 
+// for (const auto& [name, tensor] : net.named_parameters()) ...
+template <size_t I> const auto& get(const NamedParameter& p) {
+  if constexpr (I == 0)
+    return p.name;
+  else
+    return p.tensor;
+}
+
 struct LoadOptions {
   bool strict = true;            // every name has to be there on both sides
   bool skip_mismatched = false;  // leaves out tensors of another shape, for example a head for other classes
@@ -302,3 +310,9 @@ template <class M, class... Arguments> M shared(const M& module, Arguments&&... 
 }
 
 }  // namespace isonorm::nn
+
+// A NamedParameter binds to two names: its name and its tensor.
+template <> struct std::tuple_size<isonorm::nn::NamedParameter> : std::integral_constant<size_t, 2> {};
+template <size_t I> struct std::tuple_element<I, isonorm::nn::NamedParameter> {
+  using type = std::conditional_t<I == 0, const std::string, const isonorm::Tensor>;
+};

@@ -56,3 +56,13 @@ TEST_CASE("backward: a state that goes on from step to step without detach() is 
   r = lstm(x, {.state = r.state});
   CHECK_THROWS_WITH(r.output.sum().backward(), Contains("detach() a state that comes from an earlier step"));
 }
+
+TEST_CASE("module: a named parameter is a name and a tensor") {
+  Net net;
+  std::string names;
+  int64_t count = 0;
+  for (const auto& [name, tensor] : net.named_parameters()) names += name + ' ', count += tensor.numel();
+  CHECK(names == "fc.weight fc.bias ");
+  CHECK(count == net.parameter_count());
+  for (auto& [name, tensor] : net.named_parameters()) CHECK(tensor.requires_grad());
+}
