@@ -6,6 +6,7 @@
 #include "autograd/engine.h"
 #include "autograd/frontier.h"
 #include "autograd/grad_mode.h"
+#include "autograd/op_watch.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
@@ -122,6 +123,11 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
     t.node = output == static_cast<int>(outputs.size()) ? std::move(owner) : owner;
   }
   if (checking || profile::recording()) node->path = Scope::path();
+  if (const autograd::OpWatch* watch = autograd::OpWatch::current()) [[unlikely]] {
+    std::vector<const Tensor*> results;
+    for (const auto& o : outputs) results.push_back(&get(o));
+    watch->show(*node, results);
+  }
   return node;
 }
 

@@ -1,159 +1,278 @@
 #include "equivalence/compare/cause.h"
 
 #include <algorithm>
-#include <cctype>
-#include <set>
+#include <cmath>
+#include <map>
 
+#include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
+#include "core/printed.h"
+#include "equivalence/compare/parting.h"
 #include "equivalence/compare/shift_blind.h"
-#include "equivalence/explain/hypotheses.h"
-#include "streams/parametrize.h"
+#include "equivalence/compare/stream_cause.h"
+#include "nn/norm.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-struct Eps {
-  std::string path;
-  double value;
-};
-
-std::vector<Eps> every_eps(const nn::Module& model) {
-  std::vector<Eps> out;
-  for (const auto& [path, m] : model.named_modules())
-    if (const auto* norm = dynamic_cast<const nn::Norm*>(m)) out.push_back({path, norm->eps()});
-  return out;
+// "1 + 1.0e-07", "0.25".
+std::string factor_text(double k) {
+  if (std::abs(k - 1) > 1e-3) return printed("%.6g", k);
+  return text("1 ", k < 1 ? "- " : "+ ", scientific(std::abs(k - 1)));
 }
 
-std::string different_eps(const nn::Module& a, const nn::Module& b) {
-  const std::vector<Eps> first = every_eps(a), second = every_eps(b);
-  if (first.size() != second.size())
-    return text("a norm more or less: the first model has ", first.size(), ", the second ", second.size());
-  for (size_t i = 0; i < first.size(); ++i)
-    if (first[i].value != second[i].value)
-      return text("different eps: ", first[i].path, " has ", first[i].value, ", ", second[i].path,
-                  " of the second model ", second[i].value);
-  return "";
-}
-
-constexpr const char* kRoles[] = {"neutral", "a writer", "a reader"};
-
-// Of a model on no stream, which says nothing of roles.
-bool plain(const std::vector<streams::NamedParameter>& all) {
-  return std::ranges::all_of(all, [](const streams::NamedParameter& p) { return p.role == streams::Role::neutral; });
-}
-
-std::string different_roles(const Partners& p) {
-  if (plain(p.a) || plain(p.b)) return "";
-  for (size_t i = 0; i < p.a.size(); ++i)
-    if (p.a[i].role != p.b[i].role)
-      return text("a role declared differently: ", p.a[i].name, " is ", kRoles[static_cast<size_t>(p.a[i].role)],
-                  " in the first model, ", p.b[i].name, " ", kRoles[static_cast<size_t>(p.b[i].role)],
-                  " in the second");
-  return "";
-}
-
-// "pos is a writer, and ..." of the first parameter that a forward does not see.
-std::string unseen(nn::Module& m) {
-  const std::vector<std::string> unasked = streams::unasked(m);
-  if (unasked.empty()) return "";
-  const std::string& name = unasked[0];
-  for (const streams::NamedParameter& p : streams::named_parameters(m))
-    if (p.name == name)
-      return text(name, " is ", kRoles[static_cast<size_t>(p.role)],
-                  ", and the forward takes what is stored, or nothing of it: a nn::Parameter p is seen as p()");
-  return "";
-}
-
-// The roles of a first model on no stream are those of its partners.
-std::vector<streams::NamedParameter> declared_by_partners(const Partners& p) {
-  std::vector<streams::NamedParameter> declared;
-  if (!plain(p.a)) return declared;
-  for (size_t i = 0; i < p.a.size(); ++i) {
-    declared.push_back(p.a[i]);
-    if (p.routes[i].legs.empty()) declared[i].role = p.b[i].role, declared[i].stream_dim = p.b[i].stream_dim;
+// The factor that all gradients of B have in common, those of rounding noise apart; nothing if they have none.
+std::optional<double> shared_factor(const Trial& t) {
+  NoGrad no_grad;
+  double along = 0, size = 0;
+  int64_t entries = 0;
+  for (const Seen& s : t.gradients_seen()) {
+    const Pair& p = s.pair;
+    if (!has_factor(p)) continue;
+    const Tensor r = p.reference.to(DType::f64) / p.scale, v = p.value.to(DType::f64) / p.scale;
+    along += sum(v * r).item(), size += sum(square(r)).item(), entries += r.numel();
   }
-  return declared;
+  const double k = along / size;
+  if (entries < 2 || !std::isfinite(k) || k == 0) return {};
+  for (const Seen& s : t.gradients_seen()) {
+    if (!has_factor(s.pair)) continue;
+    Pair p = s.pair;
+    p.value = p.value.to(DType::f64) / k, p.reference = p.reference.to(DType::f64);
+    if (Seen{s.quantity, p, offset(p), s.control}.share(t.dtype) > 1) return {};
+  }
+  return k;
 }
 
-// A neutral parameter with an axis of the stream's width, which is no norm's.
-std::string forgotten(const nn::Module& m) {
-  const streams::Stream* const stream = streams::stream_of(m);
-  if (!stream) return "";
-  std::set<std::string> of_norms;
-  for (const auto& [path, module] : m.named_modules())
-    if (dynamic_cast<const nn::Norm*>(module))
-      for (const nn::NamedParameter& p : module->named_parameters()) of_norms.insert(text(path, '.', p.name));
-  for (const streams::NamedParameter& p : streams::named_parameters(m))
-    if (p.role == streams::Role::neutral && std::ranges::count(p.tensor.shape(), stream->width()) &&
-        !of_norms.contains(p.name))
-      return text("a writer or a reader that the layout does not name: ", p.name, ' ', p.tensor.shape(),
-                  " is neutral, and has an axis of the stream's width");
+// "; 12 is the number of examples"
+std::string number_in_batch(double k, const training::Examples& batch) {
+  const auto is = [k](int64_t n) {
+    return n > 1 &&
+           (std::abs(k / static_cast<double>(n) - 1) < 1e-9 || std::abs(k * static_cast<double>(n) - 1) < 1e-9);
+  };
+  const int64_t examples = batch.inputs.rank() > 0 ? batch.inputs.size(0) : 1;
+  if (is(examples)) return text("; ", examples, " is the number of examples");
+  if (batch.targets.defined() && is(batch.targets.numel()))
+    return text("; ", batch.targets.numel(), " is the number of targets");
   return "";
 }
 
-bool stores_mapped(const nn::Module& m) {
-  const streams::Stream* stream = streams::stream_of(m);
-  return stream && stream->centres() && stream->storage() == streams::Stored::mapped;
-}
+class Causes {
+ public:
+  Causes(Trial& t, Explained& found) : t_(t), found_(found) {}
 
-// Weights of a mapped stream that got raw values.
-std::string unmapped_writer(const nn::Module& a, const nn::Module& b, const Partners& p) {
-  if (stores_mapped(a) || !stores_mapped(b)) return "";
-  for (size_t i = 0; i < p.a.size(); ++i)
-    if (p.a[i].role == streams::Role::writer && p.routes[i].legs.empty())
-      return text("a map that is missing: the second model stores mapped weights, and the map leaves the writer ",
-                  p.a[i].name, " as it is (ParameterMap::mapped_storage)");
-  return "";
-}
+  void run() {
+    if (t_.spend(2) && t_.agree_again()) {
+      found_.cause =
+          "a model that does not repeat itself: with the same parameters, examples and seed, the two agree when they "
+          "run again";
+      return;
+    }
+    if (factor()) return;
+    const Parting parting = where_they_part(t_);
+    found_.place = parting.sentence;
+    if (eps_of_pairs() || training_only() || stream()) return;
+    norms_of(parting.path);
+  }
+
+ private:
+  // Whether the difference vanishes under a change, is there without it, and vanishes again. on, off: what the change does to
+  // the models beside the setting.
+  bool removes(
+      const std::string& name, const Setting& s, const std::string& sentence, const std::function<void()>& on = [] {},
+      const std::function<void()>& off = [] {}, const std::string& but = "") {
+    const int runs = s.changes_a + s.changes_b;
+    const auto holds = [&] {
+      on();
+      bool agree = false;
+      try {
+        agree = t_.agree(s, but);
+      } catch (const Error&) {  // the change does not fit the model
+      }
+      off();
+      return agree;
+    };
+    if (!t_.spend(runs)) return false;
+    if (std::find(found_.tried.begin(), found_.tried.end(), name) == found_.tried.end()) found_.tried.push_back(name);
+    if (!holds() || !t_.spend(runs + 2) || t_.agree_again() || !holds()) return false;
+    found_.cause = sentence;
+    return true;
+  }
+
+  bool factor() {
+    const auto k = shared_factor(t_);
+    found_.tried.push_back("a factor of all gradients");
+    if (!k) return false;
+    const Seen& loss = t_.loss_seen();
+    Pair scaled = loss.pair;
+    scaled.value = scaled.value / *k;
+    const std::string gradients = text("all ", t_.gradients_seen().size(), " gradients of the second model are ",
+                                       factor_text(*k), " times those of the first");
+    if (loss.share(t_.dtype) <= 1)
+      found_.cause = text("a factor in the backward: ", gradients, ", and the loss agrees");
+    else if (Seen{loss.quantity, scaled, offset(scaled), loss.control}.share(t_.dtype) <= 1)
+      found_.cause = text("a factor of the loss: the loss and ", gradients, number_in_batch(*k, t_.batch));
+    return !found_.cause.empty();
+  }
+
+  // Norms whose gains are partners, or that have none and the same path.
+  bool eps_of_pairs() {
+    struct Both {
+      std::string path, other;
+      nn::Norm *a, *b;
+    };
+    std::vector<Both> differ;
+    std::map<std::string, std::string> partner;
+    for (size_t i = 0; i < t_.partners.a.size(); ++i) partner[t_.partners.a[i].name] = t_.partners.b[i].name;
+    std::map<std::string, nn::Norm*> others;
+    for (const auto& [path, m] : t_.b.named_modules())
+      if (auto* norm = dynamic_cast<nn::Norm*>(m)) others[path] = norm;
+    const std::string weight = ".weight";
+    for (const auto& [path, m] : t_.a.named_modules()) {
+      auto* norm = dynamic_cast<nn::Norm*>(m);
+      if (!norm) continue;
+      const auto gain = partner.find(path + weight);
+      std::string other = gain == partner.end() ? path : gain->second;
+      if (gain != partner.end() && other.ends_with(weight)) other.resize(other.size() - weight.size());
+      const auto at = others.find(other);
+      if (at != others.end() && at->second->eps() != norm->eps()) differ.push_back({path, other, norm, at->second});
+    }
+    if (differ.empty()) return false;
+    Setting s = t_.own;
+    s.changes_b = true;
+    std::vector<double> before;
+    for (const Both& d : differ) before.push_back(d.b->eps());
+    return removes(
+        "the eps of norms", s,
+        text("different eps: ", differ[0].path, " has ", differ[0].a->eps(), ", ", differ[0].other,
+             " of the second model ", differ[0].b->eps(), differ.size() > 1 ? text(" (", differ.size(), " norms)") : "",
+             "; with the first model's the two agree"),
+        [&] {
+          for (const Both& d : differ) spec_of(*d.b).eps = d.a->eps();
+        },
+        [&] {
+          for (size_t i = 0; i < differ.size(); ++i) spec_of(*differ[i].b).eps = before[i];
+        });
+  }
+
+  bool training_only() {
+    if (!t_.a.training() && !t_.b.training()) return false;
+    Setting s = t_.own;
+    s.changes_a = s.changes_b = true;
+    std::vector<std::pair<nn::Module*, bool>> modes;
+    for (nn::Module* model : {&t_.a, &t_.b})
+      for (const auto& [_, m] : model->named_modules()) modes.emplace_back(m, m->training());
+    return removes(
+        "eval()", s,
+        "a part that acts in training only, such as dropout: in eval() the two agree, and in train() again they do not",
+        [&] { t_.a.eval(), t_.b.eval(); },
+        [&] {
+          for (const auto& [m, on] : modes) m->train(on);  // outer ones first
+        });
+  }
+
+  bool stream() {
+    for (const StreamCause& c : stream_causes(t_))
+      if (removes(
+              c.name, c.setting, c.sentence, [] {}, [] {}, c.but))
+        return true;
+    return false;
+  }
+
+  // The norm of A at `path` with another formula, then all norms of A.
+  bool norms_of(const std::string& path) {
+    std::vector<Located> all, here;
+    for (const auto& [at, m] : t_.a.named_modules())
+      if (auto* norm = dynamic_cast<nn::Norm*>(m); norm && !norm->of_stream()) {
+        all.push_back({at, norm});
+        if (at == path || path.starts_with(at + '.')) here.push_back(all.back());
+      }
+    if (here.empty()) return false;
+    for (const std::vector<Located>* some : {&here, &all}) {
+      if (some == &all && all.size() == here.size()) continue;
+      if (other_norms(*some)) return true;
+    }
+    return false;
+  }
+
+  struct Located {
+    std::string path;
+    nn::Norm* norm;
+  };
+
+  bool other_norms(const std::vector<Located>& norms) {
+    const NormSpec before = norms[0].norm->spec();
+    const auto width = static_cast<double>(norms[0].norm->width());
+    const std::string where =
+        norms.size() == 1 ? norms[0].path : text("all ", norms.size(), " norms of the first model");
+    const auto with = [&](const std::string& name, const std::string& what,
+                          const std::function<void(nn::Norm&)>& change, double more_gain = 0) {
+      std::vector<NormSpec> specs;
+      for (const Located& n : norms) specs.push_back(n.norm->spec());
+      Setting s = t_.own;
+      s.changes_a = true;
+      if (more_gain != 0)
+        for (size_t i = 0; i < t_.partners.a.size(); ++i)
+          for (const Located& n : norms)
+            if (t_.partners.a[i].name == n.path + ".weight") s.more_a[i] = full_like(s.point[i], more_gain);
+      return removes(
+          name, s, text(what, ": with that in ", where, " the two agree"),
+          [&] {
+            for (const Located& n : norms) change(*n.norm);
+          },
+          [&] {
+            for (size_t i = 0; i < norms.size(); ++i)
+              norms[i].norm->compute_as_own(), spec_of(*norms[i].norm) = specs[i];
+          });
+    };
+    if (before.kind == NormKind::layer || before.kind == NormKind::rms) {
+      const NormKind other = before.kind == NormKind::layer ? NormKind::rms : NormKind::layer;
+      if (with("another kind of norm", text("another norm: the second model computes ", name_of(other)),
+               [other](nn::Norm& n) { spec_of(n).kind = other; }))
+        return true;
+    }
+    for (const double eps : {1e-5, 1e-6, 1e-8, 1e-12, 0.0, 1e-3})
+      if (eps != before.eps &&
+          with("another eps", text("another eps: the second model has ", eps, ", the first ", before.eps),
+               [eps](nn::Norm& n) { spec_of(n).eps = eps; }))
+        return true;
+    for (const double divisor : {width - 1, width + 1})
+      if (with("another divisor",
+               text("another divisor: the second model divides by ", divisor, ", the first by ", width),
+               [=](nn::Norm& n) {
+                 // c / sqrt(S / m + eps) = sqrt(m / n) c / sqrt(S / n + eps m / n)
+                 const double factor = std::sqrt(divisor / width);
+                 n.compute_as(n.own_kind(), [factor, &n](const Tensor& rows) {
+                   const Tensor bias = n.bias();
+                   return bias.defined() ? rows * factor + bias * (1 - factor) : rows * factor;
+                 });
+                 spec_of(n).eps *= divisor / width;
+               }))
+        return true;
+    if (norms[0].norm->weight.defined())
+      for (const double more : {1.0, -1.0})
+        if (with(
+                "gains read as 1 + gain",
+                text("gains read otherwise: the second model multiplies by what is stored ", more > 0 ? "+ 1" : "- 1"),
+                [](nn::Norm&) {}, more))
+          return true;
+    return false;
+  }
+
+  // Of a norm that is changed for a trial and changed back.
+  static NormSpec& spec_of(nn::Norm& n) { return const_cast<NormSpec&>(n.spec()); }
+
+  Trial& t_;
+  Explained& found_;
+};
 
 }  // namespace
 
-std::string likely_cause(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
-                         const training::Examples& batch, const std::function<bool()>& differs, const Pair& gradient,
-                         double limit) {
-  if (const std::string eps = different_eps(a, b); !eps.empty()) return eps;
-  if (const std::string roles = different_roles(partners); !roles.empty()) return roles;
-  for (nn::Module* m : {&a, &b})
-    if (const std::string taken = unseen(*m); !taken.empty()) return text("a parameter that is not mapped: ", taken);
-  if (const std::string unmapped = unmapped_writer(a, b, partners); !unmapped.empty()) return unmapped;
-  if (a.training() || b.training()) {
-    const Restore restore_a(a), restore_b(b);
-    a.eval(), b.eval();
-    if (!differs())
-      return "dropout behind a writer, or another thing that acts in training only: in eval() the two agree";
-  }
-  if (const ShiftBlindness blind = check_shift_blind(
-          a, loss, [&](int64_t) { return batch; }, {.points = 1}, declared_by_partners(partners));
-      !blind.parameters.empty() && !blind.convertible)
-    return text(blind.likely.empty() ? "a first model that cannot be converted" : blind.likely, ": ", blind.reason);
-  for (const nn::Module* m : {&a, &b})
-    if (const std::string name = forgotten(*m); !name.empty()) return name;
-  Evidence e{.pair = gradient, .what = recorded(gradient.name), .tolerance = limit, .eps = epsilon(dtype_of(partners))};
-  e.what.stage = Stage::gradient;
-  for (const streams::NamedParameter& p : partners.a)
-    if (p.name == gradient.name) e.role = p.role, e.dim = p.role == streams::Role::neutral ? -1 : p.stream_dim;
-  return explain(e).sentence;
-}
-
-std::string stream_hint(nn::Module& model, const std::string& error) {
-  const streams::Stream* const stream = streams::stream_of(model);
-  if (!stream || stream->stored_width() == stream->width()) return "";
-  const std::string likely = forgotten(model);
-  const auto says = [&](int64_t n) {  // as a number, not as digits of a longer one
-    const std::string digits = text(n);
-    for (size_t at = error.find(digits); at != error.npos; at = error.find(digits, at + 1)) {
-      const size_t end = at + digits.size();
-      if ((at == 0 || !std::isdigit(error[at - 1])) && (end == error.size() || !std::isdigit(error[end]))) return true;
-    }
-    return false;
-  };
-  if (!says(stream->width()) || !says(stream->stored_width())) return "";
-  return text(
-      " (", name_of(stream->form()), " stores ", stream->stored_width(), " of the ", stream->width(),
-      " entries of a row",
-      likely.empty()
-          ? ": does the layout miss a writer or a reader, or the forward take what is stored of a parameter p for p()?"
-          : "; likely ",
-      likely, ')');
+Explained explain_difference(Trial& trial) {
+  Explained found;
+  Causes(trial, found).run();
+  return found;
 }
 
 }  // namespace isonorm::equivalence

@@ -1,18 +1,31 @@
-// Why two models differ: what evidence shows, and nothing else.
+// Why two models differ: causes that were tested on the models at hand, and no others.
 #pragma once
 
-#include "equivalence/compare/own_training.h"
+#include "equivalence/compare/trial.h"
 
 namespace isonorm::equivalence {
 
-// Looks, at the present parameters, for: norms with different eps; a parameter whose role at the stream the two declare
-// differently; one whose stored value the forward takes; mapped weights that got raw values; a difference that is gone in
-// eval(); a first model that is not blind to a shift of its stream, and why (on no stream it has the second's roles); a parameter
-// that may be a forgotten writer; and for what the gradient that is furthest off shows by itself (explain/hypotheses.h), which may
-// be off by `limit`. `differs` measures the two once more. Empty where nothing shows.
-std::string likely_cause(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
-                         const training::Examples& batch, const std::function<bool()>& differs, const Pair& gradient,
-                         double limit);
+struct Explained {
+  std::string place = {};  // where the two forwards, or backwards, part (parting.h); empty if nothing shows it
+  std::string cause = {};  // empty if no tested cause removes the difference
+  std::vector<std::string> tried = {};  // the causes that were tested
+};
+
+// Tests causes at the point at which the models of the trial differ. A cause is named if the difference vanishes under it, in
+// the loss and in every gradient, within the comparison's bounds; if the two, run again without it, differ again; and if the
+// difference vanishes under it once more. The causes:
+//   a model that does not repeat itself; a factor that all gradients share; another eps of a norm; a part that acts in
+//   training only; a writer of B's stream that is not mapped (declared otherwise, forgotten, read as stored, stored mapped);
+//   a stream of A whose mean its loss sees, or that a vector scales; and, if the forwards part in a norm of A, another eps,
+//   divisor, kind or gain of it.
+Explained explain_difference(Trial& trial);
+
+// Gradients for causes per gradient of the comparison, at most.
+inline constexpr int kCauses = 5;
+
+// The same for two models on a batch, at A's present parameters.
+Explained explain_at(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
+                     const training::Examples& batch, const CompareOptions& options, int budget);
 
 // What a model's stream may have to do with an error of its forward, in brackets; empty where nothing shows.
 std::string stream_hint(nn::Module& model, const std::string& error);

@@ -24,7 +24,7 @@ class Drawn {
   Comparison run(const Batches& batches) {
     const Restore restore_a(a_), restore_b(b_);
     Generator generator{o_.seed, 0};
-    std::string likely;
+    Explained explained;
     for (int point = 1; point <= o_.points && !points_.differs(); ++point) {
       const training::Examples batch = batches(point - 1);
       draw_parameters(a_, generator);
@@ -32,17 +32,30 @@ class Drawn {
       const std::vector<Seen> seen = look(batch);
       points_.note(point, seen);
       if (!points_.differs()) continue;
-      const Seen& gradient = points_.worst(std::span(seen).last(std::max<size_t>(1, seen.size() - 1)));
-      likely = likely_cause(
-          a_, b_, partners_, loss_, batch, [&] { return points_.worst(look(batch)).share(dtype_) > 1; }, gradient.pair,
-          gradient.limit(dtype_).entry);
+      explained = explain(batch, seen, kCauses * point * (2 + o_.controls));
     }
     Comparison result = points_.found();
-    result.likely = likely;
+    result.place = explained.place, result.cause = explained.cause, result.tried = explained.tried;
     return result;
   }
 
+  // At the present parameters.
+  Explained explain_here(const training::Examples& batch, int budget) {
+    const Restore restore_a(a_), restore_b(b_);
+    const std::vector<Seen> seen = look(batch);
+    if (points_.worst(seen).share(dtype_) > 1) return explain(batch, seen, budget);
+    return {
+        .place =
+            "new models with these weights agree on these examples: look at what a model keeps from step to step (a "
+            "counter, a cache, a buffer)"};
+  }
+
  private:
+  Explained explain(const training::Examples& batch, const std::vector<Seen>& seen, int budget) {
+    Trial trial(a_, b_, partners_, loss_, batch, o_.seed, seen, budget);
+    return explain_difference(trial);
+  }
+
   // Loss and gradients of the two on a batch, with the modules as they are.
   std::vector<Seen> look(const training::Examples& batch) {
     OwnTraining first(a_, partners_.a, loss_, o_.seed), second(b_, partners_, loss_, o_.seed);
@@ -79,8 +92,10 @@ class Drawn {
 
 }  // namespace
 
-std::string Comparison::message() const {
-  return text(name_of(verdict), ": ", reason, likely.empty() ? "" : "; likely ", likely);
+Explained explain_at(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
+                     const training::Examples& batch, const CompareOptions& o, int budget) {
+  carry_over(partners);
+  return Drawn(a, b, partners, loss, o).explain_here(batch, budget);
 }
 
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,

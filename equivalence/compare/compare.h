@@ -4,8 +4,8 @@
 //   equivalence::Comparison c = equivalence::compare_gradients(
 //       layer, rms, {}, training::cross_entropy_of, [&](int64_t point) { return batch(point); });
 //   if (!c.same()) std::puts(c.message().c_str());
-//   // different: gradient at point 1: 2.1e-01, the bound is 5.8e-13; down1.weight[0, 0] is 0.031, in the reference
-//   // -0.012; likely ...
+//   // different: at point 1 the loss agrees, and 1 of 8 gradients does not: look at the backward
+//   //   gradient of down.weight: 2.1e-01, the bound is 5.8e-13; down.weight[0, 0] is 0.031, in the reference -0.012
 #pragma once
 
 #include <functional>
@@ -26,20 +26,28 @@ using training::Objective;
 // The examples of a point or step, counted from 0.
 using Batches = std::function<training::Examples(int64_t)>;
 
-// What a comparison found: a value, also where the two differ.
+// The result of a comparison.
 struct Comparison {
   Verdict verdict = Verdict::different;
-  std::string reason;                 // one sentence: the share of the bound and what would have shown, or what differs
-  std::string likely;                 // the cause, as far as evidence shows one; else empty
-  std::optional<Difference> first;    // the first step (or point) and quantity that differ, and the entry furthest off
+  std::string reason;  // one sentence: the share of the bound and what would have shown, or what differs
+  // The first step (or point) at which something differs, the entry furthest off, and every tensor that differs there, in
+  // the order of A's parameters.
+  std::optional<Difference> first;
   Horizon horizon;                    // of compare_trajectories
   double deviation = 0, control = 0;  // the largest, over gradients (and weights): of B, of the controls
   // compare_gradients, where nothing differs: a factor of 1 + so much of any tensor would have shown, but for those that
   // are 0 or rounding noise.
   double resolution = 0;
 
+  // Of a difference, if something shows it: the place at which the two forwards, or the two backwards, part; a cause that was
+  // tested: applied to the models at hand, it removes the difference in the loss and in every gradient, and without it the
+  // difference is there again; else the causes that were tested in vain.
+  std::string place, cause;
+  std::vector<std::string> tried;
+
   bool same() const { return verdict == Verdict::same; }
-  // "same: ...", "undecided: ..." or "different: ...; likely ...".
+  // "same: ...", "undecided: ..." or "different: ...", and below that a line for each tensor that differs, for the place and
+  // for the cause.
   std::string message() const;
 };
 

@@ -2,6 +2,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/ops/shape.h"
+#include "equivalence/compare/cause.h"
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/found.h"
 #include "equivalence/compare/own_training.h"
@@ -58,6 +59,7 @@ class Trajectories {
   Trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map, const Objective& loss,
                const MakeOptimizer& make_optimizer, const Batches& batches, const CompareOptions& o)
       : make_a_(make_a),
+        make_b_(make_b),
         map_(map),
         loss_(loss),
         make_optimizer_(make_optimizer),
@@ -81,7 +83,9 @@ class Trajectories {
     add(all, std::make_unique<OwnTraining>(*b_, found_, loss_, o_.seed), run, false);
     for (int step = 0; step < o_.steps; ++step) all.step(batches_(step), 0);
 
-    return found(run, controls, wrong, all, dtype);
+    Comparison result = found(run, controls, wrong, all, dtype);
+    if (result.verdict == Verdict::different && result.first) explain(result);
+    return result;
   }
 
  private:
@@ -108,6 +112,22 @@ class Trajectories {
       move_by_one_ulp(add<OwnTraining>(all, controls[c], true).model(), c + 1);
   }
 
+  // New models with A's weights before the first step that differs, on its batch: do they differ as well?
+  void explain(Comparison& result) {
+    const int step = result.first->step;
+    if (result.first->quantity == std::string_view("weights")) return;
+    Lockstep before;
+    RunResult reference;
+    nn::Module& a = add<OwnTraining>(before, reference, false).model();
+    for (int t = 0; t + 1 < step; ++t) before.step(batches_(t), 0);
+    const auto b = make_b_();
+    std::string ignored;
+    const Partners now = partners(a, *b, map_, &ignored);
+    const Explained explained =
+        explain_at(a, *b, now, loss_, batches_(step - 1), o_, kCauses * step * (2 + o_.controls));
+    result.place = explained.place, result.cause = explained.cause, result.tried = explained.tried;
+  }
+
   // With controls, which tell what among the gradients is rounding noise: a wrong training does not reach far in that.
   std::vector<RunResult> train_wrong() {
     std::vector<RunResult> controls(static_cast<size_t>(o_.controls));
@@ -123,7 +143,7 @@ class Trajectories {
     return wrong;
   }
 
-  const MakeModel& make_a_;
+  const MakeModel &make_a_, &make_b_;
   const ParameterMap& map_;
   const Objective& loss_;
   const MakeOptimizer& make_optimizer_;
@@ -135,17 +155,6 @@ class Trajectories {
   std::vector<std::unique_ptr<nn::Module>> models_;
 };
 
-// Evidence for a cause, where the two differ at the first step.
-std::string cause(const Difference& first, const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
-                  const Objective& loss, const Batches& batches, CompareOptions o) {
-  if (first.quantity == std::string_view("weights"))
-    return "the optimizer: at step 1 the gradients agree and the updated weights do not, so its update does not "
-           "commute with the map";
-  const auto a = make_a(), b = make_b();
-  o.points = 1;
-  return compare_gradients(*a, *b, map, loss, batches, o).likely;
-}
-
 }  // namespace
 
 Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
@@ -153,10 +162,7 @@ Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b
                                 const CompareOptions& o) {
   check(o.steps > 0 && o.controls > 0, "compare_trajectories: ", o.steps, " steps and ", o.controls,
         " controls, expected at least 1 of each");
-  Comparison result = Trajectories(make_a, make_b, map, loss, make_optimizer, batches, o).run();
-  if (result.first && result.first->step == 1)
-    result.likely = cause(*result.first, make_a, make_b, map, loss, batches, o);
-  return result;
+  return Trajectories(make_a, make_b, map, loss, make_optimizer, batches, o).run();
 }
 
 }  // namespace isonorm::equivalence

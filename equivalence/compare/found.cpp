@@ -4,18 +4,15 @@
 #include <cmath>
 
 #include "core/printed.h"
+#include "equivalence/compare/message.h"
 #include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {
-
-namespace {
 
 Pair loss_pair(const Training& run, const Training& reference) {
   return {"", from_vector(std::vector{run.loss()}, {}), from_vector(std::vector{reference.loss()}, {}),
           std::abs(reference.loss())};
 }
-
-}  // namespace
 
 Offset Seen::limit(DType dtype) const { return {bound(control.entry, dtype), bound(control.factor, dtype)}; }
 
@@ -69,19 +66,22 @@ void Points::note(int point, const std::vector<Seen>& seen) {
   share_ = std::max(share_, most.share(dtype_));
   if (share_ <= 1) return;
   result_.first = {point, most.quantity, *furthest_off({most.pair})};
-  result_.reason = text(most.quantity, " at point ", point, ": ", off_by(most));
-  if (&most != &seen.front() || seen.size() == 1) return;
-  const Seen& gradient = worst(std::span(seen).subspan(1));  // it says where to look, which the loss does not
-  if (gradient.share(dtype_) > 1) result_.reason += text("; the ", gradient.quantity, " there: ", off_by(gradient));
+  std::vector<CompareCount>& counts = result_.first->counts;
+  for (const Seen& s : seen) {
+    if (counts.empty() || counts.back().quantity != s.quantity) counts.push_back({s.quantity});
+    ++counts.back().compared;
+    if (s.share(dtype_) <= 1) continue;
+    ++counts.back().differing;
+    result_.first->tensors.push_back(differing(s));
+  }
+  result_.reason = where_to_look(text("at point ", point), counts);
 }
 
-std::string Points::off_by(const Seen& s) const {
+DifferingTensor Points::differing(const Seen& s) const {
   const Offset limit = s.limit(dtype_);
   const bool as_a_whole = s.off.entry <= limit.entry;
-  const EntryPlace place = *furthest_off({s.pair});
-  return text(scientific(as_a_whole ? s.off.factor : s.off.entry), as_a_whole ? " of its size" : "", ", the bound is ",
-              scientific(as_a_whole ? limit.factor : limit.entry), "; ", place.tensor.empty() ? "it" : "",
-              describe(place));
+  return {s.quantity, *furthest_off({s.pair}), as_a_whole ? s.off.factor : s.off.entry,
+          as_a_whole ? limit.factor : limit.entry, as_a_whole};
 }
 
 void Points::conclude() {
@@ -123,6 +123,11 @@ Comparison found(RunResult run, std::span<const RunResult> controls, std::span<c
   result.reason = run.reason;
   result.verdict = run.observed == Verdict::same && !run.as_expected ? Verdict::undecided : run.observed;
   if (result.same()) result.reason += text("; ", would_have_shown(run.horizon));
+  if (result.verdict == Verdict::different && result.first) {
+    const int step = result.first->step;
+    result.reason = text(step > 1 ? text("up to step ", step - 1, " all agrees; ") : "",
+                         where_to_look(text("at step ", step), result.first->counts));
+  }
   return result;
 }
 

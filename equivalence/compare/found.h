@@ -21,6 +21,9 @@ struct Seen {
   double share(DType dtype) const;
 };
 
+// The losses of two trainings.
+Pair loss_pair(const Training& run, const Training& reference);
+
 // The loss of `run` beside that of `reference`, or its gradients; `controls` are those of the reference, which has noted them.
 Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls);
 std::vector<Seen> see_gradients(const Training& run, const Training& reference,
@@ -46,7 +49,7 @@ class Points {
     double factor = INFINITY;
   };
 
-  std::string off_by(const Seen& s) const;
+  DifferingTensor differing(const Seen& s) const;
   void conclude();
 
   DType dtype_;

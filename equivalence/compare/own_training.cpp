@@ -67,8 +67,14 @@ Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& 
 }
 
 void carry_over(const Partners& p) {
+  std::vector<Tensor> from;
+  for (const streams::NamedParameter& q : p.a) from.push_back(detach(q.tensor));
+  carry_over(from, p);
+}
+
+void carry_over(const std::vector<Tensor>& from, const Partners& p) {
   NoGrad no_grad;
-  for (size_t i = 0; i < p.a.size(); ++i) copy_into(p.b[i].tensor, p.routes[i].forward(detach(p.a[i].tensor)));
+  for (size_t i = 0; i < from.size(); ++i) copy_into(p.b[i].tensor, p.routes[i].forward(from[i]));
 }
 
 DType dtype_of(const Partners& p) {

@@ -17,8 +17,9 @@ struct Partners {
 // dtype, or shares its memory with A; a parameter of B that nothing goes to. Throws where a model is in mixed precision.
 Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& map, std::string* reason);
 
-// B's parameters from A's.
+// B's parameters from A's, or from tensors in their place.
 void carry_over(const Partners& p);
+void carry_over(const std::vector<Tensor>& from, const Partners& p);
 
 // The dtype of all parameters. Throws where it is not f64 or f32.
 DType dtype_of(const Partners& p);
