@@ -1,11 +1,14 @@
 #include <algorithm>
 
 #include "autograd/engine.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
+#include "core/view.h"
 #include "equivalence/compare/cause.h"
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/found.h"
 #include "equivalence/compare/own_training.h"
+#include "equivalence/compare/update_cause.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
@@ -112,20 +115,51 @@ class Trajectories {
       move_by_one_ulp(add<OwnTraining>(all, controls[c], true).model(), c + 1);
   }
 
-  // New models with A's weights before the first step that differs, on its batch: do they differ as well?
+  // What differs at the first step that does: looked at with new models, trained up to there.
   void explain(Comparison& result) {
     const int step = result.first->step;
-    if (result.first->quantity == std::string_view("weights")) return;
+    const bool update = result.first->quantity == std::string_view("weights");
+    models_.push_back(make_b_());
+    nn::Module& b = *models_.back();
     Lockstep before;
-    RunResult reference;
+    RunResult reference, run;
     nn::Module& a = add<OwnTraining>(before, reference, false).model();
-    for (int t = 0; t + 1 < step; ++t) before.step(batches_(t), 0);
-    const auto b = make_b_();
     std::string ignored;
-    const Partners now = partners(a, *b, map_, &ignored);
-    const Explained explained =
-        explain_at(a, *b, now, loss_, batches_(step - 1), o_, kCauses * step * (2 + o_.controls));
+    const Partners now = partners(a, b, map_, &ignored);
+    carry_over(now);
+    if (update) add(before, std::make_unique<OwnTraining>(b, now, loss_, o_.seed), run, false);
+    for (int t = 0; t + 1 < step; ++t) before.step(batches_(t), 0);
+    const training::Examples batch = batches_(step - 1);
+    Explained explained;
+    if (!update)
+      explained = explain_at(a, b, now, loss_, batch, o_, kCauses * step * (2 + o_.controls));
+    else if (o_.clip == 0)
+      explained = explain_update(now, see_update(before, now, batch), differing(result), make_optimizer_);
     result.place = explained.place, result.cause = explained.cause, result.tried = explained.tried;
+  }
+
+  // Names of A's parameters whose weights differ.
+  static std::vector<std::string> differing(const Comparison& result) {
+    std::vector<std::string> names;
+    for (const DifferingTensor& t : result.first->tensors)
+      if (t.quantity == "weight") names.push_back(t.place.tensor);
+    return names;
+  }
+
+  // One more step of A and B.
+  static SeenUpdate see_update(Lockstep& both, const Partners& now, const training::Examples& batch) {
+    SeenUpdate seen;
+    for (auto& [all, parameters, member] :
+         {std::tie(seen.a, now.a, both.members()[0]), std::tie(seen.b, now.b, both.members()[1])}) {
+      member.training->differentiate(batch);
+      for (const streams::NamedParameter& p : parameters) {
+        const Tensor& g = p.tensor.grad();
+        all.push_back({detached::clone(p.tensor), g.defined() ? detached::clone(g) : zeros_like(p.tensor), {}});
+      }
+      member.training->update(0);
+      for (size_t i = 0; i < all.size(); ++i) all[i].after = detached::clone(parameters[i].tensor);
+    }
+    return seen;
   }
 
   // With controls, which tell what among the gradients is rounding noise: a wrong training does not reach far in that.

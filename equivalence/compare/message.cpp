@@ -53,8 +53,10 @@ std::string row_of(const DifferingTensor& t) {
 
 std::string Comparison::message() const {
   std::string all = text(name_of(verdict), ": ", reason);
-  const std::vector<DifferingTensor> rows =
-      first && verdict == Verdict::different ? first->tensors : std::vector<DifferingTensor>();
+  std::vector<DifferingTensor> rows;
+  if (first && verdict == Verdict::different)
+    for (const DifferingTensor& t : first->tensors)  // wrong gradients make wrong weights
+      if (t.quantity != "weight" || rows.empty() || rows.back().quantity == "weight") rows.push_back(t);
   for (size_t i = 0; i < rows.size() && i < kMostRows; ++i) all += "\n  " + row_of(rows[i]);
   if (rows.size() > kMostRows) all += text("\n  and ", rows.size() - kMostRows, " more");
   if (!place.empty()) all += "\n  " + place;

@@ -18,28 +18,37 @@ namespace {
 constexpr int kTraceControls = 2;
 constexpr int64_t kMostTraced = int64_t{1} << 24;  // entries that a trace keeps
 
-// The entries of a tensor in order of size.
+// The finite entries of a tensor in order of size, and how many others there are.
 struct Entries {
   std::vector<double> sorted;
+  size_t others = 0;
   double largest = 0, norm = 0;
 
   Entries() = default;
-  explicit Entries(const Tensor& x) : sorted(x.to_vector<double>()) {
+  explicit Entries(const Tensor& x) {
+    for (const double v : x.to_vector<double>()) {
+      if (!std::isfinite(v)) {
+        ++others;
+        continue;
+      }
+      sorted.push_back(v);
+      norm += v * v, largest = std::max(largest, std::abs(v));
+    }
     std::sort(sorted.begin(), sorted.end());
-    for (const double v : sorted) norm += v * v, largest = std::max(largest, std::abs(v));
     norm = std::sqrt(norm);
   }
   bool varies() const { return sorted.size() > 1 && sorted.front() < sorted.back(); }
-  // The largest difference of entries in order of size, relative to the largest of all.
-  double distance(const Entries& o) const {
+  bool fits(const Entries& o) const { return sorted.size() == o.sorted.size() && others == o.others; }
+  // The largest difference of entries in order of size from `by` times those of another tensor, relative to the largest.
+  double distance(const Entries& o, double by = 1) const {
     double most = 0;
-    for (size_t i = 0; i < sorted.size(); ++i) most = larger(most, std::abs(sorted[i] - o.sorted[i]));
+    for (size_t i = 0, n = sorted.size(); i < n; ++i)
+      most = larger(most, std::abs(sorted[i] - by * o.sorted[by < 0 ? n - 1 - i : i]));
     return most == 0 ? 0 : most / largest;
   }
   bool within(const Entries& o, double tolerance) const {
     const double root = std::sqrt(static_cast<double>(sorted.size()));
-    return sorted.size() == o.sorted.size() && std::abs(norm - o.norm) <= tolerance * largest * root &&
-           distance(o) <= tolerance;
+    return fits(o) && std::abs(norm - o.norm) <= tolerance * largest * root && distance(o) <= tolerance;
   }
 };
 
@@ -121,7 +130,7 @@ bool note_controls(Trial& t, Trace& a, bool gradients) {
     for (size_t i = 0; i < a.results.size(); ++i) {
       Traced& r = a.results[i];
       const Traced& m = moved.results[i];
-      if (m.value.sorted.size() != r.value.sorted.size()) return false;
+      if (!m.value.fits(r.value)) return false;
       r.moved = larger(r.moved, m.value.distance(r.value));
       if (gradients) r.gradient_moved = larger(r.gradient_moved, m.gradient->distance(*r.gradient));
     }
@@ -159,8 +168,28 @@ std::string listed_results(std::vector<const Traced*> results) {
   return all;
 }
 
+// "; the second has `mul` [4, 5], which is 0.5 times it", if some result of B is a multiple of r.
+std::string multiple_in(const Trace& a, const BySize& b, const Traced& r, DType dtype) {
+  const auto at = b.find(r.value.sorted.size());
+  if (at == b.end() || !r.value.varies()) return "";
+  const double most = allowed(r.moved, dtype);
+  std::string found;
+  for (const Traced* o : at->second)
+    for (const double by : {o->value.norm / r.value.norm, -o->value.norm / r.value.norm}) {
+      if (by == 0 || !o->value.fits(r.value) || !(o->value.distance(r.value, by) <= most)) continue;
+      const bool taken = std::any_of(a.results.begin(), a.results.end(),
+                                     [&](const Traced& other) { return other.value.within(o->value, most); });
+      const std::string said = text("; the second has ", o->name(), ", which is ", printed("%.6g", by), " times it");
+      if (!taken) return said;
+      if (found.empty()) found = said;  // of a result that A has as well
+    }
+  return found;
+}
+
 Parting forwards_part(const Trace& a, const BySize& b, DType dtype) {
   const size_t n = a.results.size();
+  if (!found_in(b, a.results[n - 1], dtype).empty())
+    return {"the second model has every result of the first, its loss among them: look at what it adds to that", ""};
   std::vector<bool> counts(n), accounted(n), reaches(n);  // reaches: the loss is computed from it
   reaches[n - 1] = true;
   for (size_t i = n; i-- > 0;) {
@@ -174,44 +203,69 @@ Parting forwards_part(const Trace& a, const BySize& b, DType dtype) {
     }
   }
   for (size_t i = 0; i < n; ++i) {
+    const Traced& r = a.results[i];
     if (accounted[i] || !reaches[i]) continue;
     std::vector<const Traced*> before;
-    for (const size_t from : a.results[i].from) before.push_back(&a.results[from]);
-    const std::string next =
-        text(a.results[i].name(), " is the first result of the first model that the second does not have");
-    return {before.empty() ? "the forwards part where they begin: " + next
-                           : text("the forwards agree up to ", listed_results(before), ": ", next),
-            a.results[i].path};
+    for (const size_t from : r.from) before.push_back(&a.results[from]);
+    const std::string begin = before.empty() ? "the forwards part where they begin"
+                                             : text("the forwards agree up to ", listed_results(before));
+    const std::string none =
+        b.contains(r.value.sorted.size()) || r.value.others > 0 ? "" : ", nor any of as many entries";
+    return {text(begin, ": ", r.name(), " is the first result of the first model that the second does not have", none,
+                 multiple_in(a, b, r, dtype)),
+            r.path};
   }
   return {};
 }
 
+// The results nearest to the loss that are computed from result i and were compared.
+void compared_behind(const Trace& a, size_t i, const std::vector<bool>& compared, std::vector<const Traced*>& found) {
+  for (size_t k = i + 1; k < a.results.size(); ++k) {
+    const std::vector<size_t>& from = a.results[k].from;
+    if (std::find(from.begin(), from.end(), i) == from.end()) continue;
+    if (compared[k])
+      found.push_back(&a.results[k]);
+    else
+      compared_behind(a, k, compared, found);
+  }
+}
+
 std::string backwards_part(const Trial& t, const Trace& a, const BySize& b) {
-  const DType dtype = t.dtype;
+  const size_t n = a.results.size();
   double largest = 0;
-  for (const Traced& r : a.results) largest = larger(largest, r.gradient->largest);
-  size_t compared = 0;
-  for (size_t i = a.results.size(); i-- > 0;) {
+  std::map<std::string, int> readers;  // of a parameter, how many
+  for (const Traced& r : a.results) {
+    largest = larger(largest, r.gradient->largest);
+    for (const std::string& p : r.reads) ++readers[p];
+  }
+  std::set<std::string> differing;
+  for (const Seen& s : t.gradients_seen())
+    if (s.share(t.dtype) > 1) differing.insert(s.pair.name);
+  std::vector<bool> compared(n);
+  const auto down_to = [&](size_t i) {
+    std::vector<const Traced*> behind;
+    compared_behind(a, i, compared, behind);
+    return text("the backwards agree down to ", behind.empty() ? "the loss" : listed_results(behind));
+  };
+  size_t count = 0;
+  for (size_t i = n; i-- > 0;) {
     const Traced& r = a.results[i];
-    const std::vector<const Traced*> found = found_in(b, r, dtype);
-    if (found.empty() || !r.value.varies() || r.gradient->largest < 1000 * epsilon(dtype) * largest) continue;
-    ++compared;
-    const double most = allowed(r.gradient_moved, dtype);
-    if (std::any_of(found.begin(), found.end(),
-                    [&](const Traced* o) { return r.gradient->within(*o->gradient, most); }))
-      continue;
-    std::vector<const Traced*> readers;
-    for (const Traced& next : a.results)
-      if (std::find(next.from.begin(), next.from.end(), i) != next.from.end()) readers.push_back(&next);
-    return text("the backwards agree down to ", readers.empty() ? "the loss" : listed_results(readers),
-                ": the gradient of ", r.name(), ", from which it is computed, differs");
+    const std::vector<const Traced*> found = found_in(b, r, t.dtype);
+    if (found.empty() || !r.value.varies() || r.gradient->largest < 1000 * epsilon(t.dtype) * largest) continue;
+    const double most = allowed(r.gradient_moved, t.dtype);
+    if (std::none_of(found.begin(), found.end(),
+                     [&](const Traced* o) { return r.gradient->within(*o->gradient, most); }))
+      return text(down_to(i), ": the gradient of ", r.name(), ", from which that is computed, differs");
+    ++count, compared[i] = true;
+    for (const std::string& p : r.reads)
+      if (readers[p] == 1 && differing.contains(p))
+        return text("the backwards agree down to ", r.name(), ": the gradient of ", p, ", which it reads, differs");
   }
   std::string parameters;
-  for (const Seen& s : t.gradients_seen())
-    if (s.share(t.dtype) > 1) parameters += (parameters.empty() ? "" : ", ") + s.pair.name;
-  return compared == 0 ? ""
-                       : text("the gradients of all ", plural(static_cast<int64_t>(compared), "result"),
-                              " that both models have agree: look at what leads from there to ", parameters);
+  for (const std::string& p : differing) parameters += (parameters.empty() ? "" : ", ") + p;
+  return count == 0 ? ""
+                    : text("the gradients of all ", plural(static_cast<int64_t>(count), "result"),
+                           " that both models have agree: look at what leads from there to ", parameters);
 }
 
 }  // namespace

@@ -52,15 +52,17 @@ struct UpdateRows {
 };
 
 // after = before - decay before - rate u, with u = g / (|g| + eps), which is the first step of Adam (Kingma & Ba, 1412.6980) and AdamW
-// (Loshchilov & Hutter, 1711.05101) with corrected moments, or u = g, of SGD.
+// (Loshchilov & Hutter, 1711.05101) with corrected moments, or u = g, of SGD. With a coupled decay, g is the gradient +
+// coupled before.
 struct UpdateModel {
   bool adam = true;
-  double decay = 0, rate = 0, eps = 0;
+  double decay = 0, rate = 0, eps = 0, coupled = 0;
 
   Tensor of(const UpdateRows& rows) const;
   UpdateModel with_decay_of(const UpdateRows& rows) const;  // by least squares
   UpdateModel with_rate_of(const UpdateRows& rows) const;   // the decay with it, by least squares
-  UpdateModel with_eps_of(const UpdateRows& rows) const;  // by search, 0 or 1e-16 to 1
+  UpdateModel with_eps_of(const UpdateRows& rows) const;    // by search, 0 or 1e-16 to 1
+  UpdateModel coupled_instead() const;                      // its decay added to the gradient
 };
 
 // As fit_norm().

@@ -200,7 +200,7 @@ struct Port : nn::Module {
     if (is("positions shifted")) p = roll(p, {1}, {0});
     if (is("no positions")) p = p * 0.0;
     if (is("positions twice")) p = p * 2.0;
-    if (is("last position") && ids.to_vector<int64_t>().back() == 10)
+    if (is("last position") && ids.to_vector<int64_t>().back() == 4)
       p = p * (1.0 - 0.5 * one_hot(full({1}, 4, {DType::i64}), 5, DType::f64).reshape({5, 1}));
     return embedding(table, ids) * (is("no embedding scale") ? 1 : std::sqrt(8)) + p;
   }
