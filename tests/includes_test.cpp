@@ -68,17 +68,19 @@ std::map<std::string, Set> allowed_includes() {
       {"training/models", kBelowTraining + Set{"training", "training/options", "training/steps"}},
       {"training/records",
        kBelowTraining + Set{"reports", "training", "training/models", "training/options", "training/steps"}}};
-  const std::map<std::string, Set> rooms = {{"coordinates", {}},
-                                            {"lockstep", {"coordinates"}},
-                                            {"grid", {"coordinates", "lockstep"}},
-                                            {"convert", {"coordinates"}},
-                                            {"verify", {"coordinates", "convert"}},
-                                            {"reference", {"coordinates", "convert", "verify"}},
-                                            {"explain", {"coordinates"}},
-                                            {"compare", {"coordinates", "lockstep", "convert", "verify", "explain"}},
-                                            {"probes", {"coordinates", "lockstep", "compare"}},
-                                            {"text", {"lockstep", "grid", "compare"}},
-                                            {"certificate", {"lockstep", "probes", "text"}}};
+  const std::map<std::string, Set> rooms = {
+      {"coordinates", {}},
+      {"lockstep", {"coordinates"}},
+      {"grid", {"coordinates", "lockstep"}},
+      {"convert", {"coordinates"}},
+      {"verify", {"coordinates", "convert"}},
+      {"reference", {"coordinates", "convert", "verify"}},
+      {"explain", {"coordinates"}},
+      {"causes", {"coordinates", "lockstep", "convert", "explain"}},
+      {"compare", {"coordinates", "lockstep", "convert", "verify", "explain", "causes"}},
+      {"probes", {"coordinates", "lockstep", "compare"}},
+      {"text", {"lockstep", "grid", "compare"}},
+      {"certificate", {"lockstep", "probes", "text"}}};
   for (const auto& [room, others] : rooms) {
     Set& set = allowed["equivalence/" + room] = kBelowEquivalence;
     for (const std::string& other : others) set.insert("equivalence/" + other);

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "equivalence/compare/cause.h"
 #include "equivalence/compare/found.h"
-#include "equivalence/compare/own_training.h"
+#include "equivalence/compare/own_trial.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -52,7 +51,7 @@ class Drawn {
 
  private:
   Explained explain(const training::Examples& batch, const std::vector<Seen>& seen, int budget) {
-    Trial trial(a_, b_, partners_, loss_, batch, o_.seed, seen, budget);
+    OwnTrial trial(a_, b_, partners_, loss_, batch, o_.seed, seen, budget);
     return explain_difference(trial);
   }
 

@@ -7,6 +7,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
 #include "core/printed.h"
 #include "equivalence/compare/power.h"
 #include "equivalence/convert/checkpoint_facts.h"
@@ -158,8 +159,9 @@ class Comparer {
       row.shape = p.reference.shape();
       if (!(p.value.shape() == row.shape)) {
         row.problem = text("has shape ", b.shape(), ", expected ", row.shape);
-        if (b.rank() == 2 && row.shape == Dims{b.size(1), b.size(0)})
-          row.problem += " (likely stored transposed: map it with transpose)";
+        if (floats && b.rank() == 2 && row.shape == Dims{b.size(1), b.size(0)} &&
+            deviation({held_against(row.name, contiguous(transpose(p.value, 0, 1)), p.reference)}) <= row.tolerance)
+          row.problem += " (stored transposed: map it with transpose)";
         if (holds_bytes(a, b) || holds_bytes(b, a))
           row.problem += " (one is U64 or C64, whose bytes are compared with the same dtype only)";
       } else if (integers && c.route.legs.empty() && !row.identical) {
@@ -220,7 +222,7 @@ class Comparer {
       for (const auto& [pattern, entry] : layout.entries())
         if (entry.role != streams::Role::neutral && streams::names_tensor(pattern, c.what.of)) {
           const bool beside = pattern != c.what.of && e.pair.reference.rank() == 1;  // the bias of a layer
-          e.role = entry.role, e.dim = beside ? 0 : entry.dim;
+          e.dim = beside ? 0 : entry.dim;
         }
     e.find = [this](const Recorded& what) -> std::optional<Pair> {
       const auto at = at_.find(what);
@@ -233,6 +235,13 @@ class Comparer {
                                               result_.rows[k].shape == result_.rows[i].shape)
           return reread(k);
       return {};
+    };
+    e.gradients = [this, i] {
+      std::vector<Pair> all;
+      for (size_t k = 0; k < compared_.size(); ++k)
+        if (gradient(compared_[k]) && compared_[k].measured && compared_[k].what.step == compared_[i].what.step)
+          all.push_back(reread(k));
+      return all;
     };
     const Explanation found = explain(e);
     for (const char* name : found.tried)

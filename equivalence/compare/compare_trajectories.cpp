@@ -4,11 +4,10 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/shape.h"
 #include "core/view.h"
-#include "equivalence/compare/cause.h"
+#include "equivalence/causes/update_cause.h"
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/found.h"
 #include "equivalence/compare/own_training.h"
-#include "equivalence/compare/update_cause.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
@@ -134,10 +133,20 @@ class Trajectories {
     if (!update)
       explained = explain_at(a, b, now, loss_, batch, o_, kCauses * step * (2 + o_.controls));
     else if (o_.clip == 0)
-      explained = explain_update(now, see_update(before, now, batch), differing(result), make_optimizer_);
+      explained =
+          explain_update(names_of(now), differing(result), see_update(before, now, batch), acts(now), make_optimizer_);
     result.place = explained.place, result.cause = explained.cause, result.tried = explained.tried;
   }
 
+  static std::vector<std::string> names_of(const Partners& p) {
+    std::vector<std::string> names;
+    for (const streams::NamedParameter& q : p.a) names.push_back(q.name);
+    return names;
+  }
+  // Whether some map is not the identity.
+  static bool acts(const Partners& p) {
+    return std::ranges::any_of(p.routes, [](const Route& r) { return !r.legs.empty(); });
+  }
   // Names of A's parameters whose weights differ.
   static std::vector<std::string> differing(const Comparison& result) {
     std::vector<std::string> names;

@@ -10,7 +10,7 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "core/view.h"
-#include "equivalence/compare/cause.h"
+#include "equivalence/causes/stream_cause.h"
 #include "optim/clip.h"
 #include "streams/parametrize.h"
 #include "training/model_options.h"

@@ -6,6 +6,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/printed.h"
 #include "equivalence/coordinates/pairs.h"
 
 namespace isonorm::equivalence {
@@ -68,6 +69,11 @@ constexpr Activation kActivations[] = {
 
 double off_by(const Tensor& value, const Tensor& reference, double scale) {
   return deviation({{"", value, reference, scale > 0 ? scale : largest_entry(reference)}});
+}
+
+std::string factor_text(double k) {
+  if (std::abs(k - 1) > 1e-3) return printed("%.6g", k);
+  return text("1 ", k < 1 ? "- " : "+ ", scientific(std::abs(k - 1)));
 }
 
 double sum_along(const Tensor& g, int dim) {

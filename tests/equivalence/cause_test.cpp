@@ -1,5 +1,5 @@
 // What is said of a difference where the first model is plain, on no stream, as a user brings it.
-#include "equivalence/compare/cause.h"
+#include "equivalence/compare/compare.h"
 
 #include "tests/equivalence/small_net.h"
 #include "tests/support/thrown.h"

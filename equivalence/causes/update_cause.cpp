@@ -1,4 +1,4 @@
-#include "equivalence/compare/update_cause.h"
+#include "equivalence/causes/update_cause.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,16 +28,15 @@ UpdateRows one_list(const std::vector<const UpdateRows*>& all) {
 
 class UpdateCauses {
  public:
-  UpdateCauses(const Partners& p, const SeenUpdate& seen, const std::vector<std::string>& differing,
-               const MakeOptimizer& make)
-      : p_(p), seen_(seen), make_(make) {
-    for (size_t i = 0; i < p.a.size(); ++i)
-      if (std::find(differing.begin(), differing.end(), p.a[i].name) != differing.end()) which_.push_back(i);
+  UpdateCauses(const std::vector<std::string>& names, const std::vector<std::string>& differing, const SeenUpdate& seen,
+               const StepMaker& make)
+      : names_(names), seen_(seen), make_(make) {
+    for (size_t i = 0; i < names.size(); ++i)
+      if (std::find(differing.begin(), differing.end(), names[i]) != differing.end()) which_.push_back(i);
   }
 
-  Explained run() {
+  Explained run(bool mapped) {
     NoGrad no_grad;
-    const bool mapped = std::any_of(p_.routes.begin(), p_.routes.end(), [](const Route& r) { return !r.legs.empty(); });
     mapped ? commuting() : formulas();
     return std::move(found_);
   }
@@ -74,7 +73,7 @@ class UpdateCauses {
     if (differ.empty()) return;
     const double most = left_by_rounding(seen_.a[0].after.dtype());
     const std::string some =
-        text(p_.a[which_[0]].name, differ.size() > 1 ? text(" and ", differ.size() - 1, " more") : "");
+        text(names_[which_[0]], differ.size() > 1 ? text(" and ", differ.size() - 1, " more") : "");
     found_.tried.push_back("weights that do not move");
     if (std::all_of(differ.begin(), differ.end(),
                     [](const UpdateRows* r) { return same_bytes(r->before, r->after); })) {
@@ -113,18 +112,18 @@ class UpdateCauses {
     return printed("%.3g", std::abs(decay) < 1e-9 * std::abs(a.rate) ? 0.0 : decay);
   }
 
-  const Partners& p_;
+  const std::vector<std::string>& names_;
   const SeenUpdate& seen_;
-  const MakeOptimizer& make_;
+  const StepMaker& make_;
   std::vector<size_t> which_;  // the tensors that differ
   Explained found_;
 };
 
 }  // namespace
 
-Explained explain_update(const Partners& partners, const SeenUpdate& seen, const std::vector<std::string>& differing,
-                         const MakeOptimizer& make) {
-  return UpdateCauses(partners, seen, differing, make).run();
+Explained explain_update(const std::vector<std::string>& names, const std::vector<std::string>& differing,
+                         const SeenUpdate& seen, bool mapped, const StepMaker& make) {
+  return UpdateCauses(names, differing, seen, make).run(mapped);
 }
 
 }  // namespace isonorm::equivalence

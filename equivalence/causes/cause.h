@@ -1,7 +1,7 @@
-// Why two models differ: causes that were tested on the models at hand, and no others.
+// Internal: why two models differ: causes that were tested on the models at hand, and no others.
 #pragma once
 
-#include "equivalence/compare/trial.h"
+#include "equivalence/causes/trial.h"
 
 namespace isonorm::equivalence {
 
@@ -19,15 +19,5 @@ struct Explained {
 //   a stream of A whose mean its loss sees, or that a vector scales; and, if the forwards part in a norm of A, another eps,
 //   divisor, kind or gain of it.
 Explained explain_difference(Trial& trial);
-
-// Gradients for causes per gradient of the comparison, at most.
-inline constexpr int kCauses = 5;
-
-// The same for two models on a batch, at A's present parameters.
-Explained explain_at(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
-                     const training::Examples& batch, const CompareOptions& options, int budget);
-
-// What a model's stream may have to do with an error of its forward, in brackets; empty where nothing shows.
-std::string stream_hint(nn::Module& model, const std::string& error);
 
 }  // namespace isonorm::equivalence

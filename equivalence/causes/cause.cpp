@@ -1,4 +1,4 @@
-#include "equivalence/compare/cause.h"
+#include "equivalence/causes/cause.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,38 +9,31 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
-#include "equivalence/compare/parting.h"
-#include "equivalence/compare/shift_blind.h"
-#include "equivalence/compare/stream_cause.h"
+#include "equivalence/causes/parting.h"
+#include "equivalence/causes/stream_cause.h"
+#include "equivalence/explain/models.h"
 #include "nn/norm.h"
 
 namespace isonorm::equivalence {
 namespace {
-
-// "1 + 1.0e-07", "0.25".
-std::string factor_text(double k) {
-  if (std::abs(k - 1) > 1e-3) return printed("%.6g", k);
-  return text("1 ", k < 1 ? "- " : "+ ", scientific(std::abs(k - 1)));
-}
 
 // The factor that all gradients of B have in common, those of rounding noise apart; nothing if they have none.
 std::optional<double> shared_factor(const Trial& t) {
   NoGrad no_grad;
   double along = 0, size = 0;
   int64_t entries = 0;
-  for (const Seen& s : t.gradients_seen()) {
-    const Pair& p = s.pair;
-    if (!has_factor(p)) continue;
-    const Tensor r = p.reference.to(DType::f64) / p.scale, v = p.value.to(DType::f64) / p.scale;
+  for (const TrialPair& g : t.gradients) {
+    if (g.noise) continue;
+    const Tensor r = g.pair.reference.to(DType::f64) / g.pair.scale, v = g.pair.value.to(DType::f64) / g.pair.scale;
     along += sum(v * r).item(), size += sum(square(r)).item(), entries += r.numel();
   }
   const double k = along / size;
   if (entries < 2 || !std::isfinite(k) || k == 0) return {};
-  for (const Seen& s : t.gradients_seen()) {
-    if (!has_factor(s.pair)) continue;
-    Pair p = s.pair;
+  for (size_t i = 0; i < t.gradients.size(); ++i) {
+    if (t.gradients[i].noise) continue;
+    Pair p = t.gradients[i].pair;
     p.value = p.value.to(DType::f64) / k, p.reference = p.reference.to(DType::f64);
-    if (Seen{s.quantity, p, offset(p), s.control}.share(t.dtype) > 1) return {};
+    if (!t.within(i, p)) return {};
   }
   return k;
 }
@@ -104,14 +97,13 @@ class Causes {
     const auto k = shared_factor(t_);
     found_.tried.push_back("a factor of all gradients");
     if (!k) return false;
-    const Seen& loss = t_.loss_seen();
-    Pair scaled = loss.pair;
+    Pair scaled = t_.loss_pair.pair;
     scaled.value = scaled.value / *k;
-    const std::string gradients = text("all ", t_.gradients_seen().size(), " gradients of the second model are ",
+    const std::string gradients = text("all ", t_.gradients.size(), " gradients of the second model are ",
                                        factor_text(*k), " times those of the first");
-    if (loss.share(t_.dtype) <= 1)
+    if (!t_.loss_pair.differs)
       found_.cause = text("a factor in the backward: ", gradients, ", and the loss agrees");
-    else if (Seen{loss.quantity, scaled, offset(scaled), loss.control}.share(t_.dtype) <= 1)
+    else if (t_.within_loss(scaled))
       found_.cause = text("a factor of the loss: the loss and ", gradients, number_in_batch(*k, t_.batch));
     return !found_.cause.empty();
   }
@@ -124,7 +116,7 @@ class Causes {
     };
     std::vector<Both> differ;
     std::map<std::string, std::string> partner;
-    for (size_t i = 0; i < t_.partners.a.size(); ++i) partner[t_.partners.a[i].name] = t_.partners.b[i].name;
+    for (size_t i = 0; i < t_.of_a.size(); ++i) partner[t_.of_a[i].name] = t_.of_b[i].name;
     std::map<std::string, nn::Norm*> others;
     for (const auto& [path, m] : t_.b.named_modules())
       if (auto* norm = dynamic_cast<nn::Norm*>(m)) others[path] = norm;
@@ -164,7 +156,7 @@ class Causes {
     for (nn::Module* model : {&t_.a, &t_.b})
       for (const auto& [_, m] : model->named_modules()) modes.emplace_back(m, m->training());
     return removes(
-        "eval()", s,
+        "parts that act in training only", s,
         "a part that acts in training only, such as dropout: in eval() the two agree, and in train() again they do not",
         [&] { t_.a.eval(), t_.b.eval(); },
         [&] {
@@ -174,9 +166,7 @@ class Causes {
 
   bool stream() {
     for (const StreamCause& c : stream_causes(t_))
-      if (removes(
-              c.name, c.setting, c.sentence, [] {}, [] {}, c.but))
-        return true;
+      if (removes(c.name, c.setting, c.sentence, c.on, c.off, c.but)) return true;
     return false;
   }
 
@@ -213,9 +203,9 @@ class Causes {
       Setting s = t_.own;
       s.changes_a = true;
       if (more_gain != 0)
-        for (size_t i = 0; i < t_.partners.a.size(); ++i)
+        for (size_t i = 0; i < t_.of_a.size(); ++i)
           for (const Located& n : norms)
-            if (t_.partners.a[i].name == n.path + ".weight") s.more_a[i] = full_like(s.point[i], more_gain);
+            if (t_.of_a[i].name == n.path + ".weight") s.more_a[i] = full_like(s.point[i], more_gain);
       return removes(
           name, s, text(what, ": with that in ", where, " the two agree"),
           [&] {

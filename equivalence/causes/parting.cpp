@@ -1,4 +1,4 @@
-#include "equivalence/compare/parting.h"
+#include "equivalence/causes/parting.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,7 @@
 #include "core/printed.h"
 #include "core/view.h"
 #include "equivalence/lockstep/criterion.h"
+#include "equivalence/lockstep/training.h"
 
 namespace isonorm::equivalence {
 namespace {
@@ -123,9 +124,11 @@ Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& param
 // How far controls move the results and gradients of A. False if a control does not run the same ops.
 bool note_controls(Trial& t, Trace& a, bool gradients) {
   for (int c = 1; c <= kTraceControls; ++c) {
-    const Restore restore(t.a);
-    move_by_one_ulp(t.a, static_cast<uint64_t>(c));
-    const Trace moved = trace(t.a, t.partners.a, t, gradients);
+    Trace moved;
+    t.keep([&] {
+      move_by_one_ulp(t.a, static_cast<uint64_t>(c));
+      moved = trace(t.a, t.of_a, t, gradients);
+    });
     if (moved.results.size() != a.results.size()) return false;
     for (size_t i = 0; i < a.results.size(); ++i) {
       Traced& r = a.results[i];
@@ -189,7 +192,8 @@ std::string multiple_in(const Trace& a, const BySize& b, const Traced& r, DType 
 Parting forwards_part(const Trace& a, const BySize& b, DType dtype) {
   const size_t n = a.results.size();
   if (!found_in(b, a.results[n - 1], dtype).empty())
-    return {"the second model has every result of the first, its loss among them: look at what it adds to that", ""};
+    return {"the second model has every result of the first, its loss among them: look at what it adds to the loss",
+            ""};
   std::vector<bool> counts(n), accounted(n), reaches(n);  // reaches: the loss is computed from it
   reaches[n - 1] = true;
   for (size_t i = n; i-- > 0;) {
@@ -211,7 +215,7 @@ Parting forwards_part(const Trace& a, const BySize& b, DType dtype) {
                                              : text("the forwards agree up to ", listed_results(before));
     const std::string none =
         b.contains(r.value.sorted.size()) || r.value.others > 0 ? "" : ", nor any of as many entries";
-    return {text(begin, ": ", r.name(), " is the first result of the first model that the second does not have", none,
+    return {text(begin, ": ", r.name(), " is the first result that the second model does not have", none,
                  multiple_in(a, b, r, dtype)),
             r.path};
   }
@@ -239,8 +243,8 @@ std::string backwards_part(const Trial& t, const Trace& a, const BySize& b) {
     for (const std::string& p : r.reads) ++readers[p];
   }
   std::set<std::string> differing;
-  for (const Seen& s : t.gradients_seen())
-    if (s.share(t.dtype) > 1) differing.insert(s.pair.name);
+  for (const TrialPair& g : t.gradients)
+    if (g.differs) differing.insert(g.pair.name);
   std::vector<bool> compared(n);
   const auto down_to = [&](size_t i) {
     std::vector<const Traced*> behind;
@@ -272,10 +276,9 @@ std::string backwards_part(const Trial& t, const Trace& a, const BySize& b) {
 
 Parting where_they_part(Trial& t) {
   if (!t.spend(2 + kTraceControls)) return {};
-  const bool gradients = t.loss_seen().share(t.dtype) <= 1;
-  const Restore restore_a(t.a), restore_b(t.b);
-  Trace a = trace(t.a, t.partners.a, t, gradients);
-  const Trace b = trace(t.b, t.partners.b, t, gradients);
+  const bool gradients = !t.loss_pair.differs;
+  Trace a, b;
+  t.keep([&] { a = trace(t.a, t.of_a, t, gradients), b = trace(t.b, t.of_b, t, gradients); });
   if (a.results.empty() || b.results.empty() || !a.complete || !b.complete || !note_controls(t, a, gradients))
     return {};
   return gradients ? Parting{backwards_part(t, a, by_size(b)), ""} : forwards_part(a, by_size(b), t.dtype);

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "equivalence/compare/trial.h"
+#include "equivalence/causes/trial.h"
 
 namespace isonorm::equivalence {
 

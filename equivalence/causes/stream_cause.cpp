@@ -1,4 +1,4 @@
-#include "equivalence/compare/stream_cause.h"
+#include "equivalence/causes/stream_cause.h"
 
 #include <algorithm>
 #include <cctype>
@@ -10,8 +10,9 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "core/view.h"
-#include "equivalence/compare/cause.h"
+#include "nn/branch.h"
 #include "nn/norm.h"
+#include "streams/attached.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
@@ -23,6 +24,12 @@ constexpr size_t kMostForgotten = 6;
 
 constexpr const char* kRoleNames[] = {"neutral", "a writer", "a reader"};
 const char* role_name(Role r) { return kRoleNames[static_cast<size_t>(r)]; }
+
+// "up" of "up.weight", "" of "pos".
+std::string layer_of(const std::string& parameter) {
+  const size_t dot = parameter.rfind('.');
+  return dot == std::string::npos ? "" : parameter.substr(0, dot);
+}
 
 // Parameters of B that have an axis of the stream's width, no role and no norm that owns them: by layer, each with that axis.
 std::map<std::string, std::vector<std::pair<size_t, int>>> unnamed(const nn::Module& b,
@@ -37,9 +44,8 @@ std::map<std::string, std::vector<std::pair<size_t, int>>> unnamed(const nn::Mod
     const Dims& shape = all[i].tensor.shape();
     const auto axis = std::find(shape.begin(), shape.end(), width);
     if (all[i].role != Role::neutral || axis == shape.end() || of_norms.contains(all[i].name)) continue;
-    const size_t dot = all[i].name.rfind('.');
-    const std::string layer = dot == std::string::npos ? all[i].name : all[i].name.substr(0, dot);
-    found[layer].emplace_back(i, static_cast<int>(axis - shape.begin()));
+    const std::string layer = layer_of(all[i].name);
+    found[layer.empty() ? all[i].name : layer].emplace_back(i, static_cast<int>(axis - shape.begin()));
   }
   return found;
 }
@@ -50,7 +56,7 @@ bool plain(const std::vector<streams::NamedParameter>& all) {
 
 class StreamCauses {
  public:
-  explicit StreamCauses(Trial& t) : t_(t), a_(t.partners.a), b_(t.partners.b) {}
+  explicit StreamCauses(Trial& t) : t_(t), a_(t.of_a), b_(t.of_b) {}
 
   std::vector<StreamCause> all() {
     const streams::Stream* const stream = streams::stream_of(t_.b);
@@ -66,12 +72,33 @@ class StreamCauses {
   }
 
  private:
-  // B's parameters i get what is left of A's without the mean along an axis.
-  Setting without_means(const std::vector<std::pair<size_t, int>>& which) const {
-    Setting s = t_.own;
-    for (const auto& [i, dim] : which) s.of_b[i].legs.push_back({"recentre", dim});
-    s.changes_b = true;
-    return s;
+  // A cause whose setting makes B's parameters writers: they get what is left of A's without the mean along an axis, or, if they
+  // are a branch's, the branch loses the mean of what it gives.
+  StreamCause as_writers(const std::string& name, const std::string& sentence,
+                         const std::vector<std::pair<size_t, int>>& which) const {
+    StreamCause c{name, sentence, t_.own};
+    c.setting.changes_b = true;
+    std::vector<nn::BranchOutput*> branches;
+    for (const auto& [path, m] : t_.b.named_modules()) {
+      auto* branch = dynamic_cast<nn::BranchOutput*>(m);
+      const auto belongs = [&, &path = path](const std::pair<size_t, int>& w) {
+        return b_[w.first].name.starts_with(path + '.');
+      };
+      if (branch && !branch->entry()) {
+        if (std::any_of(which.begin(), which.end(), belongs)) branches.push_back(branch);
+        continue;
+      }
+      for (const auto& w : which)
+        if (layer_of(b_[w.first].name) == path) c.setting.no_mean_b[w.first] = w.second;
+    }
+    const streams::Stream stream = *streams::stream_of(t_.b);
+    c.on = [branches, stream] {
+      for (nn::BranchOutput* branch : branches) branch->enter_by(std::make_shared<streams::EntersStream>(stream));
+    };
+    c.off = [branches] {
+      for (nn::BranchOutput* branch : branches) branch->enter_by(nullptr);
+    };
+    return c;
   }
 
   void declared_otherwise() {
@@ -81,11 +108,11 @@ class StreamCauses {
       if (a_[i].role == Role::writer && b_[i].role == Role::neutral) which.emplace_back(i, a_[i].stream_dim);
     if (which.empty()) return;
     const size_t i = which[0].first;
-    found_.push_back(
-        {"a role declared differently",
-         text("a role declared differently: ", a_[i].name, " is ", role_name(a_[i].role), " in the first model, ",
-              b_[i].name, ' ', role_name(b_[i].role), " in the second; as a writer the two agree"),
-         without_means(which)});
+    found_.push_back(as_writers(
+        "a role declared differently",
+        text("a role declared differently: ", a_[i].name, " is ", role_name(a_[i].role), " in the first model, ",
+             b_[i].name, ' ', role_name(b_[i].role), " in the second; as a writer the two agree"),
+        which));
   }
 
   void read_as_stored() {
@@ -94,32 +121,33 @@ class StreamCauses {
       for (size_t i = 0; i < b_.size(); ++i)
         if (b_[i].name == name && b_[i].role == Role::writer) which.emplace_back(i, b_[i].stream_dim);
     if (which.empty()) return;
-    found_.push_back({"a parameter that is read as stored",
-                      text("a parameter that is not mapped: ", b_[which[0].first].name,
-                           " is a writer, and the forward takes what is stored: a nn::Parameter p is seen as p()"),
-                      without_means(which)});
+    found_.push_back(
+        as_writers("a parameter that is read as stored",
+                   text("a parameter that is not mapped: ", b_[which[0].first].name,
+                        " is a writer, and the forward takes what is stored: a nn::Parameter p is seen as p()"),
+                   which));
   }
 
   void stored_mapped() {
     std::vector<std::pair<size_t, int>> which;
     for (size_t i = 0; i < b_.size(); ++i)
-      if (b_[i].role == Role::writer && t_.partners.routes[i].legs.empty()) which.emplace_back(i, b_[i].stream_dim);
+      if (b_[i].role == Role::writer && !t_.mapped[i]) which.emplace_back(i, b_[i].stream_dim);
     if (which.empty()) return;
     found_.push_back(
-        {"a map that is missing",
-         text("a map that is missing: the second model stores mapped weights, and the map leaves the writer ",
-              a_[which[0].first].name, " as it is (ParameterMap::mapped_storage)"),
-         without_means(which)});
+        as_writers("a map that is missing",
+                   text("a map that is missing: the second model stores mapped weights, and the map leaves the writer ",
+                        a_[which[0].first].name, " as it is (ParameterMap::mapped_storage)"),
+                   which));
   }
 
   void forgotten(const std::map<std::string, std::vector<std::pair<size_t, int>>>& layers) {
     for (const auto& [layer, which] : layers) {
       const streams::NamedParameter& p = b_[which[0].first];
       if (found_.size() < kMostForgotten)
-        found_.push_back({"a writer that the layout does not name",
-                          text("a writer that the layout does not name: ", p.name, ' ', p.tensor.shape(),
-                               " is neutral; as a writer the two agree"),
-                          without_means(which)});
+        found_.push_back(as_writers("a writer that the layout does not name",
+                                    text("a writer that the layout does not name: ", p.name, ' ', p.tensor.shape(),
+                                         " is neutral; as a writer the two agree"),
+                                    which));
     }
   }
 
@@ -129,8 +157,8 @@ class StreamCauses {
     bool any = false;
     for (size_t i = 0; i < a_.size(); ++i) {
       const streams::NamedParameter& p = plain(a_) ? b_[i] : a_[i];
-      if (p.role != Role::writer || !t_.partners.routes[i].legs.empty()) continue;
-      s.of_a[i].legs.push_back({"recentre", p.stream_dim});
+      if (p.role != Role::writer || t_.mapped[i]) continue;
+      s.no_mean_a[i] = p.stream_dim;
       any = true;
     }
     if (any)
@@ -152,7 +180,7 @@ class StreamCauses {
       found_.push_back({"a vector that scales a branch",
                         text("a vector that scales what is written to the stream: if all entries of ", b_[i].name,
                              " are equal, the two agree, but for its own gradient; fold it into the writer"),
-                        s, a_[i].name});
+                        s, [] {}, [] {}, a_[i].name});
     }
   }
 
