@@ -114,12 +114,17 @@ class MakeOptimizer {
 };
 
 // Trains A, its controls and B in lockstep on the same batches, B from what `map` makes of A's initial parameters, and
-// judges as `isonorm prove` does (criterion.h): at every step loss, gradients (M* g_B in A's coordinates) and weights
-// (in B's, against M w_A; blind rows left out) stay within the bound that the controls give. The wrong trainings that
-// the bound has to stay below are A's own over kNegativeSteps steps (batches from the first on again where there are
-// fewer): with one batch exchanged for another (its targets in reverse order where all batches are one), and, where it
-// has norms with gains, with these frozen. Models and optimizers are made here, so that all of them can be; the
-// initial parameters are those of the first `make_a()`. Calls `batches` for steps in order, and again from 0.
+// judges as `isonorm prove` does (criterion.h): at every step loss, gradients (M* g_B in A's coordinates, before the
+// optimizer's step() changes them) and weights (in B's, against M w_A; blind rows left out) stay within the bound that the
+// controls give.
+//
+// The wrong trainings that the bound has to stay below are A's own over kNegativeSteps steps (batches from the first on
+// again if there are fewer): with one batch exchanged for another, or, if these two are equal, with the gradient of one
+// step negated; and, if A has norms with gains, with these frozen.
+//
+// Models and optimizers are made here; the initial parameters are those of the first `make_a()`. Both functions are called
+// several times. A model that does not repeat itself on the first batch is undecided. Calls `batches` for steps in order,
+// and again from 0. Throws if a function makes no model or no optimizer.
 Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
                                 const Objective& loss, const MakeOptimizer& make_optimizer, const Batches& batches,
                                 const CompareOptions& options = {});

@@ -445,6 +445,29 @@ TEST_CASE("engine: the two models may have optimizers of their own") {
       return std::make_unique<optim::AdamW>(p, optim::AdamWOptions{.lr = 1e-2, .weight_decay = decay});
     };
   };
+  // 0.1 / t in step t, by set_lr() and by the scale of the gradients.
+  struct Scheduled : optim::Optimizer {
+    Scheduled(const std::vector<Tensor>& p, bool scales, int later)
+        : Optimizer("scheduled", p.size()), sgd(p, {.lr = 0.1}), scales(scales), later(later) {
+      add_group(p, 0.1);
+    }
+    void step(double) override {
+      const int t = ++taken < 3 ? taken : taken + later;
+      sgd.set_lr(scales ? 0.1 : 0.1 / t);
+      sgd.step(scales ? 1.0 / t : 1);
+    }
+    optim::Sgd sgd;
+    bool scales;
+    int taken = 0, later;
+  };
+  const auto schedules = [](int later) -> MakeOptimizer {
+    return [=](const std::vector<Tensor>& p, Which which) {
+      return std::make_unique<Scheduled>(p, which == Which::second, which == Which::second ? later : 0);
+    };
+  };
+  expected(Verdict::same, paths_of<Layer>(schedules(0)));
+  CHECK_THAT(expected(Verdict::different, paths_of<Layer>(schedules(1))).message(),
+             Contains("likely the update: at step 3 "));
   expected(Verdict::same, paths_of<Layer>(two(0.1)));
   CHECK_THAT(expected(Verdict::different, paths_of<Layer>(two(0.2))).message(), Contains("likely the update"));
 }
