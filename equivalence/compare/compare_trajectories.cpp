@@ -73,9 +73,9 @@ std::unique_ptr<nn::Module> made(const MakeModel& make, const char* name) {
 
 // "; the optimizer of the second model holds 2 of its 8 parameters"; empty if it holds all that are not frozen.
 std::string held(const char* which, const OwnTraining& training) {
-  const auto [held, all] = training.held_by_optimizer();
-  if (held == all) return "";
-  return text("; the optimizer of the ", which, " model holds ", held, " of its ", all, " parameters");
+  const auto [count, all] = training.held_by_optimizer();
+  if (count == all) return "";
+  return text("; the optimizer of the ", which, " model holds ", count, " of its ", all, " parameters");
 }
 
 bool have_moved(const nn::Module& from, const nn::Module& to) {
