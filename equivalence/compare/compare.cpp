@@ -110,7 +110,7 @@ class Drawn {
       if (!tracks_inputs_) throw;
       tracks_inputs_ = false;
       Run run = run_model(which, batch);
-      not_compared_.push_back("the gradients of the inputs");
+      not_compared_.push_back("gradients of inputs");
       return run;
     }
   }

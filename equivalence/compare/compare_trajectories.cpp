@@ -201,7 +201,9 @@ class Trajectories {
     if (result_.verdict == Verdict::different) result_.likely = cause(second);
     result_.reason += held("first", first) + held("second", second);
     result_.not_compared = left_out(*a_, map_);
-    for (const auto& [name, _] : buffers_of(*a_)) result_.not_compared.push_back(name);
+    const BufferPairs buffers(*a_, *b_, map_, dtype_of(found_));
+    for (const std::vector<std::string>& names : {buffers.names(), buffers.unpaired()})
+      result_.not_compared.insert(result_.not_compared.end(), names.begin(), names.end());
     if (!TrackedInputs(batches_(0)).names().empty()) result_.not_compared.push_back("gradients of inputs");
   }
 

@@ -45,9 +45,10 @@ Comparison gradients_of(const Objective& loss = cross_entropy_of, const CompareO
   return compare_gradients(*a, *b, map, loss, rows({12, 8}, 4), o);
 }
 
-const MakeOptimizer kPlain = [](const std::vector<Tensor>& p) {
-  return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = 0.1});
-};
+MakeOptimizer with_rate(double lr) {
+  return [=](const std::vector<Tensor>& p) { return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = lr}); };
+}
+const MakeOptimizer kPlain = with_rate(0.1);
 
 template <class M>
 Comparison paths_of(const MakeOptimizer& optimizer = kPlain, const Objective& loss = cross_entropy_of,
@@ -173,7 +174,7 @@ TEST_CASE("engine: a loss that makes its inputs leaves is compared without their
   };
   const auto a = makes<Layer>(false)(), b = makes<Layer>(true)();
   const Comparison c = expected(Verdict::same, compare_gradients(*a, *b, {}, penalty, batches));
-  CHECK_THAT(c.message(), Contains("not compared: the gradients of the inputs"));
+  CHECK_THAT(c.message(), Contains("not compared: gradients of inputs"));
 }
 
 TEST_CASE("engine: buffers are compared after a step that began with the same, others are named") {
@@ -238,7 +239,7 @@ TEST_CASE("engine: a model that does not repeat itself is undecided, before anyt
   expected(Verdict::same, paths_of<BothCount>());
 }
 
-TEST_CASE("engine: where nothing differs the loss is called at most 1.5 times as often as gradients are needed") {
+TEST_CASE("engine: a comparison calls the loss at most 1.5 times as often as it needs gradients; a cause costs more") {
   int64_t calls = 0;
   const Objective counted = [&](nn::Module& m, const Examples& e) {
     ++calls;
@@ -250,6 +251,13 @@ TEST_CASE("engine: where nothing differs the loss is called at most 1.5 times as
     CHECK(calls == points * (controls + 2) + 4);  // at the first point both models run twice more
   }
   CHECK(5 * (4 + 2) + 4 <= 1.5 * 5 * (4 + 2));  // of the default options
+  // A cause is looked for only then, and costs at most five times as much.
+  calls = 0;
+  expected(Verdict::different, gradients_of<Layer>([&](nn::Module& m, const Examples& e) {
+             ++calls;
+             return with_factor<Layer>(4)(m, e);
+           }));
+  CHECK(calls <= (1.5 + 5) * 5 * (4 + 2));
 }
 
 namespace {
@@ -299,6 +307,12 @@ TEST_CASE("engine: NaN in the first model at drawn weights is undecided; options
   for (const double perturb : {0.0, 0.5})
     expected(Verdict::same, gradients_of<Positive>(cross_entropy_of, {.perturb = perturb}));
   CHECK_THROWS_WITH(gradients_of<Positive>(cross_entropy_of, {.perturb = 1}), Contains("perturb is 1, expected"));
+  // SGD takes s below 0 in its first step.
+  const Objective falls = [](nn::Module& m, const Examples& e) {
+    return cross_entropy_of(m, e) + sum(log(dynamic_cast<Positive&>(m).s()));
+  };
+  CHECK_THAT(expected(Verdict::undecided, paths_of<Positive>(with_rate(2), falls)).message(),
+             Contains("undecided: the first model's loss is nan at step 2"));
   // NaN in the second model alone is different.
   struct Broken : Layer {
     using Layer::Layer;
@@ -370,10 +384,7 @@ TEST_CASE("engine: equal bits throughout are undecided, and the option that acce
 }
 
 TEST_CASE("engine: a rate of 0, an optimizer of another model, and a model without gradients name themselves") {
-  const MakeOptimizer still = [](const std::vector<Tensor>& p) {
-    return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = 0});
-  };
-  CHECK_THAT(expected(Verdict::undecided, paths_of<Layer>(still)).message(),
+  CHECK_THAT(expected(Verdict::undecided, paths_of<Layer>(with_rate(0))).message(),
              Contains("the optimizer of the first model changes no weight (a rate of 0?)"));
   const Layer other(false);
   const MakeOptimizer wrong = [&](const std::vector<Tensor>&) {
