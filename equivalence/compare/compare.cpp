@@ -3,82 +3,203 @@
 #include <algorithm>
 #include <span>
 
+#include "core/printed.h"
+#include "equivalence/compare/beside.h"
 #include "equivalence/compare/found.h"
 #include "equivalence/compare/own_trial.h"
+#include "equivalence/compare/repeats.h"
+#include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {
 namespace {
 
+// One forward and backward of a model.
+struct Run {
+  std::unique_ptr<OwnTraining> training;
+  std::vector<std::string> inputs;         // those that take gradients
+  std::vector<Tensor> of_inputs, buffers;  // gradients; buffers afterwards, as the second model stores them
+};
+
+// A, its controls and B on one batch.
+struct Measured {
+  Run first, second;
+  std::vector<Run> controls;
+};
+
 class Drawn {
  public:
-  Drawn(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss, const CompareOptions& o)
+  Drawn(nn::Module& a, nn::Module& b, const ParameterMap& map, const Partners& partners, const Objective& loss,
+        const CompareOptions& o)
       : a_(a),
         b_(b),
         partners_(partners),
         loss_(loss),
         o_(o),
         dtype_(dtype_of(partners)),
-        points_(dtype_, o.points, o.may_be_identical) {}
+        buffers_(a, b, map, dtype_),
+        points_(dtype_, o.points, o.may_be_identical),
+        not_compared_(left_out(a, map)) {
+    for (const std::string& name : buffers_.unpaired()) not_compared_.push_back(name);
+  }
 
   Comparison run(const Batches& batches) {
-    const Restore restore_a(a_), restore_b(b_);
     Generator generator{o_.seed, 0};
     Explained explained;
     for (int point = 1; point <= o_.points && !points_.differs(); ++point) {
+      const Restore restore_a(a_), restore_b(b_);
       const training::Examples batch = batches(point - 1);
-      draw_parameters(a_, generator);
-      carry_over(partners_);
-      const std::vector<Seen> seen = look(batch);
+      choose_weights(generator);
+      if (point == 1)
+        if (const std::string why = changes_when_repeated(batch); !why.empty()) return undecided(why);
+      const Measured measured = measure(batch);
+      if (const std::string why = nothing_to_compare(measured, point); !why.empty()) return undecided(why);
+      const std::vector<Seen> seen = look(measured);
       points_.note(point, seen);
-      if (!points_.differs()) continue;
-      explained = explain(batch, seen, kCauses * point * (2 + o_.controls));
+      if (points_.differs()) explained = explain(measured, seen, batch, kCauses * point * (2 + o_.controls));
     }
     Comparison result = points_.found();
     result.place = explained.place, result.cause = explained.cause, result.tried = explained.tried;
+    result.not_compared = not_compared_;
     return result;
   }
 
   // At the present parameters.
   Explained explain_here(const training::Examples& batch, int budget) {
     const Restore restore_a(a_), restore_b(b_);
-    const std::vector<Seen> seen = look(batch);
-    if (points_.worst(seen).share(dtype_) > 1) return explain(batch, seen, budget);
-    return {
-        .place =
-            "new models with these weights agree on these examples: look at what a model keeps from step to step (a "
-            "counter, a cache, a buffer)"};
+    const Measured measured = measure(batch);
+    const std::vector<Seen> seen = look(measured);
+    if (points_.worst(seen).share(dtype_) > 1) return explain(measured, seen, batch, budget);
+    return {.place = "new models with these weights agree on these examples: look at what a model keeps from step to step (a "
+                     "counter, a cache, a buffer)"};
   }
 
  private:
-  Explained explain(const training::Examples& batch, const std::vector<Seen>& seen, int budget) {
+  void choose_weights(Generator& generator) {
+    std::vector<Tensor> parameters;
+    for (const streams::NamedParameter& p : partners_.a) parameters.push_back(p.tensor);
+    if (o_.perturb)
+      perturb_parameters(parameters, *o_.perturb, generator);
+    else
+      draw_parameters(parameters, generator);
+    carry_over(partners_);
+  }
+
+  // A, moved by one ulp if `control` counts from 1; or B. Begins with the present buffers and gives them back.
+  Run run_model(Which which, const training::Examples& batch, int control = 0) {
+    const bool is_first = which == Which::first;
+    nn::Module& model = is_first ? a_ : b_;
+    const Restore restore(model, control > 0 ? Restore::all : Restore::buffers);
+    if (control > 0) moves(control).apply(model);
+    Run run;
+    run.training = is_first ? std::make_unique<OwnTraining>(model, partners_.a, loss_, o_.seed)
+                            : std::make_unique<OwnTraining>(model, partners_, loss_, o_.seed);
+    if (tracks_inputs_) {
+      const TrackedInputs tracked(batch);
+      run.training->differentiate(tracked.batch());
+      run.inputs = tracked.names(), run.of_inputs = tracked.gradients();
+    } else {
+      run.training->differentiate(batch);
+    }
+    run.buffers = is_first ? buffers_.of_first(a_) : buffers_.of_second(b_);
+    return run;
+  }
+
+  // They are the same at every point.
+  const UlpMoves& moves(int control) {
+    if (static_cast<size_t>(control) > moves_.size()) moves_.emplace_back(a_, control_seed(o_.seed, control));
+    return moves_[static_cast<size_t>(control) - 1];
+  }
+
+  // The first run of a model. If its loss, or an op, takes no inputs that have gradients, no run tracks them.
+  Run first_run(Which which, const training::Examples& batch) {
+    try {
+      return run_model(which, batch);
+    } catch (const Error&) {
+      if (!tracks_inputs_) throw;
+      tracks_inputs_ = false;
+      Run run = run_model(which, batch);
+      not_compared_.push_back("gradients of inputs");
+      return run;
+    }
+  }
+
+  std::string changes_when_repeated(const training::Examples& batch) {
+    for (const auto& [which, name] : {std::pair{Which::first, "first"}, {Which::second, "second"}}) {
+      const Run once = first_run(which, batch), again = run_model(which, batch);
+      if (std::string why = not_repeatable(name, *once.training, *again.training, dtype_); !why.empty()) return why;
+    }
+    return "";
+  }
+
+  Measured measure(const training::Examples& batch) {
+    Measured m;
+    m.first = run_model(Which::first, batch);
+    for (int c = 1; c <= o_.controls; ++c) {
+      m.controls.push_back(run_model(Which::first, batch, c));
+      m.first.training->note_control(*m.controls.back().training, false);
+    }
+    m.second = run_model(Which::second, batch);
+    return m;
+  }
+
+  std::string nothing_to_compare(const Measured& m, int point) const {
+    if (const std::string what = not_finite(*m.first.training); !what.empty())
+      return text("the first model's ", what, " at point ", point,
+                  o_.perturb ? ""
+                             : ": the weights that are drawn there may not suit it (a scale that must be positive); "
+                               "CompareOptions::perturb keeps near the present weights");
+    return m.first.training->has_gradient() ? "" : "no parameter of the first model gets a gradient from the loss";
+  }
+
+  // The loss and all gradients, then what lies beside them.
+  std::vector<Seen> look(const Measured& m) const {
+    std::vector<const Training*> noted;
+    for (const Run& control : m.controls) noted.push_back(control.training.get());
+    std::vector<Seen> seen{see_loss(*m.second.training, *m.first.training, noted)};
+    double largest = 0;
+    for (Seen& s : see_gradients(*m.second.training, *m.first.training, noted)) {
+      largest = larger(largest, s.pair.scale);
+      seen.push_back(std::move(s));
+    }
+    for (size_t i = 0; i < m.first.inputs.size(); ++i)
+      seen.push_back(see_beside("gradient", m.first.inputs[i], m, &Run::of_inputs, i, largest));
+    for (size_t i = 0; i < buffers_.names().size(); ++i)
+      seen.push_back(see_beside("buffer", buffers_.names()[i], m, &Run::buffers, i, 1));
+    return seen;
+  }
+
+  // Relative to the tensor's largest entry, or to `otherwise` if all of it is 0. Counts as rounding noise if the controls
+  // move it too far for a verdict.
+  Seen see_beside(const char* quantity, const std::string& name, const Measured& m, std::vector<Tensor> Run::*of,
+                  size_t i, double otherwise) const {
+    const Tensor& reference = (m.first.*of)[i];
+    const double largest = largest_entry(reference);
+    const auto pair = [&](const Run& run, double scale) { return Pair{name, (run.*of)[i], reference, scale}; };
+    const auto moved = [&](double scale) {
+      Offset most;
+      for (const Run& control : m.controls) most = larger(most, offset(pair(control, scale)));
+      return most;
+    };
+    double scale = largest > 0 ? largest : otherwise;
+    if (bound(moved(scale).entry, dtype_) > largest_bound(dtype_) / 3) scale = INFINITY;
+    const Pair compared = pair(m.second, scale);
+    return {quantity, compared, offset(compared), moved(scale), true};
+  }
+
+  Explained explain(const Measured& m, const std::vector<Seen>& seen, const training::Examples& batch, int budget) {
+    Explained explained;
+    if (!m.second.training->has_gradient()) explained.cause = kNoGradient;
+    const auto beside = [this](const Seen& s) { return s.beside || s.share(dtype_) <= 1; };
+    if (!explained.cause.empty() || std::ranges::all_of(seen, beside)) return explained;
     OwnTrial trial(a_, b_, partners_, loss_, batch, o_.seed, seen, budget);
     return explain_difference(trial);
   }
 
-  // Loss and gradients of the two on a batch, with the modules as they are.
-  std::vector<Seen> look(const training::Examples& batch) {
-    OwnTraining first(a_, partners_.a, loss_, o_.seed), second(b_, partners_, loss_, o_.seed);
-    first.differentiate(batch);
-    const auto moved = controls(first, batch);
-    second.differentiate(batch);
-    std::vector<const Training*> noted;
-    for (const auto& control : moved) noted.push_back(control.get());
-    std::vector<Seen> seen{see_loss(second, first, noted)};
-    for (Seen& s : see_gradients(second, first, noted)) seen.push_back(std::move(s));
-    return seen;
-  }
-
-  // The controls of `first` on a batch, which it has noted.
-  std::vector<std::unique_ptr<OwnTraining>> controls(OwnTraining& first, const training::Examples& batch) {
-    std::vector<std::unique_ptr<OwnTraining>> all;
-    for (int c = 1; c <= o_.controls; ++c) {
-      const Restore restore(a_);
-      move_by_one_ulp(a_, static_cast<uint64_t>(c));
-      all.push_back(std::make_unique<OwnTraining>(a_, partners_.a, loss_, o_.seed));
-      all.back()->differentiate(batch);
-      first.note_control(*all.back());
-    }
-    return all;
+  Comparison undecided(const std::string& why) const {
+    Comparison result;
+    result.verdict = Verdict::undecided;
+    result.reason = why;
+    return result;
   }
 
   nn::Module &a_, &b_;
@@ -86,25 +207,31 @@ class Drawn {
   const Objective& loss_;
   const CompareOptions& o_;
   DType dtype_;
+  BufferPairs buffers_;
   Points points_;
+  std::vector<std::string> not_compared_;
+  std::vector<UlpMoves> moves_;  // of the controls so far
+  bool tracks_inputs_ = true;
 };
 
 }  // namespace
 
-Explained explain_at(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
-                     const training::Examples& batch, const CompareOptions& o, int budget) {
+Explained explain_at(nn::Module& a, nn::Module& b, const ParameterMap& map, const Partners& partners,
+                     const Objective& loss, const training::Examples& batch, const CompareOptions& o, int budget) {
   carry_over(partners);
-  return Drawn(a, b, partners, loss, o).explain_here(batch, budget);
+  return Drawn(a, b, map, partners, loss, o).explain_here(batch, budget);
 }
 
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,
                              const Batches& batches, const CompareOptions& o) {
   check(o.points > 0 && o.controls > 0, "compare_gradients: ", o.points, " points and ", o.controls,
         " controls, expected at least 1 of each");
+  check(!o.perturb || (*o.perturb >= 0 && *o.perturb < 1), "compare_gradients: perturb is ", o.perturb.value_or(0),
+        ", expected 0 or more and less than 1");
   Comparison failed;
   const Partners found = partners(a, b, map, &failed.reason);
   if (!failed.reason.empty()) return failed;
-  return Drawn(a, b, found, loss, o).run(batches);
+  return Drawn(a, b, map, found, loss, o).run(batches);
 }
 
 }  // namespace isonorm::equivalence

@@ -8,8 +8,12 @@
 //   //   gradient of down.weight: 2.1e-01, the bound is 5.8e-13; down.weight[0, 0] is 0.031, in the reference -0.012
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "equivalence/compare/parameter_map.h"
 #include "equivalence/lockstep/result.h"
@@ -38,6 +42,9 @@ struct Comparison {
   // compare_gradients, where nothing differs: a factor of 1 + so much of any tensor would have shown, but for those that
   // are 0 or rounding noise.
   double resolution = 0;
+  // What was compared nowhere: parameters that the map leaves out, buffers without a partner, ... Part of message() if
+  // the verdict is `same`.
+  std::vector<std::string> not_compared;
 
   // Of a difference, if something shows it: the place at which the two forwards, or the two backwards, part; a cause that was
   // tested: applied to the models at hand, it removes the difference in the loss and in every gradient, and without it the
@@ -57,29 +64,75 @@ struct CompareOptions {
   int controls = 4;               // copies of A moved by one ulp
   uint64_t seed = 1;              // of the points, the controls and what the loss draws
   double clip = 0;                // compare_trajectories: largest global norm of the gradient; 0: none
-  bool may_be_identical = false;  // equal to the last bit throughout is no failure (a model compared with itself is)
+  bool may_be_identical = false;  // accepts gradients and weights that are equal to the last bit throughout
+  // compare_gradients: the weights of a point are the present ones, each times 1 + u with u uniform in
+  // [-perturb, perturb]. 0: the present weights. None: weights are drawn anew. For weights that must keep their sign.
+  std::optional<double> perturb = {};
 };
 
-// Compares the gradients of `loss` in all parameters of A with those of B, mapped back: g_A and M* g_B, and the losses.
-// At each point A's parameters are drawn anew, of their present size and with a mean of half of it (0.1 where a
-// parameter is 0), and B gets what `map` makes of them; at the end both have parameters, buffers and gradients back.
-// f64 and f32. Each tensor is held against its own controls of that point: its entries, and its size as a whole
-// (power.h), stay within bound() of criterion.h. A parameter that either model lacks, a NaN or a pair that shares its
-// tensors is different; equal bits at every point, controls that do not move, and a resolution above largest_bound()
-// are undecided. Throws where the loss does.
+// Compares the gradients of `loss` in all parameters of A with those of B, mapped back: g_A and M* g_B, and the losses;
+// also the gradients of the batch's floating inputs (not of its targets), and after the step the buffers that the map
+// relates and that begin with the same values.
+//
+// At each point A's parameters are drawn anew, of their present size and with a mean of half of it (0.1 if a parameter is
+// 0), and B gets what `map` makes of them. Frozen parameters, and parameters that the map leaves out, keep their values.
+// CompareOptions::perturb moves the present weights instead. Every run begins with the present buffers. At the end both
+// models have their parameters, buffers and gradients back. f64 and f32.
+//
+// Each tensor is held against its own controls of that point: its entries, and its size as a whole (power.h), stay within
+// bound() of criterion.h.
+//   different  also: a parameter that either model lacks, a NaN in B alone, models that share tensors
+//   undecided  a model that does not repeat itself at the first point, a NaN in A, equal bits at every point, controls
+//              that do not move, a resolution above largest_bound()
+//
+// Calls `loss` controls + 2 times at each point, and four times more at the first; again only if the models differ.
+// Throws where the loss does.
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,
                              const Batches& batches, const CompareOptions& options = {});
 
 using MakeModel = std::function<std::unique_ptr<nn::Module>()>;
-using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& parameters)>;
+
+// Which model something is made for. Controls and wrong trainings are copies of the first.
+enum class Which { first, second };
+
+// Makes the optimizer of a model: a function of its parameters, or of its parameters and of which model it is. The second
+// kind gives the two models optimizers or schedules of their own.
+//
+//   [](const std::vector<Tensor>& p, equivalence::Which which) -> std::unique_ptr<optim::Optimizer> {
+//     if (which == equivalence::Which::first) return std::make_unique<optim::AdamW>(p);
+//     return std::make_unique<MyAdamW>(p);
+//   }
+class MakeOptimizer {
+ public:
+  using Parameters = std::vector<Tensor>;
+  template <class F>
+  requires std::invocable<F&, const Parameters&> MakeOptimizer(F make)
+      : make_([make = std::move(make)](const Parameters& p, Which) mutable -> std::unique_ptr<optim::Optimizer> {
+          return make(p);
+        }) {}
+  template <class F>
+  requires std::invocable<F&, const Parameters&, Which> MakeOptimizer(F make) : make_(std::move(make)) {}
+
+  std::unique_ptr<optim::Optimizer> operator()(const Parameters& parameters, Which which) const {
+    return make_(parameters, which);
+  }
+
+ private:
+  std::function<std::unique_ptr<optim::Optimizer>(const Parameters&, Which)> make_;
+};
 
 // Trains A, its controls and B in lockstep on the same batches, B from what `map` makes of A's initial parameters, and
-// judges as `isonorm prove` does (criterion.h): at every step loss, gradients (M* g_B in A's coordinates) and weights
-// (in B's, against M w_A; blind rows left out) stay within the bound that the controls give. The wrong trainings that
-// the bound has to stay below are A's own over kNegativeSteps steps (batches from the first on again where there are
-// fewer): with one batch exchanged for another (its targets in reverse order where all batches are one), and, where it
-// has norms with gains, with these frozen. Models and optimizers are made here, so that all of them can be; the
-// initial parameters are those of the first `make_a()`. Calls `batches` for steps in order, and again from 0.
+// judges as `isonorm prove` does (criterion.h): at every step loss, gradients (M* g_B in A's coordinates, before the
+// optimizer's step() changes them) and weights (in B's, against M w_A; blind rows left out) stay within the bound that the
+// controls give.
+//
+// The wrong trainings that the bound has to stay below are A's own over kNegativeSteps steps (batches from the first on
+// again if there are fewer): with one batch exchanged for another, or, if these two are equal, with the gradient of one
+// step negated; and, if A has norms with gains, with these frozen.
+//
+// Models and optimizers are made here; the initial parameters are those of the first `make_a()`. Both functions are called
+// several times. A model that does not repeat itself on the first batch is undecided. Calls `batches` for steps in order,
+// and again from 0. Throws if a function makes no model or no optimizer.
 Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
                                 const Objective& loss, const MakeOptimizer& make_optimizer, const Batches& batches,
                                 const CompareOptions& options = {});

@@ -1,17 +1,23 @@
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/engine.h"
+#include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
-#include "autograd/ops/shape.h"
+#include "autograd/ops/pointwise.h"
+#include "core/printed.h"
 #include "core/view.h"
 #include "equivalence/causes/update_cause.h"
+#include "equivalence/compare/beside.h"
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/found.h"
 #include "equivalence/compare/own_training.h"
+#include "equivalence/compare/repeats.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
 #include "nn/norm.h"
+#include "optim/sgd.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
@@ -36,25 +42,48 @@ class Frozen : public OwnTraining {
   }
 };
 
-// A, trained on another batch at one step.
+// A, trained on another batch at one step. If all batches are one, the gradient of that step has the wrong sign.
 class Misled : public OwnTraining {
  public:
   Misled(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss, uint64_t seed,
          training::Examples other)
       : OwnTraining(model, std::move(parameters), loss, seed), other_(std::move(other)) {}
   void differentiate(const training::Examples& batch) override {
-    OwnTraining::differentiate(step_++ == kNegativeSteps / 2 ? otherwise(batch) : batch);
+    const bool now = step_++ == kNegativeSteps / 2;
+    OwnTraining::differentiate(now ? other_ : batch);
+    if (!now || !std::ranges::equal(defined(batch), defined(other_), same_bytes)) return;
+    NoGrad no_grad;
+    for (const Tensor& p : model().parameters())
+      if (const Tensor g = p.grad(); g.defined()) set_grad(p, -g);
   }
 
  private:
-  training::Examples otherwise(const training::Examples& batch) const {
-    if (!std::ranges::equal(batch.tensors(), other_.tensors(), same_bytes)) return other_;
-    return {batch.inputs, batch.targets.rank() > 0 ? flip(batch.targets, {0}) : batch.targets, batch.more};
+  static std::vector<Tensor> defined(const training::Examples& batch) {
+    std::vector<Tensor> all = batch.tensors();
+    std::erase_if(all, [](const Tensor& x) { return !x.defined(); });
+    return all;
   }
 
   training::Examples other_;
   int step_ = 0;
 };
+
+std::unique_ptr<nn::Module> made(const MakeModel& make, const char* name) {
+  std::unique_ptr<nn::Module> model = make();
+  check(model != nullptr, "compare_trajectories: ", name, " gave no model");
+  return model;
+}
+
+// "; the optimizer of the second model holds 2 of its 8 parameters"; empty if it holds all that are not frozen.
+std::string held(const char* which, const OwnTraining& training) {
+  const auto [count, all] = training.held_by_optimizer();
+  if (count == all) return "";
+  return text("; the optimizer of the ", which, " model holds ", count, " of its ", all, " parameters");
+}
+
+bool have_moved(const nn::Module& from, const nn::Module& to) {
+  return !std::ranges::equal(from.parameters(), to.parameters(), same_bytes);
+}
 
 class Trajectories {
  public:
@@ -67,75 +96,144 @@ class Trajectories {
         make_optimizer_(make_optimizer),
         batches_(batches),
         o_(o),
-        a_(make_a()),
-        b_(make_b()),
+        a_(made(make_a, "make_a")),
+        b_(made(make_b, "make_b")),
         found_(partners(*a_, *b_, map, &result_.reason)) {}
 
   Comparison run() {
     if (!result_.reason.empty()) return result_;
     const DType dtype = dtype_of(found_);
     carry_over(found_);
-    RunResult run;
+    result_.verdict = Verdict::undecided;
+    result_.reason = changes_when_repeated(dtype);
+    if (!result_.reason.empty()) return result_;
+
+    RunResult run, reference;
     run.may_be_identical = o_.may_be_identical;
     std::vector<RunResult> controls(static_cast<size_t>(o_.controls)), wrong = train_wrong();
     Lockstep all;
-    RunResult reference;
-    add<OwnTraining>(all, reference, false);
+    OwnTraining& first = add<OwnTraining>(all, reference, false);
     add_controls(all, controls);
-    add(all, std::make_unique<OwnTraining>(*b_, found_, loss_, o_.seed), run, false);
+    OwnTraining& second = add(all, copy_of_second(), run, false, Which::second);
     for (int step = 0; step < o_.steps; ++step) all.step(batches_(step), 0);
 
-    Comparison result = found(run, controls, wrong, all, dtype);
-    if (result.verdict == Verdict::different && result.first) explain(result);
-    return result;
+    result_ = found(run, controls, wrong, all, dtype);
+    explain(reference, first, second);
+    return result_;
   }
 
  private:
-  void add(Lockstep& all, std::unique_ptr<OwnTraining> training, RunResult& record, bool control) {
-    training->train_with(make_optimizer_(training->model().parameters()), o_.clip);
+  OwnTraining& add(Lockstep& all, std::unique_ptr<OwnTraining> training, RunResult& record, bool control, Which which) {
+    training->train_with(make_optimizer_(training->model().parameters(), which), o_.clip);
+    OwnTraining& added = *training;
     all.add(std::move(training), record, control);
+    return added;
   }
 
   // One more training of A, from the parameters that it began with.
-  template <class T, class... More> T& add(Lockstep& all, RunResult& record, bool control, More&&... more) {
-    models_.push_back(make_a_());
+  template <class T, class... More> std::unique_ptr<T> copy_of_first(More&&... more) {
+    models_.push_back(made(make_a_, "make_a"));
     nn::Module& copy = *models_.back();
     copy.load_state_dict(a_->state_dict());
     std::string ignored;
-    auto training =
-        std::make_unique<T>(copy, partners(copy, *b_, map_, &ignored).a, loss_, o_.seed, std::forward<More>(more)...);
+    return std::make_unique<T>(copy, partners(copy, *b_, map_, &ignored).a, loss_, o_.seed,
+                               std::forward<More>(more)...);
+  }
+  template <class T, class... More> T& add(Lockstep& all, RunResult& record, bool control, More&&... more) {
+    std::unique_ptr<T> training = copy_of_first<T>(std::forward<More>(more)...);
     T& added = *training;
-    add(all, std::move(training), record, control);
+    add(all, std::move(training), record, control, Which::first);
     return added;
+  }
+
+  // One more training of B, from what the map makes of A's parameters.
+  std::unique_ptr<OwnTraining> copy_of_second() {
+    models_.push_back(made(make_b_, "make_b"));
+    nn::Module& copy = *models_.back();
+    copy.load_state_dict(b_->state_dict());
+    std::string ignored;
+    return std::make_unique<OwnTraining>(copy, partners(*a_, copy, map_, &ignored), loss_, o_.seed);
   }
 
   void add_controls(Lockstep& all, std::vector<RunResult>& controls) {
     for (size_t c = 0; c < controls.size(); ++c)
-      move_by_one_ulp(add<OwnTraining>(all, controls[c], true).model(), c + 1);
+      move_by_one_ulp(add<OwnTraining>(all, controls[c], true).model(), control_seed(o_.seed, static_cast<int>(c) + 1));
+  }
+
+  // Two copies of each model that differentiate the first batch: a model that counts its own steps repeats itself.
+  std::string changes_when_repeated(DType dtype) {
+    const training::Examples batch = batches_(0);
+    const auto differ = [&](const char* name, std::unique_ptr<OwnTraining> once, std::unique_ptr<OwnTraining> again) {
+      once->differentiate(batch), again->differentiate(batch);
+      return not_repeatable(name, *once, *again, dtype);
+    };
+    const std::string first = differ("first", copy_of_first<OwnTraining>(), copy_of_first<OwnTraining>());
+    return first.empty() ? differ("second", copy_of_second(), copy_of_second()) : first;
+  }
+
+  // With controls, which tell what among the gradients is rounding noise: a wrong training does not reach far in that.
+  std::vector<RunResult> train_wrong() {
+    std::vector<RunResult> controls(static_cast<size_t>(o_.controls));
+    std::vector<RunResult> wrong(gains(*a_).empty() ? 1 : 2);
+    RunResult reference;
+    Lockstep all;
+    add<OwnTraining>(all, reference, false);
+    add_controls(all, controls);
+    const int exchanged = kNegativeSteps / 2;
+    add<Misled>(all, wrong[0], false, batches_((exchanged + 1) % o_.steps));
+    if (wrong.size() > 1) add<Frozen>(all, wrong[1], false);
+    for (int step = 0; step < kNegativeSteps; ++step) all.step(batches_(step % o_.steps), 0);
+    return wrong;
+  }
+
+  // What the verdict alone does not say.
+  void explain(const RunResult& reference, OwnTraining& first, OwnTraining& second) {
+    if (result_.verdict == Verdict::undecided) result_.reason = why_undecided(reference, first);
+    if (result_.verdict == Verdict::different) {
+      const Explained explained = cause(second);
+      result_.place = explained.place, result_.cause = explained.cause, result_.tried = explained.tried;
+    }
+    result_.reason += held("first", first) + held("second", second);
+    result_.not_compared = left_out(*a_, map_);
+    const BufferPairs buffers(*a_, *b_, map_, dtype_of(found_));
+    for (const std::vector<std::string>& names : {buffers.names(), buffers.unpaired()})
+      result_.not_compared.insert(result_.not_compared.end(), names.begin(), names.end());
+    if (!TrackedInputs(batches_(0)).names().empty()) result_.not_compared.push_back("gradients of inputs");
+  }
+
+  std::string why_undecided(const RunResult& reference, OwnTraining& first) const {
+    const auto broken = std::ranges::find_if_not(reference.losses, [](double loss) { return std::isfinite(loss); });
+    if (broken != reference.losses.end())
+      return text("the first model's loss is ", number_text(*broken), " at step ",
+                  broken - reference.losses.begin() + 1);
+    if (!have_moved(*a_, first.model())) return "the optimizer of the first model changes no weight (a rate of 0?)";
+    if (result_.horizon.ended_by != "weights" || dynamic_cast<const optim::Sgd*>(&first.optimizer()))
+      return result_.reason;
+    return text(result_.reason,
+                "; Adam makes full steps of gradients that are mostly rounding: try it with an eps of 1e-5, or SGD");
   }
 
   // What differs at the first step that does: looked at with new models, trained up to there.
-  void explain(Comparison& result) {
-    const int step = result.first->step;
-    const bool update = result.first->quantity == std::string_view("weights");
-    models_.push_back(make_b_());
-    nn::Module& b = *models_.back();
+  Explained cause(const OwnTraining& second) {
+    Explained explained;
+    if (!second.has_gradient()) explained.cause = kNoGradient;
+    if (!result_.first || !second.has_gradient()) return explained;
+    const int step = result_.first->step;
+    const bool update = result_.first->quantity == std::string_view("weights");
     Lockstep before;
     RunResult reference, run;
     nn::Module& a = add<OwnTraining>(before, reference, false).model();
+    std::unique_ptr<OwnTraining> copy = copy_of_second();
+    nn::Module& b = copy->model();
+    if (update) add(before, std::move(copy), run, false, Which::second);
+    for (int t = 0; t + 1 < step; ++t) before.step(batches_(t), 0);
     std::string ignored;
     const Partners now = partners(a, b, map_, &ignored);
-    carry_over(now);
-    if (update) add(before, std::make_unique<OwnTraining>(b, now, loss_, o_.seed), run, false);
-    for (int t = 0; t + 1 < step; ++t) before.step(batches_(t), 0);
     const training::Examples batch = batches_(step - 1);
-    Explained explained;
-    if (!update)
-      explained = explain_at(a, b, now, loss_, batch, o_, kCauses * step * (2 + o_.controls));
-    else if (o_.clip == 0)
-      explained =
-          explain_update(names_of(now), differing(result), see_update(before, now, batch), acts(now), make_optimizer_);
-    result.place = explained.place, result.cause = explained.cause, result.tried = explained.tried;
+    if (!update) return explain_at(a, b, map_, now, loss_, batch, o_, kCauses * step * (2 + o_.controls));
+    if (o_.clip > 0) return explained;
+    const StepMaker first = [&](const std::vector<Tensor>& p) { return make_optimizer_(p, Which::first); };
+    return explain_update(names_of(now), differing(), see_update(before, now, batch), acts(now), first);
   }
 
   static std::vector<std::string> names_of(const Partners& p) {
@@ -148,9 +246,9 @@ class Trajectories {
     return std::ranges::any_of(p.routes, [](const Route& r) { return !r.legs.empty(); });
   }
   // Names of A's parameters whose weights differ.
-  static std::vector<std::string> differing(const Comparison& result) {
+  std::vector<std::string> differing() const {
     std::vector<std::string> names;
-    for (const DifferingTensor& t : result.first->tensors)
+    for (const DifferingTensor& t : result_.first->tensors)
       if (t.quantity == "weight") names.push_back(t.place.tensor);
     return names;
   }
@@ -169,21 +267,6 @@ class Trajectories {
       for (size_t i = 0; i < all.size(); ++i) all[i].after = detached::clone(parameters[i].tensor);
     }
     return seen;
-  }
-
-  // With controls, which tell what among the gradients is rounding noise: a wrong training does not reach far in that.
-  std::vector<RunResult> train_wrong() {
-    std::vector<RunResult> controls(static_cast<size_t>(o_.controls));
-    std::vector<RunResult> wrong(gains(*a_).empty() ? 1 : 2);
-    RunResult reference;
-    Lockstep all;
-    add<OwnTraining>(all, reference, false);
-    add_controls(all, controls);
-    const int exchanged = kNegativeSteps / 2;
-    add<Misled>(all, wrong[0], false, batches_((exchanged + 1) % o_.steps));
-    if (wrong.size() > 1) add<Frozen>(all, wrong[1], false);
-    for (int step = 0; step < kNegativeSteps; ++step) all.step(batches_(step % o_.steps), 0);
-    return wrong;
   }
 
   const MakeModel &make_a_, &make_b_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {
@@ -28,6 +29,10 @@ std::pair<std::string, std::string> told_apart(double a, double b) {
   return std::isfinite(a) && std::isfinite(b) ? std::pair(written(a), written(b))
                                               : std::pair(number_text(a), number_text(b));
 }
+
+constexpr const char* kIdentical =
+    "as one program run twice: if the two may compute the same bits (checkpointing, shared weights), set "
+    "CompareOptions::may_be_identical";
 
 }  // namespace
 
@@ -79,7 +84,10 @@ std::string Comparison::message() const {
     all += "\n  cause: " + cause;
   else if (!tried.empty())
     all += text("\n  no cause was found; tested: ", in_words(tried));
-  return all;
+  ShortList nowhere(", ", 6);
+  if (same())
+    for (const std::string& name : not_compared) nowhere.add(name);
+  return nowhere.empty() ? all : text(all, "; not compared: ", nowhere);
 }
 
 Pair loss_pair(const Training& run, const Training& reference) {
@@ -125,11 +133,12 @@ Comparison Points::found() {
 void Points::note(int point, const std::vector<Seen>& seen) {
   known_.resize(seen.size());
   for (size_t k = 0; k < seen.size(); ++k) {
-    const auto& [quantity, pair, off, control] = seen[k];
+    const auto& [quantity, pair, off, control, beside] = seen[k];
     result_.deviation = larger(result_.deviation, off.entry);
     result_.control = larger(result_.control, control.entry);
-    moved_ = moved_ || (k > 0 && control.entry > 0);
+    moved_ = moved_ || (k > 0 && !beside && control.entry > 0);
     known_[k].name = k > 0 ? pair.name : "the loss";
+    known_[k].beside = beside;
     const Offset limit = seen[k].limit(dtype_);
     if (has_factor(pair))
       known_[k].factor =
@@ -161,20 +170,22 @@ void Points::conclude() {
   result_.verdict = Verdict::undecided;
   const auto has_none = [](const Known& k) { return std::isinf(k.factor); };
   const auto unseen = std::count_if(known_.begin() + 1, known_.end(), has_none);
+  const bool no_gradient =
+      std::all_of(known_.begin() + 1, known_.end(), [&](const Known& k) { return k.beside || has_none(k); });
   Known least{"", 0};
   for (const Known& k : known_)
     if (!has_none(k) && k.factor > least.factor) least = k;
   result_.resolution = least.factor;
   if (!moved_)
     result_.reason = "the controls, moved by one ulp, have the same gradients: nothing was measured";
-  else if (unseen + 1 == std::ssize(known_))
+  else if (no_gradient)
     result_.reason = "all gradients are 0 or rounding noise: nothing was measured";
   else if (least.factor > largest_bound(dtype_))
     result_.reason = text("the controls, moved by one ulp, deviate by ", scientific(result_.control),
                           ", which would hide a real difference: ", would_have_shown(least.factor, least.name),
                           ", a verdict needs 1 + ", scientific(largest_bound(dtype_)));
   else if (result_.deviation == 0 && !may_be_identical_)
-    result_.reason = "equal to the last bit at every point: something was compared with itself";
+    result_.reason = text("equal to the last bit at every point, ", kIdentical);
   else {
     result_.verdict = Verdict::same;
     result_.reason = text("at ", points_, " points at most ", std::ceil(100 * share_), " % of the bound; ",
@@ -194,13 +205,20 @@ Comparison found(RunResult run, std::span<const RunResult> controls, std::span<c
   result.first = run.first_difference;
   result.horizon = run.horizon;
   result.reason = run.reason;
-  result.verdict = run.observed == Verdict::same && !run.as_expected ? Verdict::undecided : run.observed;
+  result.verdict = run.observed;
+  if (run.observed == Verdict::same && !run.as_expected)
+    result.verdict = Verdict::undecided, result.reason = text("equal to the last bit at every step, ", kIdentical);
   if (result.same()) result.reason += text("; ", would_have_shown(run.horizon));
   if (result.verdict == Verdict::different && result.first) {
     const int step = result.first->step;
     result.reason = text(step > 1 ? text("up to step ", step - 1, " all agrees; ") : "",
                          where_to_look(text("at step ", step), result.first->counts));
   }
+  if (result.verdict == Verdict::undecided)
+    for (size_t q = 0; q < std::size(kQuantities); ++q)
+      if (run.horizon.ended_by == kQuantities[q].spoken && run.horizon.limit.*kQuantities[q].size > 0)
+        if (const std::string& tensor = all.moved_furthest(q, run.horizon.steps + 1); !tensor.empty())
+          result.reason += text("; rounding moves ", tensor, " furthest");
   return result;
 }
 

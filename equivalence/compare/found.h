@@ -13,9 +13,11 @@ namespace isonorm::equivalence {
 
 // Something that is compared at a point: how far B is off, and how far the controls are at most.
 struct Seen {
-  const char* quantity;  // "loss", "gradient"
+  const char* quantity;  // "loss", "gradient", "buffer"
   Pair pair;
   Offset off, control = {};
+  // An input's gradient or a buffer: it can differ, but no verdict rests on it.
+  bool beside = false;
 
   Offset limit(DType dtype) const;
   // The part of its limit that it uses; infinite for NaN.
@@ -54,6 +56,7 @@ class Points {
   struct Known {
     std::string name;
     double factor = INFINITY;
+    bool beside = false;
   };
 
   DifferingTensor differing(const Seen& s) const;
@@ -74,8 +77,8 @@ inline constexpr int kCauses = 5;
 struct Partners;
 
 // Why two models differ on a batch, at A's present parameters.
-Explained explain_at(nn::Module& a, nn::Module& b, const Partners& partners, const Objective& loss,
-                     const training::Examples& batch, const CompareOptions& options, int budget);
+Explained explain_at(nn::Module& a, nn::Module& b, const ParameterMap& map, const Partners& partners,
+                     const Objective& loss, const training::Examples& batch, const CompareOptions& options, int budget);
 
 // The verdict on a run that was trained in `all` beside these controls; `wrong` are the wrong trainings.
 Comparison found(RunResult run, std::span<const RunResult> controls, std::span<const RunResult> wrong,

@@ -11,6 +11,7 @@
 #include "autograd/ops/reduce.h"
 #include "core/view.h"
 #include "equivalence/causes/stream_cause.h"
+#include "equivalence/compare/beside.h"
 #include "optim/clip.h"
 #include "streams/parametrize.h"
 #include "training/model_options.h"
@@ -66,6 +67,15 @@ Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& 
   return found;
 }
 
+std::vector<std::string> left_out(const nn::Module& a, const ParameterMap& map) {
+  std::vector<std::string> names;
+  for (const streams::NamedParameter& p : streams::named_parameters(a))
+    if (!map.route(p.name)) names.push_back(p.name);
+  return names;
+}
+
+uint64_t control_seed(uint64_t seed, int control) { return ((seed - 1) << 32) + static_cast<uint64_t>(control); }
+
 void carry_over(const Partners& p) {
   std::vector<Tensor> from;
   for (const streams::NamedParameter& q : p.a) from.push_back(detach(q.tensor));
@@ -97,8 +107,20 @@ OwnTraining::OwnTraining(nn::Module& model, const Partners& partners, const Obje
 }
 
 void OwnTraining::train_with(std::unique_ptr<optim::Optimizer> optimizer, double clip) {
+  check(optimizer != nullptr, "compare_trajectories: make_optimizer gave no optimizer");
   optimizer_ = std::move(optimizer);
   clip_ = clip;
+}
+
+std::pair<int64_t, int64_t> OwnTraining::held_by_optimizer() const {
+  const std::vector<Tensor> own = optimizer_->parameters();
+  int64_t held = 0, all = 0;
+  for (const Tensor& p : model_.parameters()) {
+    if (!requires_grad(p)) continue;
+    ++all;
+    held += std::ranges::any_of(own, [&](const Tensor& q) { return &q.impl() == &p.impl(); });
+  }
+  return {held, all};
 }
 
 void OwnTraining::differentiate(const training::Examples& batch) {
@@ -110,10 +132,14 @@ void OwnTraining::differentiate(const training::Examples& batch) {
   }
   NoGrad no_grad;
   begin_step();
+  has_gradient_ = false;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i].tensor;
+    has_gradient_ = has_gradient_ || p.grad().defined();
     const Tensor g = p.grad().defined() ? p.grad() : zeros(p.shape(), p.options());
-    gradients_.push_back(routes_.empty() ? g : routes_[i].adjoint(g, shapes_[i]));
+    const Tensor seen = routes_.empty() ? g : routes_[i].adjoint(g, shapes_[i]);
+    // The optimizer's step() may clip, sign or centre gradients in place: what is compared is a copy.
+    gradients_.push_back(optimizer_ ? detached::clone(seen) : seen);
   }
 }
 
@@ -129,27 +155,34 @@ Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const 
   return routes_.empty() ? w : routes_[i].forward(w);
 }
 
-Restore::Restore(nn::Module& model) {
-  for (const auto& [name, tensor] : model.state_dict()) values_.emplace_back(tensor, detached::clone(tensor));
+Restore::Restore(nn::Module& model, What what)
+    : model_(model), values_(detached::clone(what == all ? model.state_dict() : buffers_of(model))) {
   for (const Tensor& p : model.parameters()) gradients_.emplace_back(p, p.grad());
   for (const auto& [_, m] : model.named_modules()) flags_.emplace_back(m, m->training());
 }
 
 Restore::~Restore() {
   NoGrad no_grad;
-  for (const auto& [tensor, value] : values_) copy_into(tensor, value);
+  for (const nn::NamedParameter& s : model_.named_state())  // a forward may have assigned another tensor to a buffer
+    if (const Tensor* value = values_.find(s.name)) copy_into(s.tensor, *value);
   for (const auto& [parameter, gradient] : gradients_) set_grad(parameter, gradient);
   for (const auto& [module, training] : flags_) module->train(training);  // outer ones first
 }
 
-void draw_parameters(nn::Module& model, Generator& generator) {
+void draw_parameters(const std::vector<Tensor>& parameters, Generator& generator) {
   NoGrad no_grad;
-  for (const Tensor& p : model.parameters()) {
-    if (p.numel() == 0) continue;
+  for (const Tensor& p : parameters) {
+    if (p.numel() == 0 || !requires_grad(p)) continue;
     const double size = norm(detach(p)).item() / std::sqrt(static_cast<double>(p.numel()));
     const double scale = (size > 0 && std::isfinite(size) ? size : 0.1) / std::sqrt(1.25);
     copy_into(p, (randn(p.shape(), p.options(), generator) + 0.5) * scale);
   }
+}
+
+void perturb_parameters(const std::vector<Tensor>& parameters, double share, Generator& generator) {
+  NoGrad no_grad;
+  for (const Tensor& p : parameters)
+    if (requires_grad(p)) copy_into(p, detach(p) * (1 + share * (2 * rand(p.shape(), p.options(), generator) - 1)));
 }
 
 }  // namespace isonorm::equivalence

@@ -17,12 +17,22 @@ struct Partners {
 // dtype, or shares its memory with A; a parameter of B that nothing goes to. Throws where a model is in mixed precision.
 Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& map, std::string* reason);
 
+// The parameters of A that `map` gives no route.
+std::vector<std::string> left_out(const nn::Module& a, const ParameterMap& map);
+
 // B's parameters from A's, or from tensors in their place.
 void carry_over(const Partners& p);
 void carry_over(const std::vector<Tensor>& from, const Partners& p);
 
 // The dtype of all parameters. Throws where it is not f64 or f32.
 DType dtype_of(const Partners& p);
+
+// What moves the weights of a control, which counts from 1: 1, 2, ... for CompareOptions::seed = 1, as in a proof.
+uint64_t control_seed(uint64_t seed, int control);
+
+// The cause of a difference if B has no gradient at all.
+inline constexpr const char* kNoGradient =
+    "a loss that does not use the second model: none of its parameters gets a gradient";
 
 // A model, an objective and, for training, an optimizer.
 class OwnTraining : public Training {
@@ -33,6 +43,11 @@ class OwnTraining : public Training {
   OwnTraining(nn::Module& model, const Partners& partners, const Objective& loss, uint64_t seed);
 
   void train_with(std::unique_ptr<optim::Optimizer> optimizer, double clip);
+  // Whether any parameter got a gradient from the last differentiate().
+  bool has_gradient() const { return has_gradient_; }
+  // How many of the model's parameters that are not frozen the optimizer holds, and how many there are.
+  std::pair<int64_t, int64_t> held_by_optimizer() const;
+  const optim::Optimizer& optimizer() const { return *optimizer_; }
 
   void differentiate(const training::Examples& batch) override;
   void update(double lr) override;  // the optimizer keeps its own rate
@@ -50,25 +65,30 @@ class OwnTraining : public Training {
   Generator generator_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   double clip_ = 0;
+  bool has_gradient_ = false;
 };
 
 // Puts the values of all parameters and buffers, the gradients, and the training flags of all modules back when it
 // ends.
 class Restore {
  public:
-  explicit Restore(nn::Module& model);
+  enum What { all, buffers };  // buffers: parameters are left as they are
+  explicit Restore(nn::Module& model, What what = all);
   ~Restore();
   Restore(const Restore&) = delete;
   Restore& operator=(const Restore&) = delete;
 
  private:
-  std::vector<std::pair<Tensor, Tensor>> values_;     // parameter or buffer, copy
+  nn::Module& model_;
+  TensorMap values_;                                  // copies of parameters and buffers
   std::vector<std::pair<Tensor, Tensor>> gradients_;  // parameter, its gradient
   std::vector<std::pair<nn::Module*, bool>> flags_;
 };
 
-// New values for every parameter: s (1/2 + z) / sqrt(5/4) with z standard normal, and s, the root mean square of the
-// present ones (0.1 where that is 0), theirs too. What a mean hides is then there.
-void draw_parameters(nn::Module& model, Generator& generator);
+// New values for every parameter that is not frozen: s (1/2 + z) / sqrt(5/4) with z standard normal, and s the root mean
+// square of the present values (0.1 if that is 0) and of the new ones. The mean shows what a mean of 0 hides.
+void draw_parameters(const std::vector<Tensor>& parameters, Generator& generator);
+// Multiplies every entry of the parameters that are not frozen by 1 + u, u uniform in [-share, share].
+void perturb_parameters(const std::vector<Tensor>& parameters, double share, Generator& generator);
 
 }  // namespace isonorm::equivalence

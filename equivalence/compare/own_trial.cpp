@@ -20,7 +20,7 @@ OwnTrial::OwnTrial(nn::Module& first, nn::Module& second, const Partners& p, con
   const auto trial_pair = [&](const Seen& s) { return TrialPair{s.pair, s.share(dtype) > 1, !has_factor(s.pair)}; };
   loss_pair = trial_pair(loss_);
   for (const Seen& s : seen) {
-    if (s.quantity != std::string_view("gradient")) continue;
+    if (s.quantity != std::string_view("gradient") || s.beside) continue;
     gradients_.push_back(s);
     gradients.push_back(trial_pair(s));
   }

@@ -1,23 +1,52 @@
 #include "equivalence/compare/power.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/grad_mode.h"
-#include "autograd/ops/pointwise.h"
-#include "autograd/ops/reduce.h"
+#include "autograd/ops/copy.h"
 #include "core/printed.h"
+#include "core/view.h"
 
 namespace isonorm::equivalence {
+
+namespace {
+
+struct Products {
+  double largest = 0;  // |r|
+  double along = 0, square = 0;
+};
+
+// max |r|, <x - r, r> and <r, r> in one pass. The last two are in units of a power of two near the largest entry, so that
+// no square over- or underflows.
+template <class T> Products products_of(const Tensor& value, const Tensor& reference, double scale) {
+  const Tensor a = detached::contiguous(value), b = detached::contiguous(reference);
+  const T *const x = a.data<T>(), *const y = b.data<T>();
+  const double unit = std::ldexp(1, std::min(-std::ilogb(scale), 1000));
+  double largest = 0, along = 0, square = 0;
+#pragma omp simd reduction(max : largest) reduction(+ : along, square)
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    const double r = static_cast<double>(y[i]), size = std::abs(r);
+    largest = size > largest ? size : largest;
+    along += (static_cast<double>(x[i]) - r) * unit * (r * unit);
+    square += r * unit * (r * unit);
+  }
+  return {largest, along, square};
+}
+
+}  // namespace
 
 bool has_factor(const Pair& p) { return p.scale > 0 && p.scale == largest_entry(p.reference); }
 
 Offset offset(const Pair& p) {
-  NoGrad no_grad;
   Offset o{.entry = deviation({p})};
-  if (!has_factor(p)) return o;
-  // In units of the largest entry, so that no square under- or overflows.
-  const Tensor r = p.reference.to(DType::f64) / p.scale, d = p.value.to(DType::f64) / p.scale - r;
-  o.factor = std::abs(sum(d * r).item()) / sum(square(r)).item();
+  if (!(p.scale > 0) || std::isinf(p.scale)) return o;
+  NoGrad no_grad;
+  const Tensor value = to(p.value, kCpu), reference = to(p.reference, kCpu);
+  const bool is_f32 = value.dtype() == DType::f32 && reference.dtype() == DType::f32;
+  const Products s = is_f32 ? products_of<float>(value, reference, p.scale)
+                            : products_of<double>(value.to(DType::f64), reference.to(DType::f64), p.scale);
+  if (s.largest == p.scale) o.factor = std::abs(s.along) / s.square;
   return o;
 }
 

@@ -126,7 +126,7 @@ ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const
   Generator generator{o.seed, 0};
   for (int point = 0; point < o.points; ++point) {
     const training::Examples batch = batches(point);
-    draw_parameters(model, generator);
+    draw_parameters(model.parameters(), generator);
     look(model, parameters, loss, batch, found);
     if (!model.training()) continue;
     const Restore flags(model);

@@ -1,21 +1,50 @@
 #include "equivalence/coordinates/pairs.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
+#include "core/view.h"
 
 namespace isonorm::equivalence {
 namespace {
 
 double relative(double difference, double scale) { return difference == 0 ? 0 : difference / scale; }
 
+// max |at(i)| in one pass. Without their signs numbers are ordered as their bits are, and NaN is above all.
+template <class T, class At> double largest_of(int64_t count, const At& at) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  Bits most = 0;
+  for (int64_t i = 0; i < count; ++i) most = std::max<Bits>(most, std::bit_cast<Bits>(at(i)) << 1);
+  return std::bit_cast<T>(static_cast<Bits>(most >> 1));
+}
+
+template <class T> double largest_difference(const Tensor& x, const Tensor& y) {
+  const Tensor a = detached::contiguous(x), b = detached::contiguous(y);
+  const T *const p = a.data<T>(), *const q = b.data<T>();
+  return largest_of<T>(a.numel(), [&](int64_t i) { return p[i] - q[i]; });
+}
+
+template <class T> double largest_number(const Tensor& x) {
+  const Tensor a = detached::contiguous(x);
+  const T* const p = a.data<T>();
+  return largest_of<T>(a.numel(), [&](int64_t i) { return p[i]; });
+}
+
+bool on_cpu(const Tensor& x, DType dtype) { return x.device() == kCpu && x.dtype() == dtype; }
+
 double deviation_of(const Pair& p) {
   check(p.value.shape() == p.reference.shape(), p.name, ": has shape ", p.value.shape(), ", the reference ",
         p.reference.shape());
-  return relative(largest_entry(p.value - p.reference), p.scale);
+  const auto both = [&](DType dtype) { return on_cpu(p.value, dtype) && on_cpu(p.reference, dtype); };
+  const double largest = both(DType::f64)   ? largest_difference<double>(p.value, p.reference)
+                         : both(DType::f32) ? largest_difference<float>(p.value, p.reference)
+                                            : largest_entry(p.value - p.reference);
+  return relative(largest, p.scale);
 }
 
 Dims index_of(const Pair& p, int64_t flat) {
@@ -27,16 +56,27 @@ Dims index_of(const Pair& p, int64_t flat) {
 }  // namespace
 
 double largest_entry(const Tensor& x) {
+  if (x.numel() == 0) return 0;
+  if (on_cpu(x, DType::f64)) return largest_number<double>(x);
+  if (on_cpu(x, DType::f32)) return largest_number<float>(x);
   NoGrad no_grad;
-  return x.numel() == 0 ? 0 : amax(abs(x)).item();
+  return amax(abs(x)).item();
 }
 
-double deviation(const std::vector<Pair>& pairs) {
+std::pair<const Pair*, double> furthest_pair(const std::vector<Pair>& pairs) {
   NoGrad no_grad;
-  double worst = 0;
-  for (const Pair& p : pairs) worst = larger(worst, deviation_of(p));
-  return worst;
+  const Pair* worst = nullptr;
+  double most = 0;
+  for (const Pair& p : pairs) {
+    const double d = deviation_of(p);
+    if (p.value.numel() == 0 || (worst && !(d > most) && !std::isnan(d))) continue;
+    worst = &p, most = d;
+    if (std::isnan(d)) break;
+  }
+  return {worst, most};
 }
+
+double deviation(const std::vector<Pair>& pairs) { return furthest_pair(pairs).second; }
 
 Dims index_at(const Dims& shape, int64_t flat) {
   Dims index = shape;
@@ -48,16 +88,7 @@ Dims index_at(const Dims& shape, int64_t flat) {
 }
 
 std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs) {
-  NoGrad no_grad;
-  const Pair* worst = nullptr;
-  double most = 0;
-  for (const Pair& p : pairs) {
-    if (p.value.numel() == 0) continue;
-    const double d = deviation_of(p);
-    if (worst && !(d > most) && !std::isnan(d)) continue;
-    worst = &p, most = d;
-    if (std::isnan(d)) break;
-  }
+  const Pair* const worst = furthest_pair(pairs).first;
   if (!worst) return {};
   const std::vector<double> value = worst->value.to_vector<double>(), reference = worst->reference.to_vector<double>();
   std::optional<EntryPlace> place;

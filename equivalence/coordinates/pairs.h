@@ -31,6 +31,9 @@ double largest_entry(const Tensor& x);
 // where there is one. Throws on pairs of two shapes.
 double deviation(const std::vector<Pair>& pairs);
 
+// The pair that deviates most and its deviation, a NaN before all others; null and 0 if no pair has an entry.
+std::pair<const Pair*, double> furthest_pair(const std::vector<Pair>& pairs);
+
 // The entry that deviates most, a NaN before all others; nothing where no pair has an entry.
 std::optional<EntryPlace> furthest_off(const std::vector<Pair>& pairs);
 

@@ -72,6 +72,7 @@ void Lockstep::step(const training::Examples& batch, double lr) {
   }
   for (Member& m : members_)
     if (m.control) reference.note_control(*m.training);
+  furthest_.push_back(furthest_.empty() ? Names() : furthest_.back());
   for (Member& m : members_) {
     const Training& training = *m.training;
     RunResult& r = *m.record;
@@ -85,7 +86,9 @@ void Lockstep::step(const training::Examples& batch, double lr) {
     for (size_t q = 0; q < std::size(kQuantities); ++q) {
       const std::vector<Pair>& pairs = *compared[q];
       std::vector<double>& out = r.deviations.*kQuantities[q].path;
-      out.push_back(equivalence::deviation(pairs));
+      const auto [furthest, deviation] = furthest_pair(pairs);
+      out.push_back(deviation);
+      if (m.control && furthest && !(out.back() <= control_[q])) furthest_.back()[q] = furthest->name;
       double& most = m.control ? control_[q] : worst_;
       most = larger(most, out.back());
       if (m.control || r.first_difference) continue;

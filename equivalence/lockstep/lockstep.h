@@ -1,6 +1,7 @@
 // Lockstep: a reference, its controls and the runs to be judged, trained on the same batches from one initialisation.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -41,12 +42,18 @@ class Lockstep {
 
   double deviation() const { return worst_; }  // largest so far of the runs, in any quantity
   double control_deviation() const { return larger(larger(control_[0], control_[1]), control_[2]); }  // of the controls
+  // The tensor that controls have moved furthest, of a quantity up to a step that counts from 1: index of kQuantities.
+  const std::string& moved_furthest(size_t quantity, int step) const {
+    return furthest_[static_cast<size_t>(step) - 1][quantity];
+  }
 
  private:
   std::vector<Member> members_;
   DType reference_dtype_ = DType::f64;
   double worst_ = 0;
   double control_[3] = {};  // of loss, gradient, weights
+  using Names = std::array<std::string, std::size(kQuantities)>;
+  std::vector<Names> furthest_;  // by step: the tensors that control_ is of
 };
 
 }  // namespace isonorm::equivalence

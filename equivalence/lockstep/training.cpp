@@ -9,6 +9,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
+#include "core/view.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
@@ -57,12 +58,13 @@ std::vector<Pair> Training::gradient_pairs(const Training& reference) const {
   return pairs;
 }
 
-void Training::note_control(const Training& control) {
+void Training::note_control(const Training& control, bool entries) {
   if (noise_share_ == 0) return;
   std::vector<bool> blind;
   const std::vector<Pair> pairs = control.gradient_parts(*this, blind);
   moved_.resize(pairs.size());
   for (size_t k = 0; k < pairs.size(); ++k) moved_[k] = larger(moved_[k], deviation({pairs[k]}));
+  if (!entries) return;
 
   NoGrad no_grad;
   const double most = noise_share_ * largest_gradient();
@@ -105,32 +107,57 @@ std::vector<Pair> Training::weight_pairs(const Training& reference) const {
 }
 
 namespace {
-float next(float v, bool up) { return std::nextafter(v, up ? INFINITY : -INFINITY); }
-double next(double v, bool up) { return std::nextafter(v, up ? INFINITY : -INFINITY); }
-bf16 next(bf16 v, bool up) {  // of f32 with the same sign and exponent the upper half
-  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(v));
-  return bf16(std::bit_cast<float>(up == (bits >> 31 == 0) ? bits + 0x10000 : bits - 0x10000));
-}
-}  // namespace
 
-Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps) {
-  return visit_floating(x.dtype(), "moved_by_ulps", [&]<class T>() {
-    std::vector<T> v = x.to_vector<T>();
-    for (size_t i = 0; i < v.size(); ++i) {
-      const bool up = philox(seed, static_cast<uint64_t>(i), stream).word[0] & 1;
-      for (int n = 0; n < ulps && static_cast<double>(v[i]) != 0; ++n) v[i] = next(v[i], up);
-    }
-    return from_vector(v, x.shape());
+// The number of T next above or below v. Zeros, infinities and NaN stay.
+template <class T> T next(T v, bool up) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+  if (v == T{} || !std::isfinite(static_cast<double>(v))) return v;
+  const Bits bits = std::bit_cast<Bits>(v), sign = bits >> (8 * sizeof(T) - 1);
+  return std::bit_cast<T>(static_cast<Bits>(up == (sign == 0) ? bits + 1 : bits - 1));
+}
+
+std::vector<uint8_t> drawn_directions(int64_t count, uint64_t seed, uint64_t stream) {
+  std::vector<uint8_t> up(static_cast<size_t>(count));
+  for (size_t i = 0; i < up.size(); ++i) up[i] = philox(seed, i, stream).word[0] & 1;
+  return up;
+}
+
+// Moves x, which lies on the CPU without gaps.
+void move_in_place(const Tensor& x, const std::vector<uint8_t>& up, int ulps) {
+  visit_floating(x.dtype(), "moved_by_ulps", [&]<class T>() {
+    T* const v = x.mutable_data<T>();
+    for (size_t i = 0; i < up.size(); ++i)
+      for (int n = 0; n < ulps; ++n) v[i] = next(v[i], up[i]);
   });
 }
 
-void move_by_one_ulp(nn::Module& model, uint64_t seed) {
-  uint64_t stream = 0;
+}  // namespace
+
+Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps) {
+  const Tensor y = detached::clone(to(detach(x), kCpu));
+  move_in_place(y, drawn_directions(x.numel(), seed, stream), ulps);
+  return y;
+}
+
+UlpMoves::UlpMoves(const nn::Module& model, uint64_t seed) {
   for (const Tensor& p : model.parameters()) {
     check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "move_by_one_ulp: dtype is ", p.dtype(),
           ", expected f32 or f64");
-    copy_into(p, moved_by_ulps(p, seed, stream++));
+    up_.push_back(drawn_directions(p.numel(), seed, up_.size()));
   }
 }
+
+void UlpMoves::apply(const nn::Module& model) const {
+  const std::vector<Tensor> parameters = model.parameters();
+  check(parameters.size() == up_.size(), "move_by_one_ulp: moves of ", up_.size(), " parameters, the model has ",
+        parameters.size());
+  for (size_t i = 0; i < up_.size(); ++i) {
+    const Tensor &p = parameters[i], here = p.device() == kCpu ? p : to(detach(p), kCpu);
+    move_in_place(here, up_[i], 1);
+    if (p.device() != kCpu) copy_into(p, here);
+  }
+}
+
+void move_by_one_ulp(nn::Module& model, uint64_t seed) { UlpMoves(model, seed).apply(model); }
 
 }  // namespace isonorm::equivalence

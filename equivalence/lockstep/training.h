@@ -53,8 +53,8 @@ class Training {
   // rounding errors, which an ulp draws anew: key biases of 22 architectures at 20 points moved by 0.6 or more under
   // one of four controls, everything else by at most 140 eps. (A test repeats it at fewer points.) So is a single entry
   // that some control moves and that is at most four times the farthest move in its tensor. An entry that is 0 in
-  // all of them is exact.
-  void note_control(const Training& control);
+  // all of them is exact. Only weight_pairs() asks for entries.
+  void note_control(const Training& control, bool entries = true);
 
  protected:
   // What `reference` has for parameter i, as these weights are stored.
@@ -89,7 +89,19 @@ class Training {
 // of it is no rounding error of anything. f64, f32, bf16.
 Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps = 1);
 
-// Moves every element of every parameter to the next floating-point number above or below it, at random, by moved_by_ulps().
+// The move of a control: every element of every parameter goes to the next floating-point number above or below it, at
+// random by `seed`. Drawing the directions takes longer than moving: keep the object to move again. f64 and f32.
+class UlpMoves {
+ public:
+  UlpMoves(const nn::Module& model, uint64_t seed);
+  // Throws if the model has another number of parameters.
+  void apply(const nn::Module& model) const;
+
+ private:
+  std::vector<std::vector<uint8_t>> up_;  // by parameter and element
+};
+
+// UlpMoves once.
 void move_by_one_ulp(nn::Module& model, uint64_t seed);
 
 }  // namespace isonorm::equivalence

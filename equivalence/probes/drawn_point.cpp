@@ -46,7 +46,7 @@ std::unique_ptr<RoundingModel> DrawnPoint::rounded_model(Form form) {
 void DrawnPoint::draw() {
   const NoGrad no_grad;
   raw_ = initial_model(exact_);
-  draw_parameters(*raw_, weights_);
+  draw_parameters(raw_->parameters(), weights_);
   for (const Tensor& p : raw_->parameters()) copy_into(p, rounded(detach(p), dtype_));
   batch_ = made_examples(exact_, drawn_++);
   if (is_floating(batch_.inputs.dtype())) batch_.inputs = rounded(batch_.inputs, dtype_);

@@ -118,8 +118,8 @@ def compare(
         first = Difference(
             f"{place['quantity']} at step {place['at']}", name, name, place["deviation"], _isonorm.bound(last.control, dtype)
         )
-        if place["at"] == 1 and place["quantity"] == "weights":
-            cause = "the optimizer: gradients agree and updated weights do not, so its update does not commute with the map"
+        if place["quantity"] == "weights":
+            cause = f"the update: at step {place['at']} the gradients agree and the updated weights do not"
     return result(
         verdict,
         reason,

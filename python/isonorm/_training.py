@@ -36,7 +36,10 @@ class Trained:
     def differentiate(self):
         number = self.backward()
         own = dict(self.model.named_parameters())
-        return number, [ours(torch.zeros_like(own[n]) if own[n].grad is None else own[n].grad) for n in self.names]
+        # Copies: step() may change gradients in place.
+        return number, [
+            ours(torch.zeros_like(own[n]) if own[n].grad is None else own[n].grad.clone()) for n in self.names
+        ]
 
     def update(self):
         self.optimizer.step()
@@ -60,7 +63,7 @@ class Other(Trained):
 
     def differentiate(self):
         number = self.backward()
-        gradients = {n: p.grad for n, p in self.model.named_parameters()}
+        gradients = {n: None if p.grad is None else p.grad.clone() for n, p in self.model.named_parameters()}
         back = self.mapping.pulled_back(self.reference.before, gradients)
         return number, [ours(back[n]) for n in self.reference.names]
 

@@ -68,7 +68,7 @@ TEST_CASE("compare: every form has Pre-LN's gradients and trajectory, and parame
   }
 }
 
-TEST_CASE("compare: mapped storage through a map: gradients agree, Adam's path does not, and the optimizer is named") {
+TEST_CASE("compare: mapped storage through a map: gradients agree, Adam's path does not, and the update is named") {
   const auto raw = small_net({});
   const streams::Stream stream(Form::crms_norm, 8, Stored::mapped);
   const ParameterMap map = ParameterMap::mapped_storage(*raw, stream);
@@ -320,7 +320,7 @@ TEST_CASE("drawing parameters anew keeps their size, however often, and gives th
   const Tensor w = layer.parameters()[0];
   const auto size = [&] { return norm(detach(w)).item() / 64; };  // the root of the mean square of 64 x 64
   const double before = size();
-  for (int i = 0; i < 10; ++i) draw_parameters(layer, generator);
+  for (int i = 0; i < 10; ++i) draw_parameters(layer.parameters(), generator);
   // Of n = 4096 draws the size strays by 1/sqrt(2n) = 1.1 %, of ten in a row by 3.5 %.
   CHECK(std::abs(size() / before - 1) < 0.15);
   CHECK(std::abs(mean(detach(w)).item() / size() - 0.5 / std::sqrt(1.25)) < 0.07);

@@ -94,7 +94,7 @@ TEST_CASE("what is zero in exact arithmetic moves by its own size with an ulp of
         const TrainingOptions o = training_options(architecture(name), dtype, seed);
         const auto model = initial_model(o);
         Generator generator{seed, 0};
-        draw_parameters(*model, generator);
+        draw_parameters(model->parameters(), generator);
         const Examples batch = made_examples(o, seed);
         const std::vector<streams::NamedParameter> parameters = streams::named_parameters(*model);
         Seen first(*model, parameters, cross_entropy_of, 1);
