@@ -75,7 +75,7 @@ std::map<std::string, Set> allowed_includes() {
       {"convert", {"coordinates"}},
       {"verify", {"coordinates", "convert"}},
       {"reference", {"coordinates", "convert", "verify"}},
-      {"explain", {"coordinates"}},
+      {"explain", {"coordinates", "lockstep", "convert"}},
       {"causes", {"coordinates", "lockstep", "convert", "explain"}},
       {"compare", {"coordinates", "lockstep", "convert", "verify", "explain", "causes"}},
       {"probes", {"coordinates", "lockstep", "compare"}},

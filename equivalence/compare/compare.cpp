@@ -6,6 +6,7 @@
 #include "core/printed.h"
 #include "equivalence/compare/beside.h"
 #include "equivalence/compare/found.h"
+#include "equivalence/compare/moved_results.h"
 #include "equivalence/compare/own_trial.h"
 #include "equivalence/compare/repeats.h"
 #include "equivalence/lockstep/criterion.h"
@@ -21,7 +22,7 @@ struct Run {
 };
 
 // A, its controls and B on one batch.
-struct Measured {
+struct PointRuns {
   Run first, second;
   std::vector<Run> controls;
 };
@@ -51,7 +52,7 @@ class Drawn {
       choose_weights(generator);
       if (point == 1)
         if (const std::string why = changes_when_repeated(batch); !why.empty()) return undecided(why);
-      const Measured measured = measure(batch);
+      const PointRuns measured = measure(batch);
       if (const std::string why = nothing_to_compare(measured, point); !why.empty()) return undecided(why);
       const std::vector<Seen> seen = look(measured);
       points_.note(point, seen);
@@ -66,11 +67,13 @@ class Drawn {
   // At the present parameters.
   Explained explain_here(const training::Examples& batch, int budget) {
     const Restore restore_a(a_), restore_b(b_);
-    const Measured measured = measure(batch);
+    const PointRuns measured = measure(batch);
     const std::vector<Seen> seen = look(measured);
     if (points_.worst(seen).share(dtype_) > 1) return explain(measured, seen, batch, budget);
-    return {.place = "new models with these weights agree on these examples: look at what a model keeps from step to step (a "
-                     "counter, a cache, a buffer)"};
+    return {
+        .place =
+            "new models with these weights agree on these examples: look at what a model keeps from step to step (a "
+            "counter, a cache, a buffer)"};
   }
 
  private:
@@ -90,6 +93,8 @@ class Drawn {
     nn::Module& model = is_first ? a_ : b_;
     const Restore restore(model, control > 0 ? Restore::all : Restore::buffers);
     if (control > 0) moves(control).apply(model);
+    std::optional<MovedResults> rounding;
+    if (control > 0) rounding.emplace(control_seed(o_.seed, control));
     Run run;
     run.training = is_first ? std::make_unique<OwnTraining>(model, partners_.a, loss_, o_.seed)
                             : std::make_unique<OwnTraining>(model, partners_, loss_, o_.seed);
@@ -131,8 +136,8 @@ class Drawn {
     return "";
   }
 
-  Measured measure(const training::Examples& batch) {
-    Measured m;
+  PointRuns measure(const training::Examples& batch) {
+    PointRuns m;
     m.first = run_model(Which::first, batch);
     for (int c = 1; c <= o_.controls; ++c) {
       m.controls.push_back(run_model(Which::first, batch, c));
@@ -142,7 +147,7 @@ class Drawn {
     return m;
   }
 
-  std::string nothing_to_compare(const Measured& m, int point) const {
+  std::string nothing_to_compare(const PointRuns& m, int point) const {
     if (const std::string what = not_finite(*m.first.training); !what.empty())
       return text("the first model's ", what, " at point ", point,
                   o_.perturb ? ""
@@ -152,7 +157,7 @@ class Drawn {
   }
 
   // The loss and all gradients, then what lies beside them.
-  std::vector<Seen> look(const Measured& m) const {
+  std::vector<Seen> look(const PointRuns& m) const {
     std::vector<const Training*> noted;
     for (const Run& control : m.controls) noted.push_back(control.training.get());
     std::vector<Seen> seen{see_loss(*m.second.training, *m.first.training, noted)};
@@ -170,7 +175,7 @@ class Drawn {
 
   // Relative to the tensor's largest entry, or to `otherwise` if all of it is 0. Counts as rounding noise if the controls
   // move it too far for a verdict.
-  Seen see_beside(const char* quantity, const std::string& name, const Measured& m, std::vector<Tensor> Run::*of,
+  Seen see_beside(const char* quantity, const std::string& name, const PointRuns& m, std::vector<Tensor> Run::*of,
                   size_t i, double otherwise) const {
     const Tensor& reference = (m.first.*of)[i];
     const double largest = largest_entry(reference);
@@ -186,7 +191,7 @@ class Drawn {
     return {quantity, compared, offset(compared), moved(scale), true};
   }
 
-  Explained explain(const Measured& m, const std::vector<Seen>& seen, const training::Examples& batch, int budget) {
+  Explained explain(const PointRuns& m, const std::vector<Seen>& seen, const training::Examples& batch, int budget) {
     Explained explained;
     if (!m.second.training->has_gradient()) explained.cause = kNoGradient;
     const auto beside = [this](const Seen& s) { return s.beside || s.share(dtype_) <= 1; };

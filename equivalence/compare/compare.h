@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "equivalence/compare/parameter_map.h"
+#include "equivalence/coordinates/parameter_map.h"
 #include "equivalence/lockstep/result.h"
 #include "equivalence/lockstep/training.h"
 #include "optim/optimizer.h"

@@ -233,7 +233,7 @@ class Trajectories {
     if (!update) return explain_at(a, b, map_, now, loss_, batch, o_, kCauses * step * (2 + o_.controls));
     if (o_.clip > 0) return explained;
     const StepMaker first = [&](const std::vector<Tensor>& p) { return make_optimizer_(p, Which::first); };
-    return explain_update(names_of(now), differing(), see_update(before, now, batch), acts(now), first);
+    return explain_update(names_of(now), differing(), see_update(before, now, batch), some_mapped(now), first);
   }
 
   static std::vector<std::string> names_of(const Partners& p) {
@@ -241,9 +241,12 @@ class Trajectories {
     for (const streams::NamedParameter& q : p.a) names.push_back(q.name);
     return names;
   }
-  // Whether some map is not the identity.
-  static bool acts(const Partners& p) {
-    return std::ranges::any_of(p.routes, [](const Route& r) { return !r.legs.empty(); });
+  // Whether a map acts on some parameter whose weights differ.
+  bool some_mapped(const Partners& p) const {
+    const std::vector<std::string> names = differing();
+    for (size_t i = 0; i < p.a.size(); ++i)
+      if (p.routes[i].acts() && std::ranges::find(names, p.a[i].name) != names.end()) return true;
+    return false;
   }
   // Names of A's parameters whose weights differ.
   std::vector<std::string> differing() const {
@@ -256,16 +259,23 @@ class Trajectories {
   // One more step of A and B.
   static SeenUpdate see_update(Lockstep& both, const Partners& now, const training::Examples& batch) {
     SeenUpdate seen;
-    for (auto& [all, parameters, member] :
-         {std::tie(seen.a, now.a, both.members()[0]), std::tie(seen.b, now.b, both.members()[1])}) {
-      member.training->differentiate(batch);
-      for (const streams::NamedParameter& p : parameters) {
-        const Tensor& g = p.tensor.grad();
-        all.push_back({detached::clone(p.tensor), g.defined() ? detached::clone(g) : zeros_like(p.tensor), {}});
-      }
-      member.training->update(0);
-      for (size_t i = 0; i < all.size(); ++i) all[i].after = detached::clone(parameters[i].tensor);
-    }
+    const auto rows_of = [&](std::vector<UpdateRows>& all, const std::vector<PartnerTensors>& tensors,
+                             Training& training) {
+      const auto value = [](const Tensor& p) { return detached::clone(p); };
+      training.differentiate(batch);
+      for (const PartnerTensors& t : tensors)
+        all.push_back({t.read(value),
+                       t.read([](const Tensor& p) {
+                         return p.grad().defined() ? detached::clone(p.grad()) : zeros(p.shape(), p.options());
+                       }),
+                       {}});
+      training.update(0);
+      for (size_t i = 0; i < all.size(); ++i) all[i].after = tensors[i].read(value);
+    };
+    std::vector<PartnerTensors> first;
+    for (const streams::NamedParameter& p : now.a) first.push_back({{}, {p.tensor}});
+    rows_of(seen.a, first, *both.members()[0].training);
+    rows_of(seen.b, now.tensors, *both.members()[1].training);
     return seen;
   }
 

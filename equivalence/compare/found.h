@@ -5,7 +5,7 @@
 #include <span>
 
 #include "equivalence/compare/compare.h"
-#include "equivalence/compare/power.h"
+#include "equivalence/coordinates/power.h"
 #include "equivalence/causes/cause.h"
 #include "equivalence/lockstep/lockstep.h"
 

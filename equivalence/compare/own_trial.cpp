@@ -12,7 +12,7 @@ OwnTrial::OwnTrial(nn::Module& first, nn::Module& second, const Partners& p, con
   dtype = dtype_of(p);
   of_a = p.a, of_b = p.b;
   for (size_t i = 0; i < p.a.size(); ++i) {
-    mapped.push_back(!p.routes[i].legs.empty());
+    mapped.push_back(p.routes[i].acts());
     own.point.push_back(detached::clone(p.a[i].tensor));
   }
   own.more_a.resize(p.a.size());
@@ -35,9 +35,10 @@ bool OwnTrial::spend(int count) {
 std::unique_ptr<OwnTraining> OwnTrial::run(const Setting& s, bool second) {
   nn::Module& model = second ? b : a;
   const Restore restore(model);
-  Partners p{partners_.a, second ? partners_.b : partners_.a, partners_.routes};
+  Partners p = partners_;
+  if (!second) p.b = p.a;
   for (size_t i = 0; i < p.routes.size(); ++i) {
-    if (!second) p.routes[i] = {p.a[i].name};
+    if (!second) p.routes[i] = {p.a[i].name}, p.tensors[i] = {{}, {p.a[i].tensor}};
     const int axis = second ? s.no_mean_b[i] : s.no_mean_a[i];
     if (axis >= 0) p.routes[i].legs.push_back({"recentre", axis});
   }

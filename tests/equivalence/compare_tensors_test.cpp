@@ -1,6 +1,6 @@
 // Tensors of two programs held against each other: one entry forged, NaN, nothing, partners missing, and the patterns
 // that a difference can show.
-#include "equivalence/compare/compare_tensors.h"
+#include "equivalence/explain/compare_tensors.h"
 
 #include <set>
 

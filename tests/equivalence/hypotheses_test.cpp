@@ -4,7 +4,7 @@
 #include <numeric>
 #include <random>
 
-#include "equivalence/compare/compare_tensors.h"
+#include "equivalence/explain/compare_tensors.h"
 #include "autograd/ops/norm.h"
 #include "equivalence/explain/models.h"
 #include "tests/equivalence/room.h"

@@ -1,6 +1,6 @@
 // What compare_gradients sees of a tensor does not hang on the others, it says what it would have seen, and it leaves the
 // models as they were.
-#include "equivalence/compare/power.h"
+#include "equivalence/coordinates/power.h"
 
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/shift_blind.h"

@@ -1,4 +1,4 @@
-#include "equivalence/compare/power.h"
+#include "equivalence/coordinates/power.h"
 
 #include <algorithm>
 #include <cmath>
