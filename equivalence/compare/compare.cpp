@@ -40,7 +40,8 @@ class Drawn {
         dtype_(dtype_of(partners)),
         buffers_(a, b, map, dtype_),
         points_(dtype_, o.points, o.may_be_identical),
-        not_compared_(left_out(a, map)) {
+        not_compared_(left_out(a, map)),
+        tracks_inputs_(o.inputs) {
     for (const std::string& name : buffers_.unpaired()) not_compared_.push_back(name);
   }
 
@@ -62,6 +63,7 @@ class Drawn {
     Comparison result = points_.found();
     result.likely = likely;
     result.not_compared = not_compared_;
+    if (!tracks_inputs_) result.not_compared.push_back("gradients of inputs");
     return result;
   }
 
@@ -109,9 +111,7 @@ class Drawn {
     } catch (const Error&) {
       if (!tracks_inputs_) throw;
       tracks_inputs_ = false;
-      Run run = run_model(which, batch);
-      not_compared_.push_back("gradients of inputs");
-      return run;
+      return run_model(which, batch);
     }
   }
 
@@ -205,7 +205,7 @@ class Drawn {
   Points points_;
   std::vector<std::string> not_compared_;
   std::vector<UlpMoves> moves_;  // of the controls so far
-  bool tracks_inputs_ = true;
+  bool tracks_inputs_;
 };
 
 }  // namespace

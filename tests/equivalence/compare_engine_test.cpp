@@ -158,6 +158,8 @@ TEST_CASE("engine: gradients of the inputs are compared") {
   CHECK(c.first->place.tensor == "inputs");
   CHECK(std::abs(c.first->place.deviation - 0.5) < 1e-10);
   CHECK(c.likely.empty());
+  CHECK_THAT(expected(Verdict::same, gradients_of<BentInput>(cross_entropy_of, {.inputs = false})).message(),
+             Contains("; not compared: gradients of inputs"));
   expected(Verdict::same, gradients_of<Layer>());
 }
 
