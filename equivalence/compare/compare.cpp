@@ -21,8 +21,8 @@ struct Run {
   std::vector<Tensor> of_inputs, buffers;  // gradients; buffers afterwards, as the second model stores them
 };
 
-// A, its controls and B on one batch.
-struct PointRuns {
+// The runs of A, of its controls and of B on one batch.
+struct Sides {
   Run first, second;
   std::vector<Run> controls;
 };
@@ -39,7 +39,8 @@ class Drawn {
         dtype_(dtype_of(partners)),
         buffers_(a, b, map, dtype_),
         points_(dtype_, o.points, o.may_be_identical),
-        not_compared_(left_out(a, map)) {
+        not_compared_(left_out(a, map)),
+        tracks_inputs_(o.inputs) {
     for (const std::string& name : buffers_.unpaired()) not_compared_.push_back(name);
   }
 
@@ -52,7 +53,7 @@ class Drawn {
       choose_weights(generator);
       if (point == 1)
         if (const std::string why = changes_when_repeated(batch); !why.empty()) return undecided(why);
-      const PointRuns measured = measure(batch);
+      const Sides measured = measure(batch);
       if (const std::string why = nothing_to_compare(measured, point); !why.empty()) return undecided(why);
       const std::vector<Seen> seen = look(measured);
       points_.note(point, seen);
@@ -61,13 +62,14 @@ class Drawn {
     Comparison result = points_.found();
     result.place = explained.place, result.cause = explained.cause, result.tried = explained.tried;
     result.not_compared = not_compared_;
+    if (!tracks_inputs_) result.not_compared.push_back("gradients of inputs");
     return result;
   }
 
   // At the present parameters.
   Explained explain_here(const training::Examples& batch, int budget) {
     const Restore restore_a(a_), restore_b(b_);
-    const PointRuns measured = measure(batch);
+    const Sides measured = measure(batch);
     const std::vector<Seen> seen = look(measured);
     if (points_.worst(seen).share(dtype_) > 1) return explain(measured, seen, batch, budget);
     return {
@@ -122,9 +124,7 @@ class Drawn {
     } catch (const Error&) {
       if (!tracks_inputs_) throw;
       tracks_inputs_ = false;
-      Run run = run_model(which, batch);
-      not_compared_.push_back("gradients of inputs");
-      return run;
+      return run_model(which, batch);
     }
   }
 
@@ -136,8 +136,8 @@ class Drawn {
     return "";
   }
 
-  PointRuns measure(const training::Examples& batch) {
-    PointRuns m;
+  Sides measure(const training::Examples& batch) {
+    Sides m;
     m.first = run_model(Which::first, batch);
     for (int c = 1; c <= o_.controls; ++c) {
       m.controls.push_back(run_model(Which::first, batch, c));
@@ -147,7 +147,7 @@ class Drawn {
     return m;
   }
 
-  std::string nothing_to_compare(const PointRuns& m, int point) const {
+  std::string nothing_to_compare(const Sides& m, int point) const {
     if (const std::string what = not_finite(*m.first.training); !what.empty())
       return text("the first model's ", what, " at point ", point,
                   o_.perturb ? ""
@@ -157,7 +157,7 @@ class Drawn {
   }
 
   // The loss and all gradients, then what lies beside them.
-  std::vector<Seen> look(const PointRuns& m) const {
+  std::vector<Seen> look(const Sides& m) const {
     std::vector<const Training*> noted;
     for (const Run& control : m.controls) noted.push_back(control.training.get());
     std::vector<Seen> seen{see_loss(*m.second.training, *m.first.training, noted)};
@@ -175,8 +175,8 @@ class Drawn {
 
   // Relative to the tensor's largest entry, or to `otherwise` if all of it is 0. Counts as rounding noise if the controls
   // move it too far for a verdict.
-  Seen see_beside(const char* quantity, const std::string& name, const PointRuns& m, std::vector<Tensor> Run::*of,
-                  size_t i, double otherwise) const {
+  Seen see_beside(const char* quantity, const std::string& name, const Sides& m, std::vector<Tensor> Run::*of, size_t i,
+                  double otherwise) const {
     const Tensor& reference = (m.first.*of)[i];
     const double largest = largest_entry(reference);
     const auto pair = [&](const Run& run, double scale) { return Pair{name, (run.*of)[i], reference, scale}; };
@@ -191,7 +191,7 @@ class Drawn {
     return {quantity, compared, offset(compared), moved(scale), true};
   }
 
-  Explained explain(const PointRuns& m, const std::vector<Seen>& seen, const training::Examples& batch, int budget) {
+  Explained explain(const Sides& m, const std::vector<Seen>& seen, const training::Examples& batch, int budget) {
     Explained explained;
     if (!m.second.training->has_gradient()) explained.cause = kNoGradient;
     const auto beside = [this](const Seen& s) { return s.beside || s.share(dtype_) <= 1; };
@@ -216,7 +216,7 @@ class Drawn {
   Points points_;
   std::vector<std::string> not_compared_;
   std::vector<UlpMoves> moves_;  // of the controls so far
-  bool tracks_inputs_ = true;
+  bool tracks_inputs_;
 };
 
 }  // namespace

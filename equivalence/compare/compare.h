@@ -65,14 +65,15 @@ struct CompareOptions {
   uint64_t seed = 1;              // of the points, the controls and what the loss draws
   double clip = 0;                // compare_trajectories: largest global norm of the gradient; 0: none
   bool may_be_identical = false;  // accepts gradients and weights that are equal to the last bit throughout
+  bool inputs = true;             // compare_gradients: compares the gradients of the batch's floating inputs, too
   // compare_gradients: the weights of a point are the present ones, each times 1 + u with u uniform in
   // [-perturb, perturb]. 0: the present weights. None: weights are drawn anew. For weights that must keep their sign.
   std::optional<double> perturb = {};
 };
 
 // Compares the gradients of `loss` in all parameters of A with those of B, mapped back: g_A and M* g_B, and the losses;
-// also the gradients of the batch's floating inputs (not of its targets), and after the step the buffers that the map
-// relates and that begin with the same values.
+// also, with CompareOptions::inputs, the gradients of the batch's floating inputs and further tensors (not of its
+// targets), and after the step the buffers that the map relates and that begin with the same values.
 //
 // At each point A's parameters are drawn anew, of their present size and with a mean of half of it (0.1 if a parameter is
 // 0), and B gets what `map` makes of them. Frozen parameters, and parameters that the map leaves out, keep their values.

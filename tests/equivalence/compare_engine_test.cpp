@@ -109,7 +109,8 @@ TEST_CASE("engine: where gradients agree and updated weights do not, the update 
     REQUIRE(c.first);
     CHECK(c.first->step == begin);
     CHECK(c.first->quantity == std::string("weights"));
-    CHECK_THAT(c.message(), Contains(text("at step ", begin, " the loss and all 2 gradients agree, and ")) && Contains("look at the update"));
+    CHECK_THAT(c.message(), Contains(text("at step ", begin, " the loss and all 2 gradients agree, and ")) &&
+                                Contains("look at the update"));
     CHECK_THAT(c.message(), !Contains("commute"));  // nothing is mapped
   }
 }
@@ -159,6 +160,8 @@ TEST_CASE("engine: gradients of the inputs are compared") {
   CHECK(std::abs(c.first->place.deviation - 0.5) < 1e-10);
   CHECK(c.cause.empty());
   CHECK_THAT(c.message(), Contains("gradient of inputs: "));
+  CHECK_THAT(expected(Verdict::same, gradients_of<BentInput>(cross_entropy_of, {.inputs = false})).message(),
+             Contains("; not compared: gradients of inputs"));
   expected(Verdict::same, gradients_of<Layer>());
 }
 
@@ -481,5 +484,8 @@ TEST_CASE("engine: the two models may have optimizers of their own") {
   CHECK_THAT(expected(Verdict::different, paths_of<Layer>(schedules(1))).message(),
              Contains("at step 3 the loss and ") && Contains("look at the update"));
   expected(Verdict::same, paths_of<Layer>(two(0.1)));
-  CHECK_THAT(expected(Verdict::different, paths_of<Layer>(two(0.2))).message(), Contains("cause: another learning rate: the second model has 0.2, the first 0.1"));
+  CHECK_THAT(
+      expected(Verdict::different, paths_of<Layer>(two(0.2))).message(),
+      Contains(
+          "cause: another weight decay: the second model takes off 0.001 of each weight per step, the first 0.002"));
 }
