@@ -12,7 +12,7 @@ set(units
     "reports training training/models training/options training/records training/run training/steps"
     "equivalence/coordinates equivalence/lockstep equivalence/grid equivalence/probes"
     "equivalence/convert equivalence/verify equivalence/reference"
-    "equivalence/explain equivalence/compare equivalence/text equivalence/certificate")
+    "equivalence/explain equivalence/causes equivalence/compare equivalence/text equivalence/certificate")
 set(sources)
 set(kernel_sources)
 foreach(unit IN LISTS units)

@@ -173,6 +173,9 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   each_stream(model, [](const Stream& on) {
     check(on.storage() == Stored::raw, "layout: the model's parameters are mapped to a stream already");
   });
+  const bool empty = layout.entries().empty() && layout.norms().empty() && layout.tied().empty();
+  check(!empty || stream.form() == Form::layer_norm, "layout: it is empty, so ", name_of(stream.form()),
+        " would change nothing; it names writers and readers (Layout::writes, Layout::reads)");
   ByPath<Linear> linears;
   ByPath<Embedding> tables;
   ByPath<Norm> norms;

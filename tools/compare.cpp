@@ -5,7 +5,7 @@
 #include "core/printed.h"
 #include "core/system/file.h"
 #include "core/system/terminal.h"
-#include "equivalence/compare/compare_tensors.h"
+#include "equivalence/explain/compare_tensors.h"
 #include "io/foreign_numbers.h"
 #include "io/json.h"
 #include "tools/model_data.h"

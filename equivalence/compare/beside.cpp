@@ -15,7 +15,7 @@ namespace isonorm::equivalence {
 namespace {
 
 // What A's buffer is in B; undefined if the map does not fit it.
-Tensor mapped(const Route& route, const Tensor& buffer) {
+Tensor image_of(const Route& route, const Tensor& buffer) {
   try {
     return route.forward(detached::clone(detached::to(buffer, DType::f64)));
   } catch (const Error&) {
@@ -26,7 +26,7 @@ Tensor mapped(const Route& route, const Tensor& buffer) {
 // Whether a buffer of A and its partner start alike.
 bool are_comparable(const Tensor& a, const Tensor& b, const Route& route, DType dtype) {
   if (a.dtype() != b.dtype() || (is_floating(a.dtype()) && a.dtype() != dtype)) return false;
-  const Tensor image = mapped(route, a);
+  const Tensor image = image_of(route, a);
   if (!image.defined() || image.shape() != b.shape() || !is_finite(image) || !is_finite(b)) return false;
   return deviation({{"", detached::to(b, DType::f64), image, largest_entry(image)}}) <= bound(0, dtype);
 }
@@ -77,7 +77,7 @@ std::vector<Tensor> BufferPairs::of_first(const nn::Module& a) const {
   NoGrad no_grad;
   const TensorMap buffers = buffers_of(a);
   std::vector<Tensor> all;
-  for (size_t i = 0; i < names_.size(); ++i) all.push_back(mapped(routes_[i], *buffers.find(names_[i])));
+  for (size_t i = 0; i < names_.size(); ++i) all.push_back(image_of(routes_[i], *buffers.find(names_[i])));
   return all;
 }
 

@@ -1,7 +1,7 @@
 // Internal: what a step computes beside the loss and the gradients of parameters: gradients of floating inputs, and buffers.
 #pragma once
 
-#include "equivalence/compare/parameter_map.h"
+#include "equivalence/coordinates/parameter_map.h"
 #include "training/steps/examples.h"
 
 namespace isonorm::equivalence {

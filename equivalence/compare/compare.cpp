@@ -1,16 +1,13 @@
 #include "equivalence/compare/compare.h"
 
 #include <algorithm>
-#include <optional>
 #include <span>
 
 #include "core/printed.h"
-#include "core/system/foreign_text.h"
 #include "equivalence/compare/beside.h"
-#include "equivalence/compare/cause.h"
 #include "equivalence/compare/found.h"
 #include "equivalence/compare/moved_results.h"
-#include "equivalence/compare/own_training.h"
+#include "equivalence/compare/own_trial.h"
 #include "equivalence/compare/repeats.h"
 #include "equivalence/lockstep/criterion.h"
 
@@ -24,8 +21,8 @@ struct Run {
   std::vector<Tensor> of_inputs, buffers;  // gradients; buffers afterwards, as the second model stores them
 };
 
-// A, its controls and B on one batch.
-struct Measured {
+// The runs of A, of its controls and of B on one batch.
+struct Sides {
   Run first, second;
   std::vector<Run> controls;
 };
@@ -42,29 +39,43 @@ class Drawn {
         dtype_(dtype_of(partners)),
         buffers_(a, b, map, dtype_),
         points_(dtype_, o.points, o.may_be_identical),
-        not_compared_(left_out(a, map)) {
+        not_compared_(left_out(a, map)),
+        tracks_inputs_(o.inputs) {
     for (const std::string& name : buffers_.unpaired()) not_compared_.push_back(name);
   }
 
   Comparison run(const Batches& batches) {
     Generator generator{o_.seed, 0};
-    std::string likely;
+    Explained explained;
     for (int point = 1; point <= o_.points && !points_.differs(); ++point) {
       const Restore restore_a(a_), restore_b(b_);
       const training::Examples batch = batches(point - 1);
       choose_weights(generator);
       if (point == 1)
         if (const std::string why = changes_when_repeated(batch); !why.empty()) return undecided(why);
-      const Measured measured = measure(batch);
+      const Sides measured = measure(batch);
       if (const std::string why = nothing_to_compare(measured, point); !why.empty()) return undecided(why);
       const std::vector<Seen> seen = look(measured);
       points_.note(point, seen);
-      if (points_.differs()) likely = cause(measured, seen, batch);
+      if (points_.differs()) explained = explain(measured, seen, batch, kCauses * point * (2 + o_.controls));
     }
     Comparison result = points_.found();
-    result.likely = likely;
+    result.place = explained.place, result.cause = explained.cause, result.tried = explained.tried;
     result.not_compared = not_compared_;
+    if (!tracks_inputs_) result.not_compared.push_back("gradients of inputs");
     return result;
+  }
+
+  // At the present parameters.
+  Explained explain_here(const training::Examples& batch, int budget) {
+    const Restore restore_a(a_), restore_b(b_);
+    const Sides measured = measure(batch);
+    const std::vector<Seen> seen = look(measured);
+    if (points_.worst(seen).share(dtype_) > 1) return explain(measured, seen, batch, budget);
+    return {
+        .place =
+            "new models with these weights agree on these examples: look at what a model keeps from step to step (a "
+            "counter, a cache, a buffer)"};
   }
 
  private:
@@ -78,16 +89,14 @@ class Drawn {
     carry_over(partners_);
   }
 
-  // A, with its weights and the results of its ops moved by one ulp if `control` counts from 1; or B. Begins with the present buffers and gives them back.
+  // A, moved by one ulp if `control` counts from 1; or B. Begins with the present buffers and gives them back.
   Run run_model(Which which, const training::Examples& batch, int control = 0) {
     const bool is_first = which == Which::first;
     nn::Module& model = is_first ? a_ : b_;
     const Restore restore(model, control > 0 ? Restore::all : Restore::buffers);
+    if (control > 0) moves(control).apply(model);
     std::optional<MovedResults> rounding;
-    if (control > 0) {
-      moves(control).apply(model);
-      rounding.emplace(control_seed(o_.seed, control));
-    }
+    if (control > 0) rounding.emplace(control_seed(o_.seed, control));
     Run run;
     run.training = is_first ? std::make_unique<OwnTraining>(model, partners_.a, loss_, o_.seed)
                             : std::make_unique<OwnTraining>(model, partners_, loss_, o_.seed);
@@ -115,9 +124,7 @@ class Drawn {
     } catch (const Error&) {
       if (!tracks_inputs_) throw;
       tracks_inputs_ = false;
-      Run run = run_model(which, batch);
-      not_compared_.push_back("the gradients of the inputs");
-      return run;
+      return run_model(which, batch);
     }
   }
 
@@ -129,8 +136,8 @@ class Drawn {
     return "";
   }
 
-  Measured measure(const training::Examples& batch) {
-    Measured m;
+  Sides measure(const training::Examples& batch) {
+    Sides m;
     m.first = run_model(Which::first, batch);
     for (int c = 1; c <= o_.controls; ++c) {
       m.controls.push_back(run_model(Which::first, batch, c));
@@ -140,7 +147,7 @@ class Drawn {
     return m;
   }
 
-  std::string nothing_to_compare(const Measured& m, int point) const {
+  std::string nothing_to_compare(const Sides& m, int point) const {
     if (const std::string what = not_finite(*m.first.training); !what.empty())
       return text("the first model's ", what, " at point ", point,
                   o_.perturb ? ""
@@ -150,7 +157,7 @@ class Drawn {
   }
 
   // The loss and all gradients, then what lies beside them.
-  std::vector<Seen> look(const Measured& m) const {
+  std::vector<Seen> look(const Sides& m) const {
     std::vector<const Training*> noted;
     for (const Run& control : m.controls) noted.push_back(control.training.get());
     std::vector<Seen> seen{see_loss(*m.second.training, *m.first.training, noted)};
@@ -168,8 +175,8 @@ class Drawn {
 
   // Relative to the tensor's largest entry, or to `otherwise` if all of it is 0. Counts as rounding noise if the controls
   // move it too far for a verdict.
-  Seen see_beside(const char* quantity, const std::string& name, const Measured& m, std::vector<Tensor> Run::*of,
-                  size_t i, double otherwise) const {
+  Seen see_beside(const char* quantity, const std::string& name, const Sides& m, std::vector<Tensor> Run::*of, size_t i,
+                  double otherwise) const {
     const Tensor& reference = (m.first.*of)[i];
     const double largest = largest_entry(reference);
     const auto pair = [&](const Run& run, double scale) { return Pair{name, (run.*of)[i], reference, scale}; };
@@ -184,15 +191,13 @@ class Drawn {
     return {quantity, compared, offset(compared), moved(scale), true};
   }
 
-  std::string cause(const Measured& m, const std::vector<Seen>& seen, const training::Examples& batch) {
-    if (!m.second.training->has_gradient()) return kNoGradient;
-    if (points_.worst(seen).beside) return "";
-    const auto end = std::find_if(seen.begin(), seen.end(), [](const Seen& s) { return s.beside; });
-    const auto begin = end - seen.begin() > 1 ? seen.begin() + 1 : seen.begin();
-    const Seen& gradient = points_.worst(std::span(begin, end));
-    return likely_cause(
-        a_, b_, partners_, loss_, batch, [&] { return points_.worst(look(measure(batch))).share(dtype_) > 1; },
-        gradient.pair, gradient.limit(dtype_).entry);
+  Explained explain(const Sides& m, const std::vector<Seen>& seen, const training::Examples& batch, int budget) {
+    Explained explained;
+    if (!m.second.training->has_gradient()) explained.cause = kNoGradient;
+    const auto beside = [this](const Seen& s) { return s.beside || s.share(dtype_) <= 1; };
+    if (!explained.cause.empty() || std::ranges::all_of(seen, beside)) return explained;
+    OwnTrial trial(a_, b_, partners_, loss_, batch, o_.seed, seen, budget);
+    return explain_difference(trial);
   }
 
   Comparison undecided(const std::string& why) const {
@@ -211,17 +216,15 @@ class Drawn {
   Points points_;
   std::vector<std::string> not_compared_;
   std::vector<UlpMoves> moves_;  // of the controls so far
-  bool tracks_inputs_ = true;
+  bool tracks_inputs_;
 };
 
 }  // namespace
 
-std::string Comparison::message() const {
-  ShortList nowhere(", ", 6);
-  if (same())
-    for (const std::string& name : not_compared) nowhere.add(name);
-  return text(name_of(verdict), ": ", reason, likely.empty() ? "" : "; likely ", likely,
-              nowhere.empty() ? "" : "; not compared: ", nowhere);
+Explained explain_at(nn::Module& a, nn::Module& b, const ParameterMap& map, const Partners& partners,
+                     const Objective& loss, const training::Examples& batch, const CompareOptions& o, int budget) {
+  carry_over(partners);
+  return Drawn(a, b, map, partners, loss, o).explain_here(batch, budget);
 }
 
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,

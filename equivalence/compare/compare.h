@@ -4,8 +4,8 @@
 //   equivalence::Comparison c = equivalence::compare_gradients(
 //       layer, rms, {}, training::cross_entropy_of, [&](int64_t point) { return batch(point); });
 //   if (!c.same()) std::puts(c.message().c_str());
-//   // different: gradient at point 1: 2.1e-01, the bound is 5.8e-13; down1.weight[0, 0] is 0.031, in the reference
-//   // -0.012; likely ...
+//   // different: at point 1 the loss agrees, and 1 of 8 gradients does not: look at the backward
+//   //   gradient of down.weight: 2.1e-01, the bound is 5.8e-13; down.weight[0, 0] is 0.031, in the reference -0.012
 #pragma once
 
 #include <concepts>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "equivalence/compare/parameter_map.h"
+#include "equivalence/coordinates/parameter_map.h"
 #include "equivalence/lockstep/result.h"
 #include "equivalence/lockstep/training.h"
 #include "optim/optimizer.h"
@@ -30,12 +30,13 @@ using training::Objective;
 // The examples of a point or step, counted from 0.
 using Batches = std::function<training::Examples(int64_t)>;
 
-// What a comparison found: a value, also where the two differ.
+// The result of a comparison.
 struct Comparison {
   Verdict verdict = Verdict::different;
-  std::string reason;                 // one sentence: the share of the bound and what would have shown, or what differs
-  std::string likely;                 // the cause, as far as evidence shows one; else empty
-  std::optional<Difference> first;    // the first step (or point) and quantity that differ, and the entry furthest off
+  std::string reason;  // one sentence: the share of the bound and what would have shown, or what differs
+  // The first step (or point) at which something differs, the entry furthest off, and every tensor that differs there, in
+  // the order of A's parameters.
+  std::optional<Difference> first;
   Horizon horizon;                    // of compare_trajectories
   double deviation = 0, control = 0;  // the largest, over gradients (and weights): of B, of the controls
   // compare_gradients, where nothing differs: a factor of 1 + so much of any tensor would have shown, but for those that
@@ -45,8 +46,15 @@ struct Comparison {
   // the verdict is `same`.
   std::vector<std::string> not_compared;
 
+  // Of a difference, if something shows it: the place at which the two forwards, or the two backwards, part; a cause that was
+  // tested: applied to the models at hand, it removes the difference in the loss and in every gradient, and without it the
+  // difference is there again; else the causes that were tested in vain.
+  std::string place, cause;
+  std::vector<std::string> tried;
+
   bool same() const { return verdict == Verdict::same; }
-  // "same: ...", "undecided: ..." or "different: ...; likely ...".
+  // "same: ...", "undecided: ..." or "different: ...", and below that a line for each tensor that differs, for the place and
+  // for the cause.
   std::string message() const;
 };
 
@@ -57,14 +65,15 @@ struct CompareOptions {
   uint64_t seed = 1;              // of the points, the controls and what the loss draws
   double clip = 0;                // compare_trajectories: largest global norm of the gradient; 0: none
   bool may_be_identical = false;  // accepts gradients and weights that are equal to the last bit throughout
+  bool inputs = true;             // compare_gradients: compares the gradients of the batch's floating inputs, too
   // compare_gradients: the weights of a point are the present ones, each times 1 + u with u uniform in
   // [-perturb, perturb]. 0: the present weights. None: weights are drawn anew. For weights that must keep their sign.
   std::optional<double> perturb = {};
 };
 
 // Compares the gradients of `loss` in all parameters of A with those of B, mapped back: g_A and M* g_B, and the losses;
-// also the gradients of the batch's floating inputs (not of its targets), and after the step the buffers that the map
-// relates and that begin with the same values.
+// also, with CompareOptions::inputs, the gradients of the batch's floating inputs and further tensors (not of its
+// targets), and after the step the buffers that the map relates and that begin with the same values.
 //
 // At each point A's parameters are drawn anew, of their present size and with a mean of half of it (0.1 if a parameter is
 // 0), and B gets what `map` makes of them. Frozen parameters, and parameters that the map leaves out, keep their values.
@@ -114,12 +123,17 @@ class MakeOptimizer {
 };
 
 // Trains A, its controls and B in lockstep on the same batches, B from what `map` makes of A's initial parameters, and
-// judges as `isonorm prove` does (criterion.h): at every step loss, gradients (M* g_B in A's coordinates) and weights
-// (in B's, against M w_A; blind rows left out) stay within the bound that the controls give. The wrong trainings that
-// the bound has to stay below are A's own over kNegativeSteps steps (batches from the first on again where there are
-// fewer): with one batch exchanged for another (its targets in reverse order where all batches are one), and, where it
-// has norms with gains, with these frozen. Models and optimizers are made here, so that all of them can be; the
-// initial parameters are those of the first `make_a()`. Calls `batches` for steps in order, and again from 0.
+// judges as `isonorm prove` does (criterion.h): at every step loss, gradients (M* g_B in A's coordinates, before the
+// optimizer's step() changes them) and weights (in B's, against M w_A; blind rows left out) stay within the bound that the
+// controls give.
+//
+// The wrong trainings that the bound has to stay below are A's own over kNegativeSteps steps (batches from the first on
+// again if there are fewer): with one batch exchanged for another, or, if these two are equal, with the gradient of one
+// step negated; and, if A has norms with gains, with these frozen.
+//
+// Models and optimizers are made here; the initial parameters are those of the first `make_a()`. Both functions are called
+// several times. A model that does not repeat itself on the first batch is undecided. Calls `batches` for steps in order,
+// and again from 0. Throws if a function makes no model or no optimizer.
 Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
                                 const Objective& loss, const MakeOptimizer& make_optimizer, const Batches& batches,
                                 const CompareOptions& options = {});

@@ -3,8 +3,11 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "core/printed.h"
+#include "core/view.h"
+#include "equivalence/causes/update_cause.h"
 #include "equivalence/compare/beside.h"
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/found.h"
@@ -73,25 +76,13 @@ std::unique_ptr<nn::Module> made(const MakeModel& make, const char* name) {
 
 // "; the optimizer of the second model holds 2 of its 8 parameters"; empty if it holds all that are not frozen.
 std::string held(const char* which, const OwnTraining& training) {
-  const auto [held, all] = training.held_by_optimizer();
-  if (held == all) return "";
-  return text("; the optimizer of the ", which, " model holds ", held, " of its ", all, " parameters");
+  const auto [count, all] = training.held_by_optimizer();
+  if (count == all) return "";
+  return text("; the optimizer of the ", which, " model holds ", count, " of its ", all, " parameters");
 }
 
 bool have_moved(const nn::Module& from, const nn::Module& to) {
   return !std::ranges::equal(from.parameters(), to.parameters(), same_bytes);
-}
-
-// Whether the map changes the values of A's parameter `name`.
-bool is_mapped(const ParameterMap& map, const std::string& name) {
-  const auto route = map.route(name);
-  return route && !route->legs.empty();
-}
-
-// The first difference is in the weights of a step: loss and gradients agreed up to that step.
-std::string update_differs(const Difference& first, const ParameterMap& map) {
-  return text("the update: at step ", first.step, " the gradients agree and the updated weights do not",
-              is_mapped(map, first.place.tensor) ? "; the update need not commute with the map of this parameter" : "");
 }
 
 class Trajectories {
@@ -198,10 +189,15 @@ class Trajectories {
   // What the verdict alone does not say.
   void explain(const RunResult& reference, OwnTraining& first, OwnTraining& second) {
     if (result_.verdict == Verdict::undecided) result_.reason = why_undecided(reference, first);
-    if (result_.verdict == Verdict::different) result_.likely = cause(second);
+    if (result_.verdict == Verdict::different) {
+      const Explained explained = cause(second);
+      result_.place = explained.place, result_.cause = explained.cause, result_.tried = explained.tried;
+    }
     result_.reason += held("first", first) + held("second", second);
     result_.not_compared = left_out(*a_, map_);
-    for (const auto& [name, _] : buffers_of(*a_)) result_.not_compared.push_back(name);
+    const BufferPairs buffers(*a_, *b_, map_, dtype_of(found_));
+    for (const std::vector<std::string>& names : {buffers.names(), buffers.unpaired()})
+      result_.not_compared.insert(result_.not_compared.end(), names.begin(), names.end());
     if (!TrackedInputs(batches_(0)).names().empty()) result_.not_compared.push_back("gradients of inputs");
   }
 
@@ -217,19 +213,70 @@ class Trajectories {
                 "; Adam makes full steps of gradients that are mostly rounding: try it with an eps of 1e-5, or SGD");
   }
 
-  std::string cause(const OwnTraining& second) const {
-    if (!second.has_gradient()) return kNoGradient;
-    if (!result_.first) return "";
-    if (result_.first->quantity == std::string_view("weights")) return update_differs(*result_.first, map_);
-    return result_.first->step == 1 ? cause_at_start() : "";
+  // What differs at the first step that does: looked at with new models, trained up to there.
+  Explained cause(const OwnTraining& second) {
+    Explained explained;
+    if (!second.has_gradient()) explained.cause = kNoGradient;
+    if (!result_.first || !second.has_gradient()) return explained;
+    const int step = result_.first->step;
+    const bool update = result_.first->quantity == std::string_view("weights");
+    Lockstep before;
+    RunResult reference, run;
+    nn::Module& a = add<OwnTraining>(before, reference, false).model();
+    std::unique_ptr<OwnTraining> copy = copy_of_second();
+    nn::Module& b = copy->model();
+    if (update) add(before, std::move(copy), run, false, Which::second);
+    for (int t = 0; t + 1 < step; ++t) before.step(batches_(t), 0);
+    std::string ignored;
+    const Partners now = partners(a, b, map_, &ignored);
+    const training::Examples batch = batches_(step - 1);
+    if (!update) return explain_at(a, b, map_, now, loss_, batch, o_, kCauses * step * (2 + o_.controls));
+    if (o_.clip > 0) return explained;
+    const StepMaker first = [&](const std::vector<Tensor>& p) { return make_optimizer_(p, Which::first); };
+    return explain_update(names_of(now), differing(), see_update(before, now, batch), some_mapped(now), first);
   }
 
-  // What compare_gradients says of the models as they are made.
-  std::string cause_at_start() const {
-    const auto a = made(make_a_, "make_a"), b = made(make_b_, "make_b");
-    CompareOptions o = o_;
-    o.points = 1;
-    return compare_gradients(*a, *b, map_, loss_, batches_, o).likely;
+  static std::vector<std::string> names_of(const Partners& p) {
+    std::vector<std::string> names;
+    for (const streams::NamedParameter& q : p.a) names.push_back(q.name);
+    return names;
+  }
+  // Whether a map acts on some parameter whose weights differ.
+  bool some_mapped(const Partners& p) const {
+    const std::vector<std::string> names = differing();
+    for (size_t i = 0; i < p.a.size(); ++i)
+      if (p.routes[i].acts() && std::ranges::find(names, p.a[i].name) != names.end()) return true;
+    return false;
+  }
+  // Names of A's parameters whose weights differ.
+  std::vector<std::string> differing() const {
+    std::vector<std::string> names;
+    for (const DifferingTensor& t : result_.first->tensors)
+      if (t.quantity == "weight") names.push_back(t.place.tensor);
+    return names;
+  }
+
+  // One more step of A and B.
+  static SeenUpdate see_update(Lockstep& both, const Partners& now, const training::Examples& batch) {
+    SeenUpdate seen;
+    const auto rows_of = [&](std::vector<UpdateRows>& all, const std::vector<PartnerTensors>& tensors,
+                             Training& training) {
+      const auto value = [](const Tensor& p) { return detached::clone(p); };
+      training.differentiate(batch);
+      for (const PartnerTensors& t : tensors)
+        all.push_back({t.read(value),
+                       t.read([](const Tensor& p) {
+                         return p.grad().defined() ? detached::clone(p.grad()) : zeros(p.shape(), p.options());
+                       }),
+                       {}});
+      training.update(0);
+      for (size_t i = 0; i < all.size(); ++i) all[i].after = tensors[i].read(value);
+    };
+    std::vector<PartnerTensors> first;
+    for (const streams::NamedParameter& p : now.a) first.push_back({{}, {p.tensor}});
+    rows_of(seen.a, first, *both.members()[0].training);
+    rows_of(seen.b, now.tensors, *both.members()[1].training);
+    return seen;
   }
 
   const MakeModel &make_a_, &make_b_;

@@ -4,22 +4,96 @@
 #include <cmath>
 
 #include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {
-
 namespace {
+
+constexpr size_t kMostRows = 8;
+
+std::string in_words(const std::vector<std::string>& parts, const char* last = " and ") {
+  std::string all;
+  for (size_t i = 0; i < parts.size(); ++i) all += (i == 0 ? "" : i + 1 < parts.size() ? ", " : last) + parts[i];
+  return all;
+}
+
+std::string counted(size_t n, const std::string& quantity) { return plural(static_cast<int64_t>(n), quantity.c_str()); }
+
+// Two numbers with the fewest digits, but at least 4, that show their difference in two of them.
+std::pair<std::string, std::string> told_apart(double a, double b) {
+  int digits = 4;
+  while (digits < 17 && !(std::abs(a - b) >= 10 * std::pow(10, 1 - digits) * std::max(std::abs(a), std::abs(b))))
+    ++digits;
+  const auto written = [digits](double x) { return printed("%.*g", digits, x); };
+  return std::isfinite(a) && std::isfinite(b) ? std::pair(written(a), written(b))
+                                              : std::pair(number_text(a), number_text(b));
+}
 
 constexpr const char* kIdentical =
     "as one program run twice: if the two may compute the same bits (checkpointing, shared weights), set "
     "CompareOptions::may_be_identical";
 
+}  // namespace
+
+std::string where_to_look(const std::string& at, std::span<const CompareCount> counts) {
+  std::vector<std::string> agree, differ;
+  size_t differing = 0;
+  for (const CompareCount& c : counts) {
+    const bool loss = &c == counts.data();
+    if (c.differing == 0 && c.compared > 0)
+      agree.push_back(loss ? "the loss" : "all " + counted(c.compared, c.quantity));
+    if (c.differing == 0) continue;
+    differ.push_back(loss ? "the loss" : text(c.differing, " of ", counted(c.compared, c.quantity)));
+    differing += c.differing;
+  }
+  const auto differs = [&](size_t i) { return i < counts.size() && counts[i].differing > 0; };
+  std::string look;
+  if (differs(0))
+    look = differs(1) ? "look at the forward" : "look at a term of the loss that has no gradient";
+  else if (differs(1))
+    look = "look at the backward";
+  else if (differs(2) && counts[2].quantity == "weight")
+    look = "look at the update";
+  const std::string verb = differing == 1 ? " differs" : " differ";
+  return text(at,
+              agree.empty() ? ""
+                            : text(' ', in_words(agree),
+                                   agree.size() == 1 && differs(1) && !differs(0) ? " agrees" : " agree", ", and"),
+              ' ', in_words(differ), verb, look.empty() ? "" : ": ", look);
+}
+
+std::string row_of(const DifferingTensor& t) {
+  const auto [value, reference] = told_apart(t.place.value, t.place.reference);
+  return text(t.quantity, t.place.tensor.empty() ? "" : " of " + t.place.tensor, ": ", scientific(t.deviation),
+              t.as_a_whole ? " of its size" : "", ", the bound is ", scientific(t.bound), "; ",
+              t.place.tensor.empty() ? "it" : text(t.place.tensor, t.place.index), " is ", value, ", in the reference ",
+              reference);
+}
+
+std::string Comparison::message() const {
+  std::string all = text(name_of(verdict), ": ", reason);
+  std::vector<DifferingTensor> rows;
+  if (first && verdict == Verdict::different)
+    for (const DifferingTensor& t : first->tensors)  // wrong gradients make wrong weights
+      if (t.quantity != "weight" || rows.empty() || rows.back().quantity == "weight") rows.push_back(t);
+  for (size_t i = 0; i < rows.size() && i < kMostRows; ++i) all += "\n  " + row_of(rows[i]);
+  if (rows.size() > kMostRows) all += text("\n  and ", rows.size() - kMostRows, " more");
+  if (!place.empty()) all += "\n  " + place;
+  if (!cause.empty())
+    all += "\n  cause: " + cause;
+  else if (!tried.empty())
+    all += text("\n  no cause was found; tested: ", in_words(tried));
+  ShortList nowhere(", ", 6);
+  if (same())
+    for (const std::string& name : not_compared) nowhere.add(name);
+  return nowhere.empty() ? all : text(all, "; not compared: ", nowhere);
+}
+
 Pair loss_pair(const Training& run, const Training& reference) {
   return {"", from_vector(std::vector{run.loss()}, {}), from_vector(std::vector{reference.loss()}, {}),
           std::abs(reference.loss())};
 }
-
-}  // namespace
 
 Offset Seen::limit(DType dtype) const { return {bound(control.entry, dtype), bound(control.factor, dtype)}; }
 
@@ -74,19 +148,22 @@ void Points::note(int point, const std::vector<Seen>& seen) {
   share_ = std::max(share_, most.share(dtype_));
   if (share_ <= 1) return;
   result_.first = {point, most.quantity, *furthest_off({most.pair})};
-  result_.reason = text(most.quantity, " at point ", point, ": ", off_by(most));
-  if (&most != &seen.front() || seen.size() == 1) return;
-  const Seen& gradient = worst(std::span(seen).subspan(1));  // it says where to look, which the loss does not
-  if (gradient.share(dtype_) > 1) result_.reason += text("; the ", gradient.quantity, " there: ", off_by(gradient));
+  std::vector<CompareCount>& counts = result_.first->counts;
+  for (const Seen& s : seen) {
+    if (counts.empty() || counts.back().quantity != s.quantity) counts.push_back({s.quantity});
+    ++counts.back().compared;
+    if (s.share(dtype_) <= 1) continue;
+    ++counts.back().differing;
+    result_.first->tensors.push_back(differing(s));
+  }
+  result_.reason = where_to_look(text("at point ", point), counts);
 }
 
-std::string Points::off_by(const Seen& s) const {
+DifferingTensor Points::differing(const Seen& s) const {
   const Offset limit = s.limit(dtype_);
   const bool as_a_whole = s.off.entry <= limit.entry;
-  const EntryPlace place = *furthest_off({s.pair});
-  return text(scientific(as_a_whole ? s.off.factor : s.off.entry), as_a_whole ? " of its size" : "", ", the bound is ",
-              scientific(as_a_whole ? limit.factor : limit.entry), "; ", place.tensor.empty() ? "it" : "",
-              describe(place));
+  return {s.quantity, *furthest_off({s.pair}), as_a_whole ? s.off.factor : s.off.entry,
+          as_a_whole ? limit.factor : limit.entry, as_a_whole};
 }
 
 void Points::conclude() {
@@ -132,6 +209,11 @@ Comparison found(RunResult run, std::span<const RunResult> controls, std::span<c
   if (run.observed == Verdict::same && !run.as_expected)
     result.verdict = Verdict::undecided, result.reason = text("equal to the last bit at every step, ", kIdentical);
   if (result.same()) result.reason += text("; ", would_have_shown(run.horizon));
+  if (result.verdict == Verdict::different && result.first) {
+    const int step = result.first->step;
+    result.reason = text(step > 1 ? text("up to step ", step - 1, " all agrees; ") : "",
+                         where_to_look(text("at step ", step), result.first->counts));
+  }
   if (result.verdict == Verdict::undecided)
     for (size_t q = 0; q < std::size(kQuantities); ++q)
       if (run.horizon.ended_by == kQuantities[q].spoken && run.horizon.limit.*kQuantities[q].size > 0)

@@ -5,7 +5,8 @@
 #include <span>
 
 #include "equivalence/compare/compare.h"
-#include "equivalence/compare/power.h"
+#include "equivalence/coordinates/power.h"
+#include "equivalence/causes/cause.h"
 #include "equivalence/lockstep/lockstep.h"
 
 namespace isonorm::equivalence {
@@ -22,6 +23,15 @@ struct Seen {
   // The part of its limit that it uses; infinite for NaN.
   double share(DType dtype) const;
 };
+
+// "at point 1 the loss agrees, and 2 of 8 gradients do not: look at the backward". at: "at point 1"; counts: the loss first.
+std::string where_to_look(const std::string& at, std::span<const CompareCount> counts);
+
+// "gradient of w: 2.0e+00, the bound is 5.8e-13; w[3, 1] is 0.031, in the reference -0.012".
+std::string row_of(const DifferingTensor& t);
+
+// The losses of two trainings.
+Pair loss_pair(const Training& run, const Training& reference);
 
 // The loss of `run` beside that of `reference`, or its gradients; `controls` are those of the reference, which has noted them.
 Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls);
@@ -49,7 +59,7 @@ class Points {
     bool beside = false;
   };
 
-  std::string off_by(const Seen& s) const;
+  DifferingTensor differing(const Seen& s) const;
   void conclude();
 
   DType dtype_;
@@ -60,6 +70,15 @@ class Points {
   double share_ = 0;
   bool moved_ = false;  // some control's gradient is not the first model's
 };
+
+// Gradients for causes per gradient of the comparison, at most.
+inline constexpr int kCauses = 5;
+
+struct Partners;
+
+// Why two models differ on a batch, at A's present parameters.
+Explained explain_at(nn::Module& a, nn::Module& b, const ParameterMap& map, const Partners& partners,
+                     const Objective& loss, const training::Examples& batch, const CompareOptions& options, int budget);
 
 // The verdict on a run that was trained in `all` beside these controls; `wrong` are the wrong trainings.
 Comparison found(RunResult run, std::span<const RunResult> controls, std::span<const RunResult> wrong,

@@ -10,8 +10,8 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "core/view.h"
+#include "equivalence/causes/stream_cause.h"
 #include "equivalence/compare/beside.h"
-#include "equivalence/compare/cause.h"
 #include "optim/clip.h"
 #include "streams/parametrize.h"
 #include "training/model_options.h"
@@ -39,27 +39,42 @@ Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& 
   reason->clear();
   if (&a == &b) fail("a model was compared with itself");
   for (const nn::Module* m : {&a, &b}) check_one_dtype(*m);
-  for (const streams::NamedParameter& p : streams::named_parameters(a)) {
+  const std::vector<streams::NamedParameter> first = streams::named_parameters(a);
+  std::vector<std::string> names;
+  for (const streams::NamedParameter& p : first) names.push_back(p.name);
+  if (const std::string unused = map.unused(names); !unused.empty())
+    fail(text("the map's rule ", unused, " fits no parameter of the first model"));
+  const auto shape_in_a = [&](const std::string& name) -> std::optional<Dims> {
+    for (const streams::NamedParameter& p : first)
+      if (p.name == name) return p.tensor.shape();
+    return {};
+  };
+  for (const streams::NamedParameter& p : first) {
     const auto route = map.route(p.name);
     if (!route) continue;
-    const auto at =
-        std::find_if(all.begin(), all.end(), [&](const streams::NamedParameter& q) { return q.name == route->name; });
-    if (at == all.end()) {
-      fail(text("the second model has no parameter ", route->name, ", which ", p.name, " of the first becomes"));
-      continue;
+    PartnerTensors tensors{Partner(*route, p.name, shape_in_a), {}};
+    for (const std::string& name : route->partners()) {
+      const auto at = std::ranges::find(all, name, &streams::NamedParameter::name);
+      if (at == all.end()) {
+        fail(text("the second model has no parameter ", name, ", which ", p.name, " of the first becomes"));
+        break;
+      }
+      if (tensors.stored.empty()) found.b.push_back(*at);
+      tensors.stored.push_back(at->tensor);
+      reached[static_cast<size_t>(at - all.begin())] = true;
+      if (p.tensor.dtype() != at->tensor.dtype())
+        fail(text(p.name, " is ", name_of(p.tensor.dtype()), ", the second model's ", name, " ",
+                  name_of(at->tensor.dtype())));
+      if (p.tensor.impl().storage == at->tensor.impl().storage)
+        fail(text(p.name, " shares its memory with the second model's ", name, ": a model was compared with itself"));
     }
-    reached[static_cast<size_t>(at - all.begin())] = true;
-    const Dims shape = route->forward(detach(p.tensor)).shape();
-    if (!(shape == at->tensor.shape()))
-      fail(text(p.name, " becomes ", shape, ", the second model's ", at->name, " has shape ", at->tensor.shape()));
-    if (p.tensor.dtype() != at->tensor.dtype())
-      fail(text(p.name, " is ", name_of(p.tensor.dtype()), ", the second model's ", at->name, " ",
-                name_of(at->tensor.dtype())));
-    if (p.tensor.impl().storage == at->tensor.impl().storage)
-      fail(text(p.name, " shares its memory with the second model's ", at->name, ": a model was compared with itself"));
+    if (!reason->empty()) continue;
+    const Dims shape = route->forward(p.tensor.shape()), partner = tensors.read(detach).shape();
+    if (!(shape == partner))
+      fail(text(p.name, " becomes ", shape, ", the second model's ", route->partner_name(), " has shape ", partner));
     found.a.push_back(p);
-    found.b.push_back(*at);
     found.routes.push_back(*route);
+    found.tensors.push_back(std::move(tensors));
   }
   for (size_t i = 0; i < all.size(); ++i)
     if (!reached[i]) fail(text("no parameter of the first model becomes ", all[i].name, " of the second"));
@@ -77,8 +92,15 @@ std::vector<std::string> left_out(const nn::Module& a, const ParameterMap& map) 
 uint64_t control_seed(uint64_t seed, int control) { return ((seed - 1) << 32) + static_cast<uint64_t>(control); }
 
 void carry_over(const Partners& p) {
+  std::vector<Tensor> from;
+  for (const streams::NamedParameter& q : p.a) from.push_back(detach(q.tensor));
+  carry_over(from, p);
+}
+
+void carry_over(const std::vector<Tensor>& from, const Partners& p) {
   NoGrad no_grad;
-  for (size_t i = 0; i < p.a.size(); ++i) copy_into(p.b[i].tensor, p.routes[i].forward(detach(p.a[i].tensor)));
+  for (size_t i = 0; i < from.size(); ++i)
+    p.tensors[i].partner.write(p.routes[i].forward(from[i]), p.tensors[i].stored);
 }
 
 DType dtype_of(const Partners& p) {
@@ -91,12 +113,14 @@ OwnTraining::OwnTraining(nn::Module& model, std::vector<streams::NamedParameter>
                          uint64_t seed)
     : model_(model), loss_of_(loss), generator_{seed, 0} {
   parameters_ = std::move(parameters);
+  for (const streams::NamedParameter& p : parameters_) tensors_.push_back({{}, {p.tensor}});
   noise_share_ = parameters_.empty() ? 0 : 1000 * epsilon(parameters_[0].tensor.dtype());
 }
 
 OwnTraining::OwnTraining(nn::Module& model, const Partners& partners, const Objective& loss, uint64_t seed)
     : OwnTraining(model, partners.b, loss, seed) {
   routes_ = partners.routes;
+  tensors_ = partners.tensors;
   for (const streams::NamedParameter& p : partners.a) shapes_.push_back(p.tensor.shape());
 }
 
@@ -128,9 +152,10 @@ void OwnTraining::differentiate(const training::Examples& batch) {
   begin_step();
   has_gradient_ = false;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& p = parameters_[i].tensor;
-    has_gradient_ = has_gradient_ || p.grad().defined();
-    const Tensor g = p.grad().defined() ? p.grad() : zeros(p.shape(), p.options());
+    has_gradient_ =
+        has_gradient_ || std::ranges::any_of(tensors_[i].stored, [](const Tensor& p) { return p.grad().defined(); });
+    const Tensor g =
+        tensors_[i].read([](const Tensor& p) { return p.grad().defined() ? p.grad() : zeros(p.shape(), p.options()); });
     const Tensor seen = routes_.empty() ? g : routes_[i].adjoint(g, shapes_[i]);
     // The optimizer's step() may clip, sign or centre gradients in place: what is compared is a copy.
     gradients_.push_back(optimizer_ ? detached::clone(seen) : seen);
@@ -140,7 +165,7 @@ void OwnTraining::differentiate(const training::Examples& batch) {
 void OwnTraining::update(double) {
   optimizer_->step(training::limit_gradients({.norm = clip_}, optimizer_->parameters()).scale);
   weights_.clear();
-  for (const streams::NamedParameter& p : parameters_) weights_.push_back(detach(p.tensor));
+  for (const PartnerTensors& p : tensors_) weights_.push_back(p.read(detach));
 }
 
 Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const {

@@ -7,21 +7,37 @@
 
 namespace isonorm::equivalence {
 
+// What stands in B for a parameter of A, with B's tensors.
+struct PartnerTensors {
+  Partner partner = {};
+  std::vector<Tensor> stored;
+
+  // f(tensor) of each tensor, joined or cut as the partner is.
+  template <class F> Tensor read(const F& f) const {
+    std::vector<Tensor> all;
+    for (const Tensor& t : stored) all.push_back(f(t));
+    return partner.read(all);
+  }
+};
+
 // Parameter and partner for every parameter of A that `map` gives a route, in A's order.
 struct Partners {
-  std::vector<streams::NamedParameter> a, b;
+  std::vector<streams::NamedParameter> a, b;  // of a split, b is the first part
   std::vector<Route> routes;
+  std::vector<PartnerTensors> tensors = {};  // of B; empty: b's
 };
 
 // Why A and B cannot be compared, in *reason (empty where they can): a partner that is missing, has another shape or
-// dtype, or shares its memory with A; a parameter of B that nothing goes to. Throws where a model is in mixed precision.
+// dtype, or shares its memory with A; a parameter of B that nothing goes to; a rule of the map that fits no parameter. Throws
+// where a model is in mixed precision.
 Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& map, std::string* reason);
 
 // The parameters of A that `map` gives no route.
 std::vector<std::string> left_out(const nn::Module& a, const ParameterMap& map);
 
-// B's parameters from A's.
+// B's parameters from A's, or from tensors in their place.
 void carry_over(const Partners& p);
+void carry_over(const std::vector<Tensor>& from, const Partners& p);
 
 // The dtype of all parameters. Throws where it is not f64 or f32.
 DType dtype_of(const Partners& p);
@@ -58,8 +74,9 @@ class OwnTraining : public Training {
 
  private:
   nn::Module& model_;
-  std::vector<Route> routes_;  // from the reference's parameters to these; none where this is A
-  std::vector<Dims> shapes_;   // of the reference's parameters
+  std::vector<Route> routes_;            // from the reference's parameters to these; none where this is A
+  std::vector<Dims> shapes_;             // of the reference's parameters
+  std::vector<PartnerTensors> tensors_;  // of the model, one for each parameter of the reference
   Objective loss_of_;
   Generator generator_;
   std::unique_ptr<optim::Optimizer> optimizer_;

@@ -77,8 +77,19 @@ bool blind(const std::vector<Sums>& rows, Role role) {
   return std::all_of(rows.begin(), rows.end(), [&](const Sums& r) { return r.role != role || r.blind(); });
 }
 
-// `eval`: what was found with dropout and its like switched off; empty where nothing was on.
-std::string cause(const Found& found, const Found& eval, const std::vector<streams::NamedParameter>& parameters) {
+// Sets the gains of all norms to 1 and their biases to 0.
+void flatten_gains(nn::Module& model) {
+  NoGrad no_grad;
+  for (const auto& [_, m] : model.named_modules()) {
+    auto* norm = dynamic_cast<nn::Norm*>(m);
+    if (norm && norm->weight.defined()) fill(detach(norm->weight), 1);
+    if (norm && norm->bias.defined()) fill(detach(norm->bias), 0);
+  }
+}
+
+// eval: what was found in eval(), empty if the model was in it. flat: with gains of 1 and biases of 0.
+std::string cause(const Found& found, const Found& eval, const Found& flat,
+                  const std::vector<streams::NamedParameter>& parameters) {
   if (!eval.parameters.empty() && blind(eval.parameters, Role::writer))
     return "dropout behind a writer (in eval() the sums are 0): recentre the branch after the mask";
   if (!found.centred && !found.streams.empty() && !blind(found.streams, Role::neutral)) {
@@ -95,9 +106,11 @@ std::string cause(const Found& found, const Found& eval, const std::vector<strea
              return p.name == r.name && p.tensor.rank() == 2 && p.stream_dim == 1;
            });
   };
-  if (std::all_of(found.parameters.begin(), found.parameters.end(), table))
-    return "a tied head behind a learned gain or bias (only a table violates it): recentre the rows that are written, "
-           "read the raw ones";
+  if (!flat.parameters.empty() && blind(flat.parameters, Role::writer) &&
+      std::all_of(found.parameters.begin(), found.parameters.end(), table))
+    return "a tied head behind a learned gain or bias (only a table violates it, and with gains of 1 and biases of 0 "
+           "the "
+           "sums are 0): recentre the rows that are written, read the raw ones";
   if (!found.streams.empty() && (found.centred || blind(found.streams, Role::neutral)))
     return "layer scale, or another change of the branch, between the writer and the stream (the stream's own gradient "
            "allows a shift): fold it into the writer, or recentre after it";
@@ -122,12 +135,17 @@ ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const
     return result;
   }
   const Restore restore(model);
-  Found found, eval;
+  Found found, eval, flat;
   Generator generator{o.seed, 0};
   for (int point = 0; point < o.points; ++point) {
     const training::Examples batch = batches(point);
     draw_parameters(model.parameters(), generator);
     look(model, parameters, loss, batch, found);
+    if (!blind(found.parameters, Role::writer)) {
+      const Restore gains(model);
+      flatten_gains(model);
+      look(model, parameters, loss, batch, flat);
+    }
     if (!model.training()) continue;
     const Restore flags(model);
     model.eval();
@@ -150,7 +168,7 @@ ShiftBlindness check_shift_blind(nn::Module& model, const Objective& loss, const
   result.reason =
       text("the gradient of ", first->name, " sums along the stream to ", scientific(first->sum),
            " of its largest entry, the bound is ", scientific(first->bound), " (", count, " of ", writers, " writers)");
-  result.likely = cause(found, eval, parameters);
+  result.likely = cause(found, eval, flat, parameters);
   return result;
 }
 

@@ -63,36 +63,38 @@ Result gain_plus_one(const Evidence& e) {
                text("a gain that one of the two stores less 1: B's entries are A's ", more > 0 ? "+" : "-", " 1")};
 }
 
+// How far B's matrix is from A's transposed.
+double off_transposed(const Pair& p) { return off_by(p.value, contiguous(transpose(p.reference, 0, 1)), p.scale); }
+
+// A gradient alone may be transposed by a backward: it counts only with its parameter.
 Result transposed(const Evidence& e) {
-  const Tensor& r = e.pair.reference;
-  if (r.rank() != 2 || r.size(0) != r.size(1) || r.size(0) < 2) return {};
-  return Tried{off(e.pair), off_by(e.pair.value, contiguous(transpose(r, 0, 1)), e.pair.scale),
-               "a matrix that is stored transposed: map it with transpose"};
+  const auto square = [](const Tensor& r) { return r.rank() == 2 && r.size(0) == r.size(1) && r.size(0) > 1; };
+  if (!square(e.pair.reference)) return {};
+  if (gradient(e)) {
+    const auto w = e.find({e.what.step, Stage::before, Side::parameter, e.what.of});
+    if (!w || !square(w->reference) || !(off_transposed(*w) <= e.tolerance) || off(*w) <= e.tolerance) return {};
+  }
+  return Tried{off(e.pair), off_transposed(e.pair), "a matrix that is stored transposed: map it with transpose"};
 }
 
-// What a factor may come from.
-std::string reading(double by, int64_t width, bool of_output) {
-  const double n = static_cast<double>(width);
-  if (of_output && width > 1)
-    for (const double other : {n - 1, n + 1})
-      for (const auto& [above, below] : {std::pair{other, n}, {n, other}})
-        if (const double root = std::sqrt(above / below); std::abs(by - root) < 1e-3 * std::abs(1 - root))
-          return text(", which is sqrt(", above, " / ", below, "): another divisor in the norm");
-  const double whole = std::round(1 / by);
-  return text(whole >= 2 && std::abs(by * whole - 1) < 1e-3 ? text(", about 1 / ", whole) : "",
-              " (a mean instead of a sum, another batch, or clipping)");
-}
-
+// Of a gradient it counts only if all gradients of the step share it.
 Result factor(const Evidence& e) {
   const Pair& p = e.pair;
   if (p.reference.numel() < 2 || p.scale == 0) return {};
   const Tensor r = p.reference / p.scale, v = p.value / p.scale;
   const double by = sum(v * r).item() / sum(square(r)).item();
   if (std::abs(by) <= 1e-6) return {};
-  return Tried{
-      off(p), off_by(v, r * by, 1),
-      text("a factor of ", printed("%.6g", by),
-           reading(by, p.reference.rank() ? p.reference.size(-1) : 1, e.what.side == Side::output && !gradient(e)))};
+  const double whole = std::round(1 / by);
+  std::string found = text("a factor of ", factor_text(by),
+                           whole >= 2 && std::abs(by * whole - 1) < 1e-3 ? text(", about 1 / ", whole) : "");
+  if (gradient(e)) {
+    const std::vector<Pair> all = e.gradients();
+    for (const Pair& g : all)
+      if (g.scale > 0 && !(off_by(g.value, g.reference * by, g.scale * std::max(1.0, std::abs(by))) <= e.tolerance))
+        return {};
+    if (all.size() > 1) found += text(", of all ", all.size(), " gradients");
+  }
+  return Tried{off(p), off_by(v, r * by, 1), found};
 }
 
 Result missing_mean(const Evidence& e) {
@@ -102,21 +104,11 @@ Result missing_mean(const Evidence& e) {
     return text("A's sums along dimension ", dim, " are ", scientific(sum_along(a, dim)), " of its largest entry, B's ",
                 scientific(sum_along(b, dim)));
   };
-  const Result constant = constant_along(e, [&](int dim) {
+  return constant_along(e, [&](int dim) {
     return text(
         "a norm's backward without its mean term in one of the two (the difference is constant along the stream): ",
         sums(dim));
   });
-  if (constant && constant->explains(e.tolerance)) return constant;
-  if (e.role != streams::Role::writer || e.dim < 0 || e.dim >= a.rank()) return constant;
-  // Further down the mean has changed other things, too. What shows it is that most of the difference is constant along the stream.
-  const Tensor d = b - a, m = mean(d, {e.dim}, true);
-  const double along = sum(square(m)).item() * static_cast<double>(a.size(e.dim)) / sum(square(d)).item();
-  if (!sums_to_zero(e, a, e.dim) || sums_to_zero(e, b, e.dim) || along < 0.5) return constant;
-  return Tried{
-      off(e.pair), 0,
-      text("a norm's backward without its mean term (the gradient of a writer sums to 0 along the stream, and ",
-           std::floor(100 * along), " % of the difference is constant there): ", sums(e.dim))};
 }
 
 Result mean_taken_off(const Evidence& e) {
@@ -260,8 +252,18 @@ Result decay(const Evidence& e) {
   return update(
       e, [](const UpdateModel& a, const UpdateRows& b) { return a.with_decay_of(b); },
       [](const UpdateModel& a, const UpdateModel& b) {
+        const bool hidden = a.adam && a.decay > 0 && std::abs(b.decay) < 1e-6 * a.decay;
         return text("another weight decay: B takes off ", per_step(b.decay, a.decay), " of each weight per step, A ",
-                    per_step(a.decay, b.decay));
+                    per_step(a.decay, b.decay),
+                    hidden ? " (Adam's first step hardly shows a decay that is added to the gradient)" : "");
+      });
+}
+
+Result coupled_decay(const Evidence& e) {
+  return update(
+      e, [](const UpdateModel& a, const UpdateRows&) { return a.coupled_instead(); },
+      [](const UpdateModel&, const UpdateModel&) {
+        return text("a decay that B adds to the gradient, and A takes off the weights");
       });
 }
 
@@ -291,6 +293,7 @@ constexpr Hypothesis kHypotheses[] = {
     {"another eps of a norm", "a norm's input and output", norm_eps},
     {"another activation", "an activation's input and output", other_activation},
     {"weight decay", "a parameter before and after a step, its gradient", decay},
+    {"a decay in the gradient", "a parameter before and after a step, its gradient", coupled_decay},
     {"a learning rate", "a parameter before and after a step, its gradient", rate},
     {"another eps of Adam", "a parameter before and after a step, its gradient", adam_eps},
     {"a factor", "", factor},
@@ -307,7 +310,7 @@ Explanation explain(const Evidence& evidence) {
   Explanation best;
   Evidence e = evidence;
   if (e.pair.scale == 0) e.pair.scale = largest_entry(e.pair.value);
-  if (e.pair.reference.numel() == 0 || !std::isfinite(off(e.pair))) return best;
+  if (e.pair.reference.numel() == 0 || !std::isfinite(off(e.pair)) || off(e.pair) <= e.tolerance) return best;
   for (const Hypothesis& h : kHypotheses) {
     const auto tried = h.test(e);
     if (!tried) continue;

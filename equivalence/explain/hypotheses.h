@@ -19,12 +19,13 @@ struct Evidence {
   Recorded what;
   double tolerance = 0;                         // relative to pair.scale: below it the two are the same
   double eps = 0x1p-52;                         // of the coarser dtype
-  streams::Role role = streams::Role::neutral;  // of a parameter, where a layout says it
   int dim = -1;                                 // the stream's axis; -1: not known
   // Another recorded tensor of both programs; nothing where it is not there.
   std::function<std::optional<Pair>(const Recorded&)> find = [](const Recorded&) { return std::nullopt; };
   // The output that was recorded last before this tensor and has its shape.
   std::function<std::optional<Pair>()> previous = [] { return std::nullopt; };
+  // All recorded gradients of the step, this one among them.
+  std::function<std::vector<Pair>()> gradients = [] { return std::vector<Pair>(); };
 };
 
 // What a hypothesis makes of the evidence.
@@ -34,8 +35,8 @@ struct Tried {
   double left = 0;    // of it where the hypothesis holds
   std::string found;  // one sentence with its number
 
-  // Whether it leaves less than `tolerance` and a quarter of the difference, or a thousandth.
-  bool explains(double tolerance) const { return (left <= tolerance && left <= off / 4) || left <= off / 1000; }
+  // Whether the difference vanishes: what is left is within the tolerance, and not more than a quarter.
+  bool explains(double tolerance) const { return left <= tolerance && left <= off / 4; }
 };
 
 struct Hypothesis {

@@ -6,6 +6,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/printed.h"
 #include "equivalence/coordinates/pairs.h"
 
 namespace isonorm::equivalence {
@@ -49,7 +50,8 @@ Tensor some_of(const Tensor& x) {
 
 UpdateRows some_of(const UpdateRows& r) { return {some_of(r.before), some_of(r.gradient), some_of(r.after)}; }
 
-Tensor direction(const UpdateModel& m, const Tensor& g) {
+Tensor direction(const UpdateModel& m, const UpdateRows& r) {
+  const Tensor g = m.coupled == 0 ? r.gradient : r.gradient + r.before * m.coupled;
   if (!m.adam) return g;
   return where(g == 0.0, zeros_like(g), g / (abs(g) + m.eps));
 }
@@ -67,6 +69,11 @@ constexpr Activation kActivations[] = {
 
 double off_by(const Tensor& value, const Tensor& reference, double scale) {
   return deviation({{"", value, reference, scale > 0 ? scale : largest_entry(reference)}});
+}
+
+std::string factor_text(double k) {
+  if (std::abs(k - 1) > 1e-3) return printed("%.6g", k);
+  return text("1 ", k < 1 ? "- " : "+ ", scientific(std::abs(k - 1)));
 }
 
 double sum_along(const Tensor& g, int dim) {
@@ -126,20 +133,24 @@ const Activation* fit_activation(const Tensor& x, const Tensor& y, double tolera
   return best;
 }
 
-Tensor UpdateModel::of(const UpdateRows& r) const {
-  return r.before * (1 - decay) - direction(*this, r.gradient) * rate;
+Tensor UpdateModel::of(const UpdateRows& r) const { return r.before * (1 - decay) - direction(*this, r) * rate; }
+
+UpdateModel UpdateModel::coupled_instead() const {
+  UpdateModel m = *this;
+  m.coupled = rate != 0 ? decay / rate : 0, m.decay = 0;
+  return m;
 }
 
 UpdateModel UpdateModel::with_decay_of(const UpdateRows& r) const {
   UpdateModel m = *this;
   const double squares = dot(r.before, r.before);
-  m.decay = squares > 0 ? dot(r.before, r.before - direction(m, r.gradient) * rate - r.after) / squares : 0;
+  m.decay = squares > 0 ? dot(r.before, r.before - direction(m, r) * rate - r.after) / squares : 0;
   return m;
 }
 
 UpdateModel UpdateModel::with_rate_of(const UpdateRows& r) const {
   UpdateModel m = *this;
-  const Tensor step = r.before * decay + direction(m, r.gradient) * rate;
+  const Tensor step = r.before * decay + direction(m, r) * rate;
   const double squares = dot(step, step), by = squares > 0 ? dot(step, r.before - r.after) / squares : 0;
   m.decay *= by, m.rate *= by;
   return m;
@@ -149,7 +160,7 @@ namespace {
 
 // Decay and rate by least squares together.
 UpdateModel with_both(UpdateModel m, const UpdateRows& r) {
-  const Tensor u = direction(m, r.gradient), moved = r.before - r.after;
+  const Tensor u = direction(m, r), moved = r.before - r.after;
   const double ww = dot(r.before, r.before), uu = dot(u, u), wu = dot(r.before, u);
   const double wm = dot(r.before, moved), um = dot(u, moved), determinant = ww * uu - wu * wu;
   m.decay = 0, m.rate = 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "core/formulas/norm_spec.h"
 #include "core/tensor.h"
@@ -10,6 +11,9 @@ namespace isonorm::equivalence {
 
 // The largest |value - reference| over `scale`. NaN where there is one. Shapes must be equal.
 double off_by(const Tensor& value, const Tensor& reference, double scale);
+
+// "0.25"; near 1 what differs from it, "1 + 1.0e-07".
+std::string factor_text(double factor);
 
 // |sum of g along dim| / largest entry, the largest over all rows; 0 where all sums are 0.
 double sum_along(const Tensor& g, int dim);
@@ -52,15 +56,17 @@ struct UpdateRows {
 };
 
 // after = before - decay before - rate u, with u = g / (|g| + eps), which is the first step of Adam (Kingma & Ba, 1412.6980) and AdamW
-// (Loshchilov & Hutter, 1711.05101) with corrected moments, or u = g, of SGD.
+// (Loshchilov & Hutter, 1711.05101) with corrected moments, or u = g, of SGD. With a coupled decay, g is the gradient +
+// coupled before.
 struct UpdateModel {
   bool adam = true;
-  double decay = 0, rate = 0, eps = 0;
+  double decay = 0, rate = 0, eps = 0, coupled = 0;
 
   Tensor of(const UpdateRows& rows) const;
   UpdateModel with_decay_of(const UpdateRows& rows) const;  // by least squares
   UpdateModel with_rate_of(const UpdateRows& rows) const;   // the decay with it, by least squares
-  UpdateModel with_eps_of(const UpdateRows& rows) const;  // by search, 0 or 1e-16 to 1
+  UpdateModel with_eps_of(const UpdateRows& rows) const;    // by search, 0 or 1e-16 to 1
+  UpdateModel coupled_instead() const;                      // its decay added to the gradient
 };
 
 // As fit_norm().

@@ -82,6 +82,7 @@ void Lockstep::step(const training::Examples& batch, double lr) {
                                      from_vector(std::vector{reference.loss()}, {}), std::abs(reference.loss())}};
     const std::vector<Pair> gradients = training.gradient_pairs(reference), weights = training.weight_pairs(reference);
     const std::vector<Pair>* compared[] = {&loss, &gradients, &weights};
+    const bool agreed = !r.first_difference;
     for (size_t q = 0; q < std::size(kQuantities); ++q) {
       const std::vector<Pair>& pairs = *compared[q];
       std::vector<double>& out = r.deviations.*kQuantities[q].path;
@@ -95,6 +96,19 @@ void Lockstep::step(const training::Examples& batch, double lr) {
       if (!(out.back() <= limit))
         if (const auto place = furthest_off(pairs))
           r.first_difference = {static_cast<int>(out.size()), kQuantities[q].name, *place};
+    }
+    if (!agreed || !r.first_difference) continue;
+    constexpr const char* kTensorOf[] = {"loss", "gradient", "weight"};  // of kQuantities
+    for (size_t q = 0; q < std::size(kQuantities); ++q) {
+      const double limit = bound(control_[q], reference_dtype_);
+      CompareCount count{kTensorOf[q], compared[q]->size()};
+      for (const Pair& p : *compared[q]) {
+        const double d = equivalence::deviation({p});
+        if (d <= limit) continue;
+        ++count.differing;
+        r.first_difference->tensors.push_back({kTensorOf[q], *furthest_off({p}), d, limit});
+      }
+      r.first_difference->counts.push_back(count);
     }
   }
 }

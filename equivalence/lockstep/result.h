@@ -67,11 +67,28 @@ struct Horizon {
   std::string term{};      // of that bound: "30 times the controls", "64 eps", or "the controls are not finite"
 };
 
-// Where a run first left the reference by more than rounding explains: the entry that is furthest off.
+// A tensor that differs by more than rounding explains, or the loss.
+struct DifferingTensor {
+  std::string quantity;  // "loss", "gradient", "weight"
+  EntryPlace place;      // the entry that is furthest off; of a loss: without a name
+  double deviation = 0, bound = 0;
+  bool as_a_whole = false;  // every entry is within its bound, and the size is not (compare/power.h)
+};
+
+// How many tensors of a quantity were compared at a step or point, and how many of them differ.
+struct CompareCount {
+  std::string quantity;
+  size_t compared = 0, differing = 0;
+};
+
+// Where a run first left the reference by more than rounding explains: the entry that is furthest off, all tensors that differ
+// at that step, and how many were compared.
 struct Difference {
   int step;              // from 1
   const char* quantity;  // "loss", "gradient" or "weights"
   EntryPlace place;      // of a loss: without a name
+  std::vector<DifferingTensor> tensors = {};
+  std::vector<CompareCount> counts = {};  // the loss first
 };
 
 struct RunResult {

@@ -123,7 +123,7 @@ std::vector<uint8_t> drawn_directions(int64_t count, uint64_t seed, uint64_t str
 }
 
 // Moves x, which lies on the CPU without gaps.
-void move(const Tensor& x, const std::vector<uint8_t>& up, int ulps) {
+void move_in_place(const Tensor& x, const std::vector<uint8_t>& up, int ulps) {
   visit_floating(x.dtype(), "moved_by_ulps", [&]<class T>() {
     T* const v = x.mutable_data<T>();
     for (size_t i = 0; i < up.size(); ++i)
@@ -135,7 +135,7 @@ void move(const Tensor& x, const std::vector<uint8_t>& up, int ulps) {
 
 Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps) {
   const Tensor y = detached::clone(to(detach(x), kCpu));
-  move(y, drawn_directions(x.numel(), seed, stream), ulps);
+  move_in_place(y, drawn_directions(x.numel(), seed, stream), ulps);
   return y;
 }
 
@@ -153,7 +153,7 @@ void UlpMoves::apply(const nn::Module& model) const {
         parameters.size());
   for (size_t i = 0; i < up_.size(); ++i) {
     const Tensor &p = parameters[i], here = p.device() == kCpu ? p : to(detach(p), kCpu);
-    move(here, up_[i], 1);
+    move_in_place(here, up_[i], 1);
     if (p.device() != kCpu) copy_into(p, here);
   }
 }

@@ -1,5 +1,5 @@
 // What is said of a difference where the first model is plain, on no stream, as a user brings it.
-#include "equivalence/compare/cause.h"
+#include "equivalence/compare/compare.h"
 
 #include "tests/equivalence/small_net.h"
 #include "tests/support/thrown.h"
@@ -48,20 +48,20 @@ std::string said(Fault fault, Form form) {
 TEST_CASE("cause: a plain reference says as much as one on a stream") {
   CHECK_THAT(said(Fault::none, Form::rms_norm), StartsWith("same"));
   CHECK_THAT(said(Fault::none, Form::crms_norm), StartsWith("same"));
-  CHECK_THAT(said(Fault::forgotten, Form::rms_norm),
-             Contains("likely a writer or a reader that the layout does not name: pos [12, 8] is neutral"));
+  CHECK_THAT(
+      said(Fault::forgotten, Form::rms_norm),
+      Contains("cause: a writer that the layout does not name: pos [12, 8] is neutral; as a writer the two agree"));
   CHECK_THAT(said(Fault::stored, Form::rms_norm),
-             Contains("likely a parameter that is not mapped: pos is a writer, and the forward takes what is stored"));
+             Contains("cause: a parameter that is not mapped: pos is a writer, and the forward takes what is stored"));
   CHECK_THAT(said(Fault::bare_head, Form::rms_norm),
-             Contains("likely a first model that cannot be converted: the gradient of pos sums along the stream"));
+             Contains("cause: a first model that sees the mean of its stream, as one without a final norm does"));
 }
 
 TEST_CASE("cause: an error of a forward in compressed coordinates says what the layout may miss") {
   CHECK_THAT(
       said(Fault::forgotten, Form::crms_norm),
-      Contains(
-          "sizes 7 and 8 differ (crms_norm stores 7 of the 8 entries of a row; likely a writer or a reader that") &&
-          Contains("pos [12, 8]"));
+      Contains("sizes 7 and 8 differ (crms_norm stores 7 of the 8 entries of a row: does the layout miss a writer") &&
+          Contains("; neutral, with an axis of that width: pos [12, 8]"));
   CHECK_THAT(said(Fault::stored, Form::crms_norm),
              Contains("or the forward take what is stored of a parameter p for p()?"));
 }

@@ -1,6 +1,6 @@
 // Tensors of two programs held against each other: one entry forged, NaN, nothing, partners missing, and the patterns
 // that a difference can show.
-#include "equivalence/compare/compare_tensors.h"
+#include "equivalence/explain/compare_tensors.h"
 
 #include <set>
 
@@ -128,9 +128,18 @@ TEST_CASE("compare tensors: equal infinities are equal, and the finite entries b
   CHECK_THAT(said(mask(-kInf, 5), a), Contains("different: w[3] is inf, in the reference 5"));
   CHECK_THAT(said(mask(NAN, 5), mask(NAN, 5)), Contains("different: w[1] is nan, in the reference nan"));
   CHECK(compare_tensors(only(tensor<double>({kInf, kInf})), only(tensor<double>({kInf, kInf}))).same());
+  CHECK(compare_tensors(only(tensor<double>({0, -kInf})), only(tensor<double>({0, -kInf}))).same());  // a mask
+  CHECK(compare_tensors(only(tensor<double>({0, -kInf})), only(tensor<float>({0, -INFINITY}))).same());
   // The same with controls.
   CHECK(compare_tensors(a, mask(-kInf, kInf), {}, {.controls = {only(tensor<double>({1 + 1e-15, -kInf, -2, kInf}))}})
             .same());
+}
+
+TEST_CASE("compare tensors: a negative tolerance is refused") {
+  const TensorMap a = only(tensor<double>({1, 2}));
+  for (const double tolerance : {-1e-3, static_cast<double>(NAN)})
+    CHECK_THROWS_WITH(compare_tensors(a, a, {}, {.tolerance = tolerance}), Contains("expected at least 0"));
+  CHECK(compare_tensors(a, a, {}, {.tolerance = 0}).same());
 }
 
 TEST_CASE("compare tensors: integers are compared as integers, whatever the tolerance") {
@@ -318,8 +327,10 @@ TEST_CASE("compare tensors: the likely cause is what the difference itself shows
     CHECK_THAT(said(tensors(w, b), shifted, {}, columns), Contains("likely a norm's backward without its mean term"));
   const Tensor other = randn({6, 6}, {DType::f64});
   CHECK(compare_tensors(a, tensors(other, bias)).likely.empty());
-  CHECK_THAT(said(only(randn({2, 3})), only(randn({3, 2}))),
-             Contains("w has shape [3, 2], expected [2, 3] (likely stored transposed"));
+  const Tensor wide = randn({2, 3});
+  CHECK_THAT(said(only(wide), only(contiguous(transpose(wide, 0, 1)))),
+             Contains("w has shape [3, 2], expected [2, 3] (stored transposed: map it with transpose)"));
+  CHECK_THAT(said(only(wide), only(randn({3, 2}))), !Contains("transposed"));
 }
 
 TEST_CASE("tensors beside controls: what rounding alone does is the same, and more is not") {

@@ -77,7 +77,8 @@ TEST_CASE("compare: mapped storage through a map: gradients agree, Adam's path d
   const Comparison t = expected(Verdict::different, trajectories({}, mapped, map));
   REQUIRE(t.first);
   CHECK(t.first->step == 1);
-  CHECK_THAT(t.message(), Contains("weights at step 1") && Contains("likely the update"));
+  CHECK_THAT(t.message(), Contains("at step 1 the loss and all 12 gradients agree, and 9 of 12 weights differ: ") &&
+                              Contains("look at the update"));
 }
 
 TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported at step 1, with the entry") {
@@ -109,7 +110,9 @@ TEST_CASE("compare: one weight moved by 1e-9 of its tensor's largest is reported
   CHECK(c.first->step == 1);
   CHECK(c.first->place.tensor == "up1.weight");
   CHECK(c.first->place.index == Dims{1, 5});
-  CHECK_THAT(c.message(), Contains("weights at step 1: 1.0e-09") && Contains("up1.weight[1, 5] is "));
+  CHECK_THAT(c.message(), Contains("1 of 12 weights differs: look at the update") &&
+                              Contains("weight of up1.weight: 1.0e-09, the bound is ") &&
+                              Contains("up1.weight[1, 5] is "));
 }
 
 TEST_CASE("compare: NaN, nothing, and a model with itself are never the same") {
@@ -298,15 +301,17 @@ TEST_CASE("compare: a likely cause is named where there is evidence for it") {
   };
   const auto both = [&](auto change) { return gradients(with({}, change), with(rms, change)).message(); };
   CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.eps = 1e-6; })).message(),
-             Contains("likely different eps: norm1 has 1e-05, norm1 of the second model 1e-06"));
+             Contains("cause: different eps: norm1 has 1e-05, norm1 of the second model 1e-06"));
   CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.declared = false; })).message(),
-             Contains("likely a role declared differently: down1.weight is a writer"));
+             Contains("cause: a role declared differently: down1.weight is a writer"));
   CHECK_THAT(both([](Switches& s) { s.final_norm = false; }),
-             Contains("likely no final norm") && Contains("head.weight"));
-  CHECK_THAT(both([](Switches& s) { s.dropout = 0.3; }), Contains("likely dropout behind a writer"));
-  CHECK_THAT(both([](Switches& s) { s.scale = true; }), Contains("likely layer scale"));
+             Contains("cause: a first model that sees the mean of its stream, as one without a final norm"));
+  CHECK_THAT(both([](Switches& s) { s.dropout = 0.3; }),
+             Contains("cause: a part that acts in training only, such as dropout"));
+  CHECK_THAT(both([](Switches& s) { s.scale = true; }),
+             Contains("cause: a vector that scales what is written to the stream: if all entries of scale are equal"));
   CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.storage = Stored::mapped; })).message(),
-             Contains("likely a map that is missing") && Contains("entry.weight"));
+             Contains("cause: a map that is missing") && Contains("entry.weight"));
 }
 
 TEST_CASE("drawing parameters anew keeps their size, however often, and gives them a mean") {

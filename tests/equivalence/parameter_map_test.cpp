@@ -1,5 +1,5 @@
 // Parameter maps: patterns, maps along a dimension, the adjoint by inner products, and what a file may not say.
-#include "equivalence/compare/parameter_map.h"
+#include "equivalence/coordinates/parameter_map.h"
 
 #include "tests/equivalence/room.h"
 
@@ -41,12 +41,12 @@ TEST_CASE("parameter map: what makes no sense is refused in one line") {
   const std::pair<const char*, const char*> wrong[] = {
       {R"({"a": "x"})", "expected '['"},
       {R"([{"b": "x"}])", "has no \"a\""},
-      {R"([{"a": "x", "map": "project"}])", "no map is called 'project'; there are transpose, identity"},
+      {R"([{"a": "x", "map": "project"}])", "no map is called 'project'; there are transpose, reshape, identity"},
       {R"([{"a": "x", "to": "y"}])", "no key 'to'"},
       {R"([{"a": "x", "b": "y.*"}])", "more * than"},
       {R"([{"a": "w", "a": "v", "b": "v"}])", "the key 'a' twice"},
       {R"([{"a": "x", "b": "y", "b": "z"}])", "the key 'b' twice"},
-      {R"([{"a": "x", "dim": 9}])", "over the limit"},
+      {R"([{"a": "x", "dim": 9}])", "dimension 9 is not in 0 to 7"},
       {R"([{"a": "x"}] x)", "expected end of input"}};
   for (const auto& [json, part] : wrong) {
     INFO(json);

@@ -22,8 +22,10 @@ Tensor composed_attention(const Tensor& q, const Tensor& k, const Tensor& v, Mas
   return reshape(transpose(matmul(shares, heads(v)), 1, 2), q.shape());
 }
 
-Make attention_net(const std::function<Tensor(Net&, const Tensor&)>& attend) {
-  return net({{"qkv", {24, 8}}, {"out", {8, 8}}, {"head", {4, 8}}},
+const Shapes kFused = {{"qkv", {24, 8}}, {"out", {8, 8}}, {"head", {4, 8}}};
+
+Make attention_net(const std::function<Tensor(Net&, const Tensor&)>& attend, const Shapes& shapes = kFused) {
+  return net(shapes,
              [=](Net& m, const Tensor& x) { return linear(mean(linear(attend(m, x), m["out"]), {1}), m["head"]); });
 }
 
@@ -35,9 +37,26 @@ std::function<Tensor(Net&, const Tensor&)> sliced(Mask mask) {
   };
 }
 
+// Three projections instead of one.
+Tensor separate(Net& m, const Tensor& x) {
+  return composed_attention(linear(x, m["q"]), linear(x, m["k"]), linear(x, m["v"]), Mask::fill);
+}
+
 }  // namespace
 
 RightPairs attention_pairs() {
+  const Shapes split = {{"q", {8, 8}}, {"k", {8, 8}}, {"v", {8, 8}}, {"out", {8, 8}}, {"head", {4, 8}}};
+  const Make fused = attention_net(packed), three = attention_net(separate, split);
+  const RightPair to_three = {.name = "attention, one projection and three",
+                              .first = fused,
+                              .second = three,
+                              .data = rows({3, 5, 8}, 4),
+                              .map = ParameterMap().split("qkv", {"q", "k", "v"})};
+  const RightPair to_one = {.name = "attention, three projections and one",
+                            .first = three,
+                            .second = fused,
+                            .data = rows({3, 5, 8}, 4),
+                            .map = ParameterMap().concat({"q", "k", "v"}, "qkv")};
   const auto pair = [](const char* name, Mask mask) -> RightPair {
     return {text("causal attention, fused and composed, ", name), attention_net(packed), attention_net(sliced(mask)),
             rows({3, 5, 8}, 4)};
@@ -46,6 +65,10 @@ RightPairs attention_pairs() {
       pair("-inf as mask", Mask::fill),
       pair("-1e9 as mask", Mask::large_number),
       pair("a product as mask", Mask::product),
+      to_three,
+      to_one,
+      trained(to_three, "AdamW", adamw(1e-2)),
+      trained(to_one, "SGD with momentum", sgd(0.1, 0.9)),
       trained(pair("-1e9 as mask", Mask::large_number), "AdamW", adamw(1e-2)),
   };
 }

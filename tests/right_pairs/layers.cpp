@@ -4,8 +4,8 @@
 namespace isonorm::right_pairs {
 namespace {
 
-Make convolution(const std::function<Tensor(Net&, const Tensor&)>& convolve) {
-  return net({{"k", {6, 2, 2, 3}}, {"b", {6}}, {"head", {4, 6}}},
+Make convolution(const std::function<Tensor(Net&, const Tensor&)>& convolve, const Dims& kernel = {6, 2, 2, 3}) {
+  return net({{"k", kernel}, {"b", {6}}, {"head", {4, 6}}},
              [=](Net& m, const Tensor& x) { return linear(convolve(m, x), m["head"]); });
 }
 Tensor convolved(Net& m, const Tensor& x) { return mean(relu(conv2d(x, m["k"], m["b"], {.stride = 2})), {1, 2}); }
@@ -160,6 +160,11 @@ RightPairs layer_pairs() {
   return {
       {"sums associated differently", net(kTwoLayers, two_layers), net(kTwoLayers, two_layers_associated), data},
       {"convolution as a product with patches", convolution(convolved), convolution(of_patches), rows({4, 6, 6, 3}, 4)},
+      {.name = "convolution and a linear layer of patches",
+       .first = convolution(convolved),
+       .second = convolution(of_patches, {6, 12}),
+       .data = rows({4, 6, 6, 3}, 4),
+       .map = ParameterMap().add("k", "k", {{.map = "reshape", .shape = {6, 12}}})},
       {.name = "tied table, by index",
        .first = tied(Lookup::embedding),
        .second = tied(Lookup::index),

@@ -78,6 +78,8 @@ TEST_CASE("layout: what a stream attached goes with it") {
     CHECK_THROWS_WITH(parametrize(net, layout(), Stream(Form::crms_norm, kWidth, Stored::mapped)),
                       Contains("use raw storage"));
     check_close(net(x), plain, kClose);
+    CHECK_THROWS_WITH(parametrize(net, Layout(), on(form)),
+                      Contains("layout: it is empty, so " + std::string(name_of(form))));
     parametrize(net, Layout(), on(Form::layer_norm));
     CHECK(stream_of(net) == nullptr);
     check_close(net(x), plain, 0);

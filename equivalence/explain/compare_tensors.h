@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "equivalence/compare/parameter_map.h"
+#include "equivalence/coordinates/parameter_map.h"
 #include "equivalence/coordinates/pairs.h"
 #include "equivalence/explain/recorded.h"
 #include "equivalence/lockstep/result.h"
@@ -85,13 +85,16 @@ struct TensorsComparison {
 // and two failed computations do not agree. Equal infinities at one place are equal; the scale of their tensor is its
 // largest other entry.
 //
+// Where the map splits a tensor of A or joins several, A's tensor is compared with B's joined parts, or with its part of B's
+// tensor. If a rule of the map fits no tensor of A, a difference says so.
+//
 // If the map leaves out a tensor of A, the tensor of the same name in B is left out too. If no rule of the map fits the
 // whole name of a parameter's tensor ("NAME.grad"), the rule for the parameter (NAME) is used.
 //
 // A gradient that differs is undecided if all its entries, in A and in B, are below 1000 eps (at most 1 %) of A's
 // largest gradient: it can be rounding noise, and no control can tell. Zeros in both are the same.
 //
-// Throws if a pattern in `noise` is empty, never because of the contents of A and B.
+// Throws if a pattern in `noise` is empty or the tolerance is negative, never because of the contents of A and B.
 TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const ParameterMap& map = {},
                                   const CompareTensorsOptions& options = {});
 

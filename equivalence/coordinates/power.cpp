@@ -1,4 +1,4 @@
-#include "equivalence/compare/power.h"
+#include "equivalence/coordinates/power.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,14 +12,14 @@ namespace isonorm::equivalence {
 
 namespace {
 
-struct Sums {
+struct Products {
   double largest = 0;  // |r|
   double along = 0, square = 0;
 };
 
 // max |r|, <x - r, r> and <r, r> in one pass. The last two are in units of a power of two near the largest entry, so that
 // no square over- or underflows.
-template <class T> Sums sums_of(const Tensor& value, const Tensor& reference, double scale) {
+template <class T> Products products_of(const Tensor& value, const Tensor& reference, double scale) {
   const Tensor a = detached::contiguous(value), b = detached::contiguous(reference);
   const T *const x = a.data<T>(), *const y = b.data<T>();
   const double unit = std::ldexp(1, std::min(-std::ilogb(scale), 1000));
@@ -44,8 +44,8 @@ Offset offset(const Pair& p) {
   NoGrad no_grad;
   const Tensor value = to(p.value, kCpu), reference = to(p.reference, kCpu);
   const bool is_f32 = value.dtype() == DType::f32 && reference.dtype() == DType::f32;
-  const Sums s = is_f32 ? sums_of<float>(value, reference, p.scale)
-                        : sums_of<double>(value.to(DType::f64), reference.to(DType::f64), p.scale);
+  const Products s = is_f32 ? products_of<float>(value, reference, p.scale)
+                            : products_of<double>(value.to(DType::f64), reference.to(DType::f64), p.scale);
   if (s.largest == p.scale) o.factor = std::abs(s.along) / s.square;
   return o;
 }

@@ -1,14 +1,16 @@
-#include "equivalence/compare/compare_tensors.h"
+#include "equivalence/explain/compare_tensors.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
 #include "core/printed.h"
-#include "equivalence/compare/power.h"
+#include "equivalence/coordinates/power.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/explain/hypotheses.h"
 #include "equivalence/lockstep/criterion.h"
@@ -69,8 +71,18 @@ std::optional<Route> route_of(const ParameterMap& map, const std::string& name) 
   if (!whole || what.side != Side::parameter || what.of == name || whole->name != name || !whole->legs.empty())
     return whole;
   auto route = map.route(what.of);
-  if (route) route->name = std::string(name).replace(name.find(what.of), what.of.size(), route->name);
+  if (!route) return route;
+  const auto wrap = [&](std::string& of) { of = std::string(name).replace(name.find(what.of), what.of.size(), of); };
+  wrap(route->name);
+  for (std::vector<std::string>* names : {&route->more, &route->before, &route->after})
+    for (std::string& of : *names) wrap(of);
   return route;
+}
+
+// The names, and the parameters that they speak of: a rule may fit either.
+std::vector<std::string> names_and_parameters(std::vector<std::string> names) {
+  for (size_t i = 0, n = names.size(); i < n; ++i) names.push_back(recorded(names[i]).of);
+  return names;
 }
 
 class Comparer {
@@ -82,21 +94,25 @@ class Comparer {
     std::vector<std::string> names = o.order.names;
     if (names.empty())
       for (const auto& [name, tensor] : a.outline) names.push_back(name);
-    std::map<std::string, std::string> originals;  // of every partner, the first one
+    std::map<std::pair<std::string, size_t>, std::string> originals;  // of every partner, and its part, the first one
+    std::set<std::string> reached;                                    // of B
+    unused_rule_ = map.unused(names_and_parameters(names));
     for (const std::string& name : names) {
       const auto route = route_of(map, name);
       if (!route) {
         ++left_out_;
         continue;
       }
-      const auto [original, first] = originals.emplace(route->name, name);
-      if (!b.outline.find(route->name)) {
+      const std::vector<std::string> partners = route->partners();
+      reached.insert(partners.begin(), partners.end());
+      const auto [original, first] = originals.emplace(std::pair(route->name, route->before.size()), name);
+      if (!std::ranges::all_of(partners, [&](const std::string& part) { return b.outline.find(part); })) {
         result_.only_a.push_back(name);
         continue;
       }
       Compared c{*route, recorded(name)};
       if (o.gradients && c.what.stage == Stage::before) c.what.stage = Stage::gradient;
-      Row row{.name = name, .partner = route->name, .shape = a.outline.at(name).shape()};
+      Row row{.name = name, .partner = route->partner_name(), .shape = a.outline.at(name).shape()};
       if (first)
         measure(row, c);
       else
@@ -105,7 +121,7 @@ class Comparer {
       compared_.push_back(std::move(c)), result_.rows.push_back(std::move(row));
     }
     for (const auto& [name, tensor] : b.outline)
-      if (!originals.count(name) && !(a.outline.find(name) && !route_of(map, name))) result_.only_b.push_back(name);
+      if (!reached.contains(name) && !(a.outline.find(name) && !route_of(map, name))) result_.only_b.push_back(name);
   }
 
   TensorsComparison run() {
@@ -143,10 +159,27 @@ class Comparer {
     return held_against(gradient(c) ? row.name : row.partner, value, reference);
   }
 
+  std::vector<Tensor> read_stored(const Compared& c) const {
+    std::vector<Tensor> stored;
+    for (const std::string& name : c.route.partners()) stored.push_back(b_.read(name));
+    return stored;
+  }
+
+  // What B has for a row, whole, joined or cut.
+  Tensor partner(const Row& row, const Compared& c, const std::vector<Tensor>& stored) const {
+    const auto shape_in_a = [this](const std::string& name) -> std::optional<Dims> {
+      const Tensor* outline = a_.outline.find(name);
+      return outline ? std::optional(outline->shape()) : std::nullopt;
+    };
+    return Partner(c.route, row.name, shape_in_a).read(stored);
+  }
+
   void measure(Row& row, Compared& c) {
-    const Tensor a = a_.read(row.name), b = b_.read(row.partner);
-    const NumberFormat format_a = a_.format(row.name), format_b = b_.format(row.partner);
+    const Tensor a = a_.read(row.name);
+    const std::vector<Tensor> stored = read_stored(c);
+    const NumberFormat format_a = a_.format(row.name), format_b = b_.format(c.route.name);
     try {
+      const Tensor b = partner(row, c, stored);
       const bool floats = is_floating(a.dtype()) && is_floating(b.dtype());
       const bool integers = !is_floating(a.dtype()) && !is_floating(b.dtype());
       row.tolerance =
@@ -158,8 +191,9 @@ class Comparer {
       row.shape = p.reference.shape();
       if (!(p.value.shape() == row.shape)) {
         row.problem = text("has shape ", b.shape(), ", expected ", row.shape);
-        if (b.rank() == 2 && row.shape == Dims{b.size(1), b.size(0)})
-          row.problem += " (likely stored transposed: map it with transpose)";
+        if (floats && b.rank() == 2 && row.shape == Dims{b.size(1), b.size(0)} &&
+            deviation({held_against(row.name, contiguous(transpose(p.value, 0, 1)), p.reference)}) <= row.tolerance)
+          row.problem += " (stored transposed: map it with transpose)";
         if (holds_bytes(a, b) || holds_bytes(b, a))
           row.problem += " (one is U64 or C64, whose bytes are compared with the same dtype only)";
       } else if (integers && c.route.legs.empty() && !row.identical) {
@@ -220,7 +254,7 @@ class Comparer {
       for (const auto& [pattern, entry] : layout.entries())
         if (entry.role != streams::Role::neutral && streams::names_tensor(pattern, c.what.of)) {
           const bool beside = pattern != c.what.of && e.pair.reference.rank() == 1;  // the bias of a layer
-          e.role = entry.role, e.dim = beside ? 0 : entry.dim;
+          e.dim = beside ? 0 : entry.dim;
         }
     e.find = [this](const Recorded& what) -> std::optional<Pair> {
       const auto at = at_.find(what);
@@ -234,6 +268,13 @@ class Comparer {
           return reread(k);
       return {};
     };
+    e.gradients = [this, i] {
+      std::vector<Pair> all;
+      for (size_t k = 0; k < compared_.size(); ++k)
+        if (gradient(compared_[k]) && compared_[k].measured && compared_[k].what.step == compared_[i].what.step)
+          all.push_back(reread(k));
+      return all;
+    };
     const Explanation found = explain(e);
     for (const char* name : found.tried)
       if (std::ranges::find(result_.tried, name) == result_.tried.end()) result_.tried.push_back(name);
@@ -242,7 +283,7 @@ class Comparer {
 
   Pair reread(size_t i) const {
     const Row& row = result_.rows[i];
-    return pair(row, compared_[i], a_.read(row.name), b_.read(row.partner));
+    return pair(row, compared_[i], a_.read(row.name), partner(row, compared_[i], read_stored(compared_[i])));
   }
 
   // The first of the tensors of that verdict which a hypothesis explains.
@@ -326,6 +367,8 @@ class Comparer {
       if (noise > 0) why += text(", ", noise, " taken for noise as named");
     }
     if (result_.verdict != Verdict::same) result_.resolution = 0;
+    if (result_.verdict == Verdict::different && !unused_rule_.empty())
+      why += text("; the map's rule ", unused_rule_, " fits no tensor of the first");
   }
 
   const LazyState &a_, &b_;
@@ -337,6 +380,7 @@ class Comparer {
   int64_t entries_ = 0;             // in all pairs
   bool controls_moved_ = false;     // some tensor of some control is not A's
   size_t left_out_ = 0;             // tensors of A
+  std::string unused_rule_;         // of the map
 };
 
 std::string sentence(const TensorsComparison& r) {
@@ -351,6 +395,8 @@ std::string sentence(const TensorsComparison& r) {
 
 TensorsComparison compare_tensors(const LazyState& a, const LazyState& b, const ParameterMap& map,
                                   const CompareTensorsOptions& options) {
+  if (options.tolerance)
+    check(*options.tolerance >= 0, "compare_tensors: the tolerance is ", *options.tolerance, ", expected at least 0");
   NoGrad no_grad;
   return Comparer(a, b, map, options).run();
 }

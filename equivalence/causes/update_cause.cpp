@@ -1,0 +1,129 @@
+#include "equivalence/causes/update_cause.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/arrange.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "core/printed.h"
+#include "core/view.h"
+#include "equivalence/convert/checkpoint_facts.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+// What a formula of a step may leave: rounding, since it is written in other ops than the optimizer.
+double left_by_rounding(DType dtype) { return dtype == DType::f64 ? 1e-12 : 1e-5; }
+
+UpdateRows one_list(const std::vector<const UpdateRows*>& all) {
+  std::vector<Tensor> before, gradient, after;
+  const auto flat = [](const Tensor& x) { return reshape(x, {x.numel()}).to(DType::f64); };
+  for (const UpdateRows* r : all)
+    before.push_back(flat(r->before)), gradient.push_back(flat(r->gradient)), after.push_back(flat(r->after));
+  return {cat(before), cat(gradient), cat(after)};
+}
+
+class UpdateCauses {
+ public:
+  UpdateCauses(const std::vector<std::string>& names, const std::vector<std::string>& differing, const SeenUpdate& seen,
+               const StepMaker& make)
+      : names_(names), seen_(seen), make_(make) {
+    for (size_t i = 0; i < names.size(); ++i)
+      if (std::find(differing.begin(), differing.end(), names[i]) != differing.end()) which_.push_back(i);
+  }
+
+  Explained run(bool mapped) {
+    NoGrad no_grad;
+    mapped ? commuting() : formulas();
+    return std::move(found_);
+  }
+
+ private:
+  // Whether an optimizer that `make` gives takes the step from the same weights and gradients.
+  bool steps(const std::vector<UpdateRows>& rows) const {
+    std::vector<Tensor> leaves;
+    for (const UpdateRows& r : rows) {
+      leaves.push_back(require_grad(detached::clone(r.before)));
+      set_grad(leaves.back(), detached::clone(r.gradient));
+    }
+    const auto optimizer = make_(leaves);
+    if (!optimizer) return false;
+    optimizer->step();
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (!(off_by(detach(leaves[i]), rows[i].after, 0) <= left_by_rounding(rows[i].after.dtype()))) return false;
+    return true;
+  }
+
+  void commuting() {
+    found_.tried.push_back("an update that does not commute with the map");
+    if (steps(seen_.a) && steps(seen_.b))
+      found_.cause =
+          "an update that does not commute with the map: the optimizer gives both steps, each from weights and "
+          "gradients in the "
+          "coordinates of its model";
+  }
+
+  void formulas() {
+    std::vector<const UpdateRows*> all, differ;
+    for (const UpdateRows& r : seen_.a) all.push_back(&r);
+    for (const size_t i : which_) differ.push_back(&seen_.b[i]);
+    if (differ.empty()) return;
+    const double most = left_by_rounding(seen_.a[0].after.dtype());
+    const std::string some =
+        text(names_[which_[0]], differ.size() > 1 ? text(" and ", differ.size() - 1, " more") : "");
+    found_.tried.push_back("weights that do not move");
+    if (std::all_of(differ.begin(), differ.end(),
+                    [](const UpdateRows* r) { return same_bytes(r->before, r->after); })) {
+      found_.cause = text("weights that do not move: the second model's update leaves ", some,
+                          " as before; its optimizer does not have them, or its rate is 0");
+      return;
+    }
+    const auto a = fit_update(one_list(all), most);
+    if (!a) return;
+    const UpdateRows b = one_list(differ);
+    const auto holds = [&](const char* name, const UpdateModel& m) {
+      found_.tried.push_back(name);
+      return std::all_of(differ.begin(), differ.end(), [&](const UpdateRows* r) {
+        return off_by(m.of(one_list({r})), one_list({r}).after, 0) <= most;
+      });
+    };
+    const std::string where = differ.size() == all.size() ? "" : ", in " + some;
+    if (const UpdateModel m = a->with_rate_of(b); holds("a learning rate", m))
+      found_.cause = text("another learning rate: the second model has ", printed("%.6g", m.rate), ", the first ",
+                          printed("%.6g", a->rate), where);
+    else if (const UpdateModel d = a->with_decay_of(b); holds("weight decay", d))
+      found_.cause = text("another weight decay: the second model takes off ", decay_text(d.decay, *a),
+                          " of each weight per step, the first ", decay_text(a->decay, *a), where);
+    else if (UpdateModel c = a->coupled_instead(); a->decay > 0 && holds("a decay that is added to the gradient", c))
+      found_.cause = text(
+          "a decay that is added to the gradient, not to the weights: as that the second model's step is explained",
+          where);
+    else if (a->adam)
+      if (const UpdateModel e = a->with_eps_of(b); holds("eps", e))
+        found_.cause = text("another eps of Adam: the second model has ", printed("%.3g", e.eps), ", the first ",
+                            printed("%.3g", a->eps), where);
+  }
+
+  // 0 if rounding of the rate hides it.
+  static std::string decay_text(double decay, const UpdateModel& a) {
+    return printed("%.3g", std::abs(decay) < 1e-9 * std::abs(a.rate) ? 0.0 : decay);
+  }
+
+  const std::vector<std::string>& names_;
+  const SeenUpdate& seen_;
+  const StepMaker& make_;
+  std::vector<size_t> which_;  // the tensors that differ
+  Explained found_;
+};
+
+}  // namespace
+
+Explained explain_update(const std::vector<std::string>& names, const std::vector<std::string>& differing,
+                         const SeenUpdate& seen, bool mapped, const StepMaker& make) {
+  return UpdateCauses(names, differing, seen, make).run(mapped);
+}
+
+}  // namespace isonorm::equivalence

@@ -1,0 +1,253 @@
+#include "equivalence/coordinates/parameter_map.h"
+
+#include <algorithm>
+
+#include "autograd/ops/arrange.h"
+#include "autograd/ops/shape.h"
+#include "core/system/name_pattern.h"
+#include "streams/map.h"
+#include "streams/parametrize.h"
+
+namespace isonorm::equivalence {
+
+using streams::Map;
+
+namespace {
+
+constexpr const char* kTranspose = "transpose";
+constexpr const char* kReshape = "reshape";
+
+using Make = Map (*)(int64_t inputs);
+constexpr std::pair<const char*, Make> kMaps[] = {
+    {"identity", [](int64_t n) { return Map::identity(n); }},
+    {"recentre", [](int64_t n) { return Map::recentre(n); }},
+    {"compress", [](int64_t n) { return Map::compress(n); }},
+    {"expand", [](int64_t n) { return Map::expand(n + 1); }},
+    {"compress_reader", [](int64_t n) { return Map::compress_reader(n); }},
+    {"expand_reader", [](int64_t n) { return Map::expand_reader(n + 1); }},
+    {"isometric", [](int64_t n) { return Map::isometric(n); }},
+};
+
+Make maker(const std::string& name) {
+  std::string names = text(kTranspose, ", ", kReshape);
+  for (const auto& [known, make] : kMaps) {
+    if (name == known) return make;
+    names += text(", ", known);
+  }
+  check(false, "parameter map: no map is called '", name, "'; there are ", names);
+  return nullptr;
+}
+
+// "q + k + v"
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : " + ") + name;
+  return all;
+}
+
+std::string spoken(const std::vector<std::string>& from, const std::vector<std::string>& to) {
+  return text('\'', joined(from), "' -> '", joined(to), '\'');
+}
+
+void check_known(const std::string& map) {
+  if (map != kTranspose && map != kReshape) maker(map);
+}
+
+Dims transposed(Dims shape) {
+  check(shape.rank == 2, "parameter map: shape ", shape, " is not that of a matrix, which transpose needs");
+  std::swap(shape.v[0], shape.v[1]);
+  return shape;
+}
+
+void check_fits(const std::string& map, int dim, const Dims& shape) {
+  check(dim >= 0 && dim < shape.rank, "parameter map: ", map, " along dimension ", dim, " does not fit shape ", shape);
+}
+
+Dims shape_behind(const Leg& leg, Dims shape) {
+  if (leg.map == kTranspose) return transposed(shape);
+  if (leg.map == kReshape) {
+    const int64_t entries = numel(leg.shape, "parameter map");
+    check(entries == numel(shape), "parameter map: reshape of ", shape, " to ", leg.shape, ", which has ", entries,
+          " entries instead of ", numel(shape));
+    return leg.shape;
+  }
+  check_fits(leg.map, leg.dim, shape);
+  shape[leg.dim] = maker(leg.map)(shape[leg.dim]).outputs();
+  return shape;
+}
+
+}  // namespace
+
+Dims Route::forward(const Dims& shape) const {
+  Dims behind = shape;
+  for (const Leg& leg : legs) behind = shape_behind(leg, behind);
+  return behind;
+}
+
+Tensor Route::forward(const Tensor& w) const {
+  Tensor x = w;
+  for (const Leg& leg : legs) {
+    const Dims behind = shape_behind(leg, x.shape());
+    if (leg.map == kTranspose)
+      x = contiguous(transpose(x, 0, 1));
+    else if (leg.map == kReshape)
+      x = reshape(x, behind);
+    else
+      x = maker(leg.map)(x.size(leg.dim))(x, leg.dim);
+  }
+  return x;
+}
+
+Tensor Route::adjoint(const Tensor& g, const Dims& shape) const {
+  std::vector<Dims> shapes = {shape};  // before each leg
+  for (const Leg& leg : legs) shapes.push_back(shape_behind(leg, shapes.back()));
+  check(g.shape() == shapes.back(), name, ": has shape ", g.shape(), ", its partner becomes ", shapes.back());
+  Tensor x = g;
+  for (size_t i = legs.size(); i-- > 0;)
+    if (legs[i].map == kTranspose)
+      x = contiguous(transpose(x, 0, 1));
+    else if (legs[i].map == kReshape)
+      x = reshape(x, shapes[i]);
+    else
+      x = maker(legs[i].map)(shapes[i][legs[i].dim]).adjoint()(x, legs[i].dim);
+  return x;
+}
+
+std::vector<std::string> Route::partners() const {
+  std::vector<std::string> all = {name};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::string Route::partner_name() const { return joined(partners()); }
+
+Partner::Partner(const Route& route, const std::string& name, const Shapes& a)
+    : what_(route.partner_name()), dim_(route.dim) {
+  if (!route.is_concatenation()) return;
+  const auto add = [&](const std::string& joined) {
+    const auto shape = a(joined);
+    check(shape.has_value(), "parameter map: ", name, " is joined with ", joined, ", which the first does not have");
+    const Dims behind = route.forward(*shape);
+    check_fits("concatenation", dim_, behind);
+    joined_ += (joined_.empty() ? "" : " + ") + joined;
+    total_ += behind[dim_];
+    return behind[dim_];
+  };
+  for (const std::string& before : route.before) begin_ += add(before);
+  size_ = add(name);
+  for (const std::string& after : route.after) add(after);
+}
+
+Tensor Partner::read(const std::vector<Tensor>& stored) const {
+  if (!joined_.empty()) {
+    const Tensor& whole = stored[0];
+    check(dim_ < whole.rank() && whole.size(dim_) == total_, "parameter map: ", joined_, " together have size ", total_,
+          " along dimension ", dim_, ", ", what_, " has shape ", whole.shape());
+    return narrow(whole, dim_, begin_, size_);
+  }
+  if (stored.size() == 1) return stored[0];
+  for (const Tensor& part : stored) {
+    Dims expected = stored[0].shape();
+    const bool fits = dim_ < expected.rank && part.rank() == expected.rank;
+    if (fits) expected[dim_] = part.size(dim_);
+    check(fits && part.shape() == expected && part.dtype() == stored[0].dtype(), "parameter map: the parts of ", what_,
+          " cannot be joined along dimension ", dim_, ": one is ", stored[0].dtype(), ' ', stored[0].shape(), ", one ",
+          part.dtype(), ' ', part.shape());
+  }
+  return cat(stored, dim_);
+}
+
+void Partner::write(const Tensor& value, const std::vector<Tensor>& stored) const {
+  if (!joined_.empty()) return copy_into(narrow(stored[0], dim_, begin_, size_), value);
+  int64_t begin = 0;
+  for (const Tensor& part : stored) {
+    const int64_t size = stored.size() == 1 ? 0 : part.size(dim_);
+    copy_into(part, stored.size() == 1 ? value : narrow(value, dim_, begin, size));
+    begin += size;
+  }
+}
+
+ParameterMap& ParameterMap::add_rule(Rule rule) {
+  const std::string both = spoken(rule.from, rule.to);
+  for (const std::vector<std::string>* names : {&rule.from, &rule.to})
+    for (const std::string& name : *names) check(!name.empty(), "parameter map: a name is empty in ", both);
+  check(rule.from.size() == 1 || rule.to.size() == 1, "parameter map: ", rule.from.size(), " names become ",
+        rule.to.size(), " in ", both);
+  const auto stars = names::count_stars(rule.from[0]);
+  for (const std::string& from : rule.from)
+    check(names::count_stars(from) == stars, "parameter map: the names have different numbers of * in ", both);
+  for (const std::string& to : rule.to)
+    check(names::count_stars(to) <= stars, "parameter map: '", to, "' has more * than '", rule.from[0], "'");
+  check(rule.dim >= 0 && rule.dim < kMaxRank, "parameter map: dimension ", rule.dim, " is not in 0 to ", kMaxRank - 1,
+        " in ", both);
+  for (const Leg& leg : rule.legs) check_known(leg.map);
+  rules_.push_back(std::move(rule));
+  return *this;
+}
+
+ParameterMap& ParameterMap::add(const std::string& from, const std::string& to, std::vector<Leg> legs) {
+  return add_rule({{from}, {to}, std::move(legs), 0});
+}
+
+ParameterMap& ParameterMap::split(const std::string& from, const std::vector<std::string>& to, int dim,
+                                  std::vector<Leg> legs) {
+  check(!to.empty(), "parameter map: '", from, "' is split into nothing");
+  return add_rule({{from}, to, std::move(legs), dim});
+}
+
+ParameterMap& ParameterMap::concat(const std::vector<std::string>& from, const std::string& to, int dim,
+                                   std::vector<Leg> legs) {
+  check(!from.empty(), "parameter map: nothing is joined to '", to, "'");
+  return add_rule({from, {to}, std::move(legs), dim});
+}
+
+ParameterMap& ParameterMap::leave_out(const std::string& pattern) { return add_rule({{pattern}, {}, {}, 0}); }
+
+std::optional<Route> ParameterMap::route(const std::string& name) const {
+  for (const Rule& r : rules_)
+    for (size_t i = 0; i < r.from.size(); ++i) {
+      std::vector<std::string> stars;
+      if (!names::matches(r.from[i], name, stars)) continue;
+      if (r.to.empty()) return {};
+      Route route{.name = names::filled(r.to[0], stars), .legs = r.legs, .dim = r.dim};
+      for (size_t k = 1; k < r.to.size(); ++k) route.more.push_back(names::filled(r.to[k], stars));
+      for (size_t k = 0; k < r.from.size(); ++k)
+        if (k != i) (k < i ? route.before : route.after).push_back(names::filled(r.from[k], stars));
+      return route;
+    }
+  return Route{name};
+}
+
+std::string ParameterMap::unused(const std::vector<std::string>& all) const {
+  for (const Rule& r : rules_) {
+    const auto fits = [&](const std::string& name) {
+      std::vector<std::string> stars;
+      return std::ranges::any_of(r.from, [&](const std::string& from) { return names::matches(from, name, stars); });
+    };
+    if (!r.to.empty() && std::ranges::none_of(all, fits)) return spoken(r.from, r.to);
+  }
+  return "";
+}
+
+ParameterMap ParameterMap::mapped_storage(const nn::Module& raw, const streams::Stream& stream) {
+  ParameterMap map;
+  const auto named = [](streams::Role role, streams::Form form) -> const char* {
+    const bool writer = role == streams::Role::writer;
+    switch (form) {
+      case streams::Form::rms_norm:
+        return writer ? "recentre" : nullptr;
+      case streams::Form::crms_norm:
+        return writer ? "compress" : "compress_reader";
+      case streams::Form::crms_isometric:
+        return "isometric";
+      default:
+        return nullptr;
+    }
+  };
+  for (const streams::NamedParameter& p : streams::named_parameters(raw))
+    if (const char* name = named(p.role, stream.form()); p.role != streams::Role::neutral && name)
+      map.add(p.name, p.name, {{name, p.stream_dim}});
+  return map;
+}
+
+}  // namespace isonorm::equivalence
