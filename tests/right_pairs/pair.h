@@ -96,6 +96,7 @@ Tensor composed_rms_norm(const Tensor& x, const Tensor& gain);
 RightPairs norm_pairs();
 RightPairs attention_pairs();
 RightPairs layer_pairs();
+RightPairs more_layer_pairs();
 RightPairs loss_pairs();
 RightPairs numeric_pairs();
 RightPairs transformer_pairs();
