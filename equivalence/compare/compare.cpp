@@ -22,8 +22,8 @@ struct Run {
   std::vector<Tensor> of_inputs, buffers;  // gradients; buffers afterwards, as the second model stores them
 };
 
-// A, its controls and B on one batch.
-struct Measured {
+// The runs of A, of its controls and of B on one batch.
+struct Sides {
   Run first, second;
   std::vector<Run> controls;
 };
@@ -54,7 +54,7 @@ class Drawn {
       choose_weights(generator);
       if (point == 1)
         if (const std::string why = changes_when_repeated(batch); !why.empty()) return undecided(why);
-      const Measured measured = measure(batch);
+      const Sides measured = measure(batch);
       if (const std::string why = nothing_to_compare(measured, point); !why.empty()) return undecided(why);
       const std::vector<Seen> seen = look(measured);
       points_.note(point, seen);
@@ -123,8 +123,8 @@ class Drawn {
     return "";
   }
 
-  Measured measure(const training::Examples& batch) {
-    Measured m;
+  Sides measure(const training::Examples& batch) {
+    Sides m;
     m.first = run_model(Which::first, batch);
     for (int c = 1; c <= o_.controls; ++c) {
       m.controls.push_back(run_model(Which::first, batch, c));
@@ -134,7 +134,7 @@ class Drawn {
     return m;
   }
 
-  std::string nothing_to_compare(const Measured& m, int point) const {
+  std::string nothing_to_compare(const Sides& m, int point) const {
     if (const std::string what = not_finite(*m.first.training); !what.empty())
       return text("the first model's ", what, " at point ", point,
                   o_.perturb ? ""
@@ -144,7 +144,7 @@ class Drawn {
   }
 
   // The loss and all gradients, then what lies beside them.
-  std::vector<Seen> look(const Measured& m) const {
+  std::vector<Seen> look(const Sides& m) const {
     std::vector<const Training*> noted;
     for (const Run& control : m.controls) noted.push_back(control.training.get());
     std::vector<Seen> seen{see_loss(*m.second.training, *m.first.training, noted)};
@@ -162,8 +162,8 @@ class Drawn {
 
   // Relative to the tensor's largest entry, or to `otherwise` if all of it is 0. Counts as rounding noise if the controls
   // move it too far for a verdict.
-  Seen see_beside(const char* quantity, const std::string& name, const Measured& m, std::vector<Tensor> Run::*of,
-                  size_t i, double otherwise) const {
+  Seen see_beside(const char* quantity, const std::string& name, const Sides& m, std::vector<Tensor> Run::*of, size_t i,
+                  double otherwise) const {
     const Tensor& reference = (m.first.*of)[i];
     const double largest = largest_entry(reference);
     const auto pair = [&](const Run& run, double scale) { return Pair{name, (run.*of)[i], reference, scale}; };
@@ -178,7 +178,7 @@ class Drawn {
     return {quantity, compared, offset(compared), moved(scale), true};
   }
 
-  std::string cause(const Measured& m, const std::vector<Seen>& seen, const training::Examples& batch) {
+  std::string cause(const Sides& m, const std::vector<Seen>& seen, const training::Examples& batch) {
     if (!m.second.training->has_gradient()) return kNoGradient;
     if (points_.worst(seen).beside) return "";
     const auto end = std::find_if(seen.begin(), seen.end(), [](const Seen& s) { return s.beside; });

@@ -1,12 +1,11 @@
 """Two modules trained on the same batches, beside what rounding does to the first and what a wrong training does."""
 
 import copy
-import itertools
 
 import torch
 
 from . import _isonorm
-from ._models import arguments, draws, flat, ours, rebuilt
+from ._models import arguments, draws, flat, ours
 
 
 class Trained:
@@ -93,28 +92,21 @@ class Frozen(Trained):
         return seen
 
 
-def misled(batch, steps, loss):
-    """The batches of a wrong training: one is exchanged for the next one, or, if all are the same, has its targets reversed."""
-    exchanged = _isonorm.NEGATIVE_STEPS // 2
+class Misled(Trained):
+    """A wrong training: one batch is exchanged for the next one, or, if the two are the same, the gradient of that step is negated."""
 
-    def other(step):
-        own = batch(step % steps)
-        if step != exchanged:
-            return own
-        next_one = batch((exchanged + 1) % steps)
-        return reversed_targets(own, loss) if same(own, next_one) else next_one
+    AT = _isonorm.NEGATIVE_STEPS // 2
 
-    return other
+    def __init__(self, model, loss, optimizer, batch, seed, names):
+        super().__init__(model, loss, optimizer, lambda step: batch(step + (step == self.AT)), seed, names)
+        self.is_one = same(batch(self.AT), batch(self.AT + 1))
 
-
-def reversed_targets(batch, loss):
-    """The batch with its targets in reverse order; without targets, with its first input so."""
-    inputs, targets = loss.parts(batch)
-    if flat(targets):
-        return inputs, rebuilt(targets, lambda t: t.flip(tuple(range(t.dim()))))
-    left = itertools.chain([True], itertools.repeat(False))
-    inputs = rebuilt(inputs, lambda t: t.flip(tuple(range(t.dim()))) if next(left) else t)
-    return inputs if loss.loss is None else (inputs, targets)
+    def differentiate(self):
+        seen = super().differentiate()
+        if self.step == self.AT and self.is_one:
+            for p in self.model.parameters():
+                p.grad = None if p.grad is None else -p.grad
+        return seen
 
 
 def same(x, y):
@@ -142,10 +134,13 @@ def train_together(points, optimizer, steps, told):
         controls = [Trained(moved(c), loss, optimizer, batches, seed, names) for c in range(1, points.controls + 1)]
         return reference, controls
 
-    wrong_reference, wrong_controls = group(lambda step: batch(step % steps))
-    wrong = [Trained(copy.deepcopy(a), loss, optimizer, misled(batch, steps, loss), seed, names)]
+    def repeated(step):
+        return batch(step % steps)
+
+    wrong_reference, wrong_controls = group(repeated)
+    wrong = [Misled(copy.deepcopy(a), loss, optimizer, repeated, seed, names)]
     if Frozen.applies(a):
-        wrong.append(Frozen(copy.deepcopy(a), loss, optimizer, lambda step: batch(step % steps), seed, names))
+        wrong.append(Frozen(copy.deepcopy(a), loss, optimizer, repeated, seed, names))
 
     reference, controls = group(batch)
     b = copy.deepcopy(points.b)
