@@ -10,7 +10,7 @@ import types
 import unittest
 
 import isonorm
-from pairs import images, net, sgd
+from pairs import NAMES, ByHand, images, net, sgd
 
 import torch
 from torch import nn
@@ -37,6 +37,17 @@ class Encoding(collections.UserDict):
 @dataclasses.dataclass(frozen=True)
 class Named:
     x: torch.Tensor
+
+
+class One(unittest.TestCase):
+    """Training on one batch again and again, even of one row, has a wrong training to be held against."""
+
+    def test_one_batch(self):
+        for count in 1, 6:
+            one = [tuple(t[:count] for t in images()[0])]
+            more = {"batches": one, "loss": F.cross_entropy, "map": NAMES, "carry": True, "optimizer": sgd}
+            r = isonorm.compare(net(), ByHand(), **more)
+            self.assertTrue(r, r)
 
 
 class Endless(unittest.TestCase):

@@ -183,6 +183,26 @@ class Different(unittest.TestCase):
         self.assertEqual(r.first.what, "weights at step 1")
         self.assertIn("the update", r.cause)
 
+    def test_gradients_are_compared_before_a_step_that_changes_them(self):
+        class Signed(torch.optim.SGD):
+            def step(self, closure=None):
+                for p in self.param_groups[0]["params"]:
+                    p.grad.sign_()
+                super().step(closure)
+
+        x = [torch.randn(6, 8) for _ in range(3)]
+        r = isonorm.compare(
+            Scaled(1),
+            Scaled(2),
+            batches=x,
+            map={"weight": lambda p: 2 * p["weight"]},
+            carry=True,
+            optimizer=lambda p: Signed(p, lr=0.1),
+        )
+        self.assertEqual(r.verdict, "different", r)
+        self.assertEqual(r.first.what, "weights at step 1")  # the sign of the mapped gradient is not the mapped sign
+        self.assertIn("the update", r.cause)
+
 
 if __name__ == "__main__":
     unittest.main()
