@@ -23,15 +23,12 @@ std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>(const std
   std::vector<Tensor> sources = inputs;
   sources.push_back(require_grad(empty({})));
   std::vector<Saved> saved;
-  for (const Tensor& x : inputs) saved.push_back(x.defined() ? save(x) : Saved());
+  for (const Tensor& x : inputs) saved.push_back(save(x));
   autograd::Node* const node = track("checkpoint", outputs, sources);
   node->reaches_unseen = true;
   node->backward = differentiable([f, before, saved = std::move(saved), count = outputs.size()](Flow& g) {
     std::vector<Tensor> again;
-    for (size_t i = 0; i < saved.size(); ++i) {
-      const Tensor x = saved[i];
-      again.push_back(x.defined() ? g.attached(static_cast<int>(i), x) : x);
-    }
+    for (size_t i = 0; i < saved.size(); ++i) again.push_back(g.attached(static_cast<int>(i), saved[i]));
     const Recording recording;
     const std::vector<Tensor> results = [&] {
       const DrawsFrom draws(before);

@@ -1,6 +1,6 @@
-// Internal: leaves whose gradients a backward finishes as early as it can, and whom it tells of that. All leaves are older than the ops,
-// so a backward would come to them last. Here each stands right behind its oldest consumer; nothing else changes its place, so all
-// sums are added in the order that they have without it.
+// Internal: leaves whose gradients a backward finishes as early as it can, and the listener that it tells. All leaves
+// are older than the ops, so a backward would come to them last. This class puts each leaf right after its oldest
+// consumer. Nothing else changes its place, so all sums keep their order.
 #pragma once
 
 #include <optional>

@@ -84,13 +84,14 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
     const std::shared_ptr<Node>& n = y.impl().node;
-    check(
-        requires_grad(y), "backward: the tensor of shape ", y.shape(),
-        " does not depend on a leaf that requires a gradient (gradients do where grad() made them with create_graph)");
+    check(requires_grad(y), "backward: the tensor of shape ", y.shape(),
+          " does not depend on a leaf that requires a gradient: all its inputs are constants, detached or frozen, or "
+          "it was "
+          "computed under NoGrad (gradients depend on leaves if grad() made them with create_graph)");
     Tensor g = i < cotangents.size() ? cotangents[i] : Tensor();
     if (!g.defined()) {
       check(y.numel() == 1, "backward: the tensor has shape ", y.shape(),
-            "; without a cotangent it must have one element");
+            ", expected a loss of one element: reduce it by mean() or sum(), or give a cotangent of its shape");
       g = empty(y.shape(), y.options());
       kernels::fill(g, 1);
       ones.push_back({g, g.impl().storage->version()});
@@ -110,20 +111,23 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       if (wanted[i].impl().node.get() == &n) (*collected)[i] = frontier.gradient(wanted[i].impl().output);
     if (n.is_leaf()) {
       const std::optional<size_t> heard = early ? early->number(n) : std::nullopt;
-      Tensor& g = frontier.gradient(0);  // none: it is a leaf of whom only a listener wants to know
+      Tensor& g = frontier.gradient(0);  // none: only a listener asks for this leaf
       if (!collected && !n.frozen && g.defined()) add_to_leaf(n, std::move(g), frontier);
       if (heard) options.listener->complete(*heard);
     } else {
+      check(n.backward.is_set(), n.name, ": it has no rule: set `backward` of the node that track() returned");
       check(static_cast<bool>(n.backward), "backward: the graph of '", n.name,
-            "' was already used by a backward and released; run the forward again");
+            "' was already used by a backward and released; run the forward again, detach() a state that comes from an "
+            "earlier step, or give the first backward retain_graph");
       const Tensor& g = n.outputs[0].grad;
       const bool one = std::any_of(ones.begin(), ones.end(), [&](const One& o) { return o.is(g); });
-      check(!options.create_graph || n.backward.is_differentiable(), n.name,
-            ": it has no second derivative: its rule is not made of ops (create_graph; docs/ops.md lists those that "
-            "have one)");
       const bool retained = options.retain_graph || options.create_graph;
       const Attaching attaching(options.create_graph ? &n : nullptr);
       Flow flow(n, frontier, one, retained);
+      // In bf16 needs_composition() throws: a rule that keeps a rounded weight is one of ops in other dtypes.
+      check(!options.create_graph || n.backward.is_differentiable() || !flow.needs_composition(), n.name,
+            ": it has no second derivative: its rule is not made of ops (create_graph; docs/ops.md lists those that "
+            "have one)");
       std::optional<profile::Backward> profiled;
       if (profile::recording()) profiled.emplace(n.path);
       n.backward(flow);
@@ -169,6 +173,7 @@ void set_grad(const Tensor& x, const Tensor& g) {
 
 void backward(const Tensor& loss, const Tensor& cotangent, BackwardOptions options) {
   check(!options.create_graph, "backward: create_graph is for grad(), the gradient of a leaf has no graph");
+  check(loss.defined(), "backward: the loss is undefined, a Tensor that nothing was assigned to");
   run({&loss, 1}, cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), {}, nullptr,
       options);
 }
@@ -176,8 +181,12 @@ void backward(const Tensor& loss, const Tensor& cotangent, BackwardOptions optio
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> cotangents, BackwardOptions options) {
   std::vector<Tensor> result(inputs.size());
-  for (const Tensor& x : inputs)
+  for (const Tensor& y : outputs)
+    check(y.defined(), "grad: output ", &y - outputs.data(), " is undefined, a Tensor that nothing was assigned to");
+  for (const Tensor& x : inputs) {
+    check(x.defined(), "grad: input ", &x - inputs.data(), " is undefined, a Tensor that nothing was assigned to");
     check(requires_grad(x), "grad: an input of shape ", x.shape(), " does not require a gradient");
+  }
   check(!options.listener, "grad: a listener is for backward(), leaves get nothing here");
   run(outputs, cotangents, inputs, &result, options);
   for (size_t i = 0; i < inputs.size(); ++i)

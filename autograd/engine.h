@@ -1,10 +1,10 @@
 // backward() and the functions about a tensor's own gradient.
 //
-// Threads: several threads may run forwards, grad() and backward() through one model at once. Each thread needs a graph of
-// its own: threads share leaves, but no results of ops. grad() gives the bits that it gives in one thread. backward() adds
-// to the gradients of shared leaves in the order in which the threads arrive, so the sums are right up to rounding. A pass
-// that meets another pass in its graph throws. Until the threads are done, nobody may read or set the gradients of shared
-// leaves, step their optimizer, or add or remove their hooks.
+// Threads: several threads may run forwards, grad() and backward() through one model at once. Each thread needs a graph
+// of its own: threads share leaves, but no results of ops. grad() gives the bits that it gives in one thread.
+// backward() adds to the gradients of shared leaves as the threads arrive, so the order of additions varies and the
+// sums are right up to rounding. A pass that meets another pass in its graph throws. Until the threads are done, nobody
+// may read or set the gradients of shared leaves, step their optimizer, or add or remove their hooks.
 #pragma once
 
 #include <functional>
@@ -38,8 +38,8 @@ struct GradientListener {
 };
 
 // Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent`
-// (shape of loss) stands for d final / d loss; it may be left out where loss has one element. Throws where nothing
-// requires a gradient, and on a second pass through a graph that is released.
+// (shape of loss) stands for d final / d loss; it may be left out where loss has one element. Throws if the loss is undefined
+// or nothing requires a gradient, and on a second pass through a graph that is released.
 struct BackwardOptions {
   bool retain_graph = false;  // the graph stays, with all that it keeps, for another backward
   // The gradients have a graph of their own, and can be differentiated like other results; the graph is retained. For
@@ -63,7 +63,7 @@ inline std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tens
   return grad(output, inputs, {}, options);
 }
 
-// Removes a hook of on_grad(). Copies remove the same hook. A handle that is dropped leaves the hook where it is.
+// Removes a hook of on_grad(). Copies remove the same hook. Dropping a handle does not remove the hook.
 class HookHandle {
  public:
   HookHandle() = default;  // remove() does nothing
@@ -79,9 +79,9 @@ class HookHandle {
 };
 
 // Calls hook(gradient of x) when a backward has summed it; the result takes its place (return the argument to only
-// look). Hooks of a tensor run in the order in which they were added, until their handles remove them. If several threads
-// differentiate through a leaf, each of them calls its hooks, perhaps at the same time. Throws if x takes no gradient or
-// the hook is empty.
+// look). Hooks of a tensor run in the order of their addition, until their handles remove them. If several threads
+// differentiate through a leaf, each of them calls its hooks, perhaps at the same time. Throws if x takes no gradient
+// or the hook is empty.
 HookHandle on_grad(const Tensor& x, GradHook hook);
 
 }  // namespace isonorm

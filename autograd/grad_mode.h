@@ -1,5 +1,5 @@
-// Switches of the calling thread: whether ops are recorded, whether every result is checked for NaN and infinity, and
-// in which dtype activations wait for the backward.
+// Switches of the calling thread: whether ops are recorded, whether every result is checked for NaN, and in which dtype
+// activations wait for the backward.
 #pragma once
 
 #include <memory>
@@ -37,17 +37,23 @@ class Recording {
   bool before_;
 };
 
-// While it lives, the first op of this thread that produces NaN or infinity throws, naming itself and its module;
-// backward rules of ops recorded meanwhile do the same. Reads every result once more: for debugging.
+struct AnomalyOptions {
+  bool infinities = false;  // stops at infinities, too. Masks are made of -inf, and log(0) is -inf.
+};
+
+// While it lives, the first op of this thread that produces NaN throws, naming itself and its module; backward rules of ops
+// recorded meanwhile do the same. Reads every result once more: for debugging.
 class AnomalyMode {
  public:
-  [[nodiscard]] AnomalyMode();
+  [[nodiscard]] explicit AnomalyMode(AnomalyOptions options = {});
   ~AnomalyMode();
   AnomalyMode(const AnomalyMode&) = delete;
   AnomalyMode& operator=(const AnomalyMode&) = delete;
 
+  const AnomalyOptions options;
+
  private:
-  bool before_;
+  const AnomalyMode* before_;
 };
 
 // While a SaveActivations(DType::bf16) lives, the f32 activations that ops of this thread keep for their gradients are

@@ -6,6 +6,7 @@
 #include "autograd/engine.h"
 #include "autograd/frontier.h"
 #include "autograd/grad_mode.h"
+#include "autograd/op_watch.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
@@ -20,34 +21,31 @@ namespace {
 using autograd::Edge, autograd::Node, autograd::NodeOutput;
 
 thread_local bool recording = true;
-thread_local bool checking = false;
+thread_local const AnomalyMode* checking = nullptr;
 
 thread_local uint64_t created = 0;  // the greatest number of this thread's nodes, and of those they build on
 
-// Position of the first element that is NaN or infinite, -1 where there is none.
-int64_t first_non_finite(const Tensor& x) {
-  if (!is_floating(x.dtype())) return -1;
-  const std::vector<double> v = x.to_vector<double>();
-  for (size_t i = 0; i < v.size(); ++i)
-    if (!std::isfinite(v[i])) return static_cast<int64_t>(i);
-  return -1;
-}
-
-void check_finite(const Tensor& x, const char* op, const char* pass, const std::string& path) {
-  const int64_t at = first_non_finite(x);
-  check(at < 0, path.empty() ? "" : path + ": ", op, ": ", pass, " produced ", at < 0 ? 0.0 : x.to_vector<double>()[at],
-        " at element ", at, " of shape ", x.shape());
+// Throws at the first NaN that `pass` produced, or infinity if these are asked for.
+void check_numbers(const Tensor& x, const char* op, const char* pass, const std::string& path) {
+  if (!is_floating(x.dtype())) return;
+  const std::vector<double> values = x.to_vector<double>();
+  const auto bad = std::find_if(values.begin(), values.end(), [](double v) {
+    return std::isnan(v) || (checking->options.infinities && std::isinf(v));
+  });
+  if (bad == values.end()) return;
+  check(false, path.empty() ? "" : path + ": ", op, ": ", pass, " produced ", std::isnan(*bad) ? NAN : *bad,
+        " at element ", bad - values.begin(), " of shape ", x.shape());
 }
 
 }  // namespace
 
 bool grad_enabled() { return recording; }
-bool anomaly_enabled() { return checking; }
+bool anomaly_enabled() { return checking != nullptr; }
 NoGrad::NoGrad() : before_(recording) { recording = false; }
 NoGrad::~NoGrad() { recording = before_; }
 Recording::Recording() : before_(recording) { recording = true; }
 Recording::~Recording() { recording = before_; }
-AnomalyMode::AnomalyMode() : before_(checking) { checking = true; }
+AnomalyMode::AnomalyMode(AnomalyOptions o) : options(o), before_(std::exchange(checking, this)) {}
 AnomalyMode::~AnomalyMode() { checking = before_; }
 
 Node::Node(const char* op, size_t input_count, size_t output_count)
@@ -90,7 +88,8 @@ namespace {
 template <class Outputs, class Inputs, class Get>
 Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get get) {
   if (checking)
-    for (const auto& o : outputs) check_finite(get(o), name, "forward", "");
+    for (const auto& o : outputs)
+      if (get(o).defined()) check_numbers(get(o), name, "forward", "");
   if (!recording) return nullptr;
   const auto node_of = [&](const auto& x) -> const Node* {
     const Node* n = get(x).defined() ? get(x).impl().node.get() : nullptr;
@@ -108,6 +107,8 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
       edge->output = get(i).impl().output;
       node->is_view |= inputs.size() == 1 && get(*outputs.begin()).impl().storage == get(i).impl().storage;
       node->seq = created = std::max(created, in->seq + 1);  // the input may come from another thread
+    } else if (get(i).defined()) {
+      edge->constant = get(i).impl().storage.get();
     }
     ++edge;
   }
@@ -122,6 +123,11 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
     t.node = output == static_cast<int>(outputs.size()) ? std::move(owner) : owner;
   }
   if (checking || profile::recording()) node->path = Scope::path();
+  if (const autograd::OpWatch* watch = autograd::OpWatch::current()) [[unlikely]] {
+    std::vector<const Tensor*> results;
+    for (const auto& o : outputs) results.push_back(&get(o));
+    watch->show(*node, results);
+  }
   return node;
 }
 
@@ -192,27 +198,33 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
 }
 }  // namespace
 
+DType Flow::dtype(int i) const {
+  const Edge& e = input(i);
+  check(e.node != nullptr, node_.name, ": its rule asks for the dtype of input ", i, ", which takes no gradient");
+  return e.node->outputs[e.output].dtype;
+}
+
 void Flow::give(int i, Tensor g) {
-  const Edge& e = node_.inputs[i];
+  const Edge& e = input(i);
   if (!e.node) return;
   const NodeOutput& to = e.node->outputs[e.output];
   if (g.shape() != to.shape || g.dtype() != to.dtype || g.device() != to.device)
     g = fitted(std::move(g), to, node_.name, i);
-  if (checking) check_finite(g, node_.name, "backward", node_.path);
+  if (checking) check_numbers(g, node_.name, "backward", node_.path);
   frontier_.add(*e.node, e.output, std::move(g));
 }
 
 Tensor Flow::attached(int i, const Tensor& data) const {
+  const Edge& e = input(i);
   if (!data.defined()) return {};
-  const Edge& e = node_.inputs[i];
   Tensor x = detach(data);
   x.impl().node = e.node;
-  x.impl().output = e.output;
+  if (e.node) x.impl().output = e.output;
   return x;
 }
 
 Tensor Flow::attached(int i) const {
-  const Edge& e = node_.inputs[i];
+  const Edge& e = input(i);
   if (!e.node) return {};
   const NodeOutput& like = e.node->outputs[e.output];
   return attached(i, detached::expand(zeros({{}, like.dtype, like.device, {}}), like.shape));

@@ -23,10 +23,14 @@ namespace autograd {
 
 class Frontier;
 
-// An input of a node: output number `output` of `node`; a null node takes no gradient.
+// An input of a node. If it takes a gradient, it is output number `output` of `node`. If not, `node` is null, and `constant`
+// tells the input from other tensors; the node does not keep it alive.
 struct Edge {
   std::shared_ptr<Node> node;
-  int output = 0;
+  union {
+    const Storage* constant = nullptr;  // null: the input is undefined
+    int output;
+  };
 };
 
 // One output of a node: what its gradient must look like, and the gradient while a backward is under way (of a leaf, which
@@ -38,7 +42,7 @@ struct NodeOutput {
   Tensor grad;
 };
 
-// A function that on_grad() has hung on an output.
+// A function that on_grad() has added to an output.
 struct Hook {
   int output;
   GradHook run;
@@ -71,14 +75,15 @@ struct Node : std::enable_shared_from_this<Node> {
 
 }  // namespace autograd
 
-// What a backward rule sees of its node.
+// What a backward rule sees of its node. Inputs and outputs have their numbers in the call of track(); negative numbers count
+// from the end. Every function throws, naming the op, if there is no input or output of a number.
 class Flow {
  public:
   Flow(autograd::Node& node, autograd::Frontier& frontier, bool one, bool retained)
       : node_(node), frontier_(frontier), one_(one), retained_(retained) {}
   // Gradient of output i; zeros where no consumer gave one.
   const Tensor& out(int i = 0) {
-    autograd::NodeOutput& s = node_.outputs[i];
+    autograd::NodeOutput& s = output(i);
     if (!s.grad.defined()) s.grad = zeros(s);
     return s.grad;
   }
@@ -89,34 +94,47 @@ class Flow {
   // out(i) for a rule that hands it on: the node no longer holds it.
   Tensor take(int i = 0) {
     out(i);
-    return std::exchange(node_.outputs[i].grad, {});
+    return std::exchange(output(i).grad, {});
   }
-  bool has_out(int i) const { return node_.outputs[i].grad.defined(); }
+  bool has_out(int i) const { return output(i).grad.defined(); }
   // Room for a result like out(i): out(i) itself, to be overwritten, where it is contiguous and nobody else holds it.
   Tensor reuse(int i = 0);
   // Whether input i takes a gradient. A rule need not compute what nobody wants.
-  bool wants(int i) const { return node_.inputs[i].node != nullptr; }
-  // The dtype of input i, where it takes a gradient.
-  DType dtype(int i) const { return node_.inputs[i].node->outputs[node_.inputs[i].output].dtype; }
+  bool wants(int i) const { return input(i).node != nullptr; }
+  // The dtype of input i. Throws if input i takes no gradient.
+  DType dtype(int i) const;
   // Adds `gradient` to that of input i. Dimensions along which the input was broadcast are summed; the dtype becomes
   // the input's.
   void give(int i, Tensor gradient);
-  // `data` with the graph of input i: what an op computes from it leads there. Undefined where data is.
+  // `data` with the graph of input i: gradients of its uses flow to input i. Undefined where data is.
   Tensor attached(int i, const Tensor& data) const;
+  Tensor attached(int i, const Saved& saved) const { return attached(i, saved.data()); }
   // Zeros with the graph of input i, for an input whose values no gradient depends on, such as a bias; undefined if input i
   // takes no gradient.
   Tensor attached(int i) const;
   // Adds `gradient` to that of y, made of attached() inputs and of leaves by ops that the rule has recorded: the
   // backward goes on through them. Where the leaves are not among the inputs, the node says so (reaches_unseen).
   void follow(const Tensor& y, Tensor gradient);
-  // Whether the gradients shall have a graph (create_graph), which a kernel does not give: a rule that calls one then follows
-  // the composition that defines the op instead. Throws in bf16, naming the op: a composition rounds more often than it.
+  // Whether the gradients need a graph (create_graph). A kernel does not give one, so a rule that calls a kernel then
+  // follows the composition that defines the op. Throws in bf16, naming the op: a composition rounds more often than
+  // the kernel.
   bool needs_composition() const;
-  // Adds the gradient of each output to that of `composition`, the same outputs made of attached() inputs by recorded ops.
+  // `composition` holds the same outputs, made of attached() inputs by recorded ops. Adds the gradient of each output
+  // to its counterpart.
   void follow(std::initializer_list<Tensor> composition);
 
  private:
   static Tensor zeros(const autograd::NodeOutput& like);
+  const autograd::Edge& input(int i) const {
+    const auto count = static_cast<int>(node_.inputs.size());
+    check(i >= -count && i < count, node_.name, ": its rule names input ", i, ", inputs are 0 to ", count - 1);
+    return node_.inputs[i];
+  }
+  autograd::NodeOutput& output(int i) const {
+    const auto count = static_cast<int>(node_.outputs.size());
+    check(i >= -count && i < count, node_.name, ": its rule names output ", i, ", outputs are 0 to ", count - 1);
+    return node_.outputs[i];
+  }
 
   autograd::Node& node_;
   autograd::Frontier& frontier_;
@@ -125,7 +143,7 @@ class Flow {
 
 // Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, hangs it on the
 // outputs and returns it for the caller to set `backward`; otherwise returns nullptr. Undefined inputs count as taking
-// none. In anomaly mode throws where an output has a NaN or infinity. User-defined ops call this as the built-in ones
+// none. In anomaly mode throws where an output has a NaN. User-defined ops call this as the built-in ones
 // do; see docs/adding_an_op.md.
 autograd::Node* track(const char* name, std::initializer_list<const Tensor*> outputs,
                       std::initializer_list<const Tensor*> inputs);

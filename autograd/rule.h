@@ -12,14 +12,14 @@ namespace isonorm {
 
 class Flow;
 
-// A rule that is made of ops alone, of what save() and Flow give: recorded, it can be differentiated itself. What it
-// depends on of inputs and outputs it has to save as they are. If it calls a kernel, it follows the op's composition while it
-// is recorded (Flow::needs_composition).
+// A rule that is made of ops alone, applied to the tensors of save() and Flow: recorded, it can be differentiated
+// itself. The floating tensors that it saves are inputs and outputs of the op, as track() got them. If it calls a kernel,
+// it follows the op's composition while it is recorded (Flow::needs_composition).
 template <class F> struct Differentiable {
   F rule;
   bool valid;
 };
-// valid: false for a call whose rule is not of that kind, such as one that keeps a rounded weight.
+// valid: false for a call whose rule cannot be differentiated, for example because it keeps a rounded weight.
 template <std::invocable<Flow&> F> Differentiable<F> differentiable(F rule, bool valid = true) {
   return {std::move(rule), valid};
 }
@@ -33,7 +33,7 @@ class Rule {
   Rule& operator=(const Rule&) = delete;
 
   template <std::invocable<Flow&> F> Rule& operator=(F f) {
-    differentiable_ = false;
+    set_ = true, differentiable_ = false;
     if constexpr (sizeof(F) > kRoom || alignof(F) > alignof(std::max_align_t)) {
       return *this = [f = pool::make_shared<F>(std::move(f))](Flow& g) { (*f)(g); };
     } else {
@@ -52,6 +52,7 @@ class Rule {
     return *this;
   }
   bool is_differentiable() const { return differentiable_; }
+  bool is_set() const { return set_; }  // whether a closure was assigned, be it cleared since
   void clear() {
     if (call_) std::exchange(call_, nullptr)(room_, nullptr);
   }
@@ -63,7 +64,7 @@ class Rule {
   static constexpr size_t kRoom = 64;
 
   void (*call_)(void* room, Flow* g) = nullptr;  // runs the closure, or destroys it where there is no flow
-  bool differentiable_ = false;
+  bool set_ = false, differentiable_ = false;
   alignas(std::max_align_t) std::byte room_[kRoom];
 };
 

@@ -63,26 +63,31 @@ Attaching::~Attaching() { attaching = before_; }
 Saved::Saved(const Tensor& x) {
   if (!x.defined()) return;
   tensor_ = detach(x);
-  if (requires_grad(x)) node_ = x.impl().node.get();
+  if (requires_grad(x))
+    source_ = x.impl().node.get();
+  else
+    source_ = x.impl().storage.get();
   output_ = x.impl().output;
   version_ = x.impl().storage->version();
 }
 
 Tensor Saved::get() const {
   const Tensor x = data();
-  if (!attaching || !node_) return x;
+  if (!attaching || !x.defined() || !is_floating(x.dtype())) return x;
   const auto with = [&](std::shared_ptr<autograd::Node> node) {
     Tensor y = detach(x);
     y.impl().node = std::move(node);
     y.impl().output = output_;
     return y;
   };
-  if (node_ == attaching) return with(attaching->shared_from_this());
+  if (source_ == attaching) return with(attaching->shared_from_this());
   const auto input = std::find_if(attaching->inputs.begin(), attaching->inputs.end(), [&](const autograd::Edge& e) {
-    return e.node.get() == node_ && e.output == output_;
+    return e.node ? e.node.get() == source_ && e.output == output_ : e.constant == source_;
   });
-  check(input != attaching->inputs.end(), attaching->name, ": its rule keeps a tensor of shape ", x.shape(),
-        " that takes a gradient and is no input or output (create_graph)");
+  check(
+      input != attaching->inputs.end(), attaching->name, ": its rule keeps a tensor of shape ", x.shape(),
+      " that is no input or output of the op, and its share of the second derivative would be lost: compute it in the "
+      "rule, save an output after track(), list a constant among the inputs (create_graph)");
   return with(input->node);
 }
 

@@ -17,19 +17,21 @@ class Saved {
  public:
   Saved() = default;
   explicit Saved(const Tensor& x);
-  // The saved tensor, a new f32 one where it was rounded. While the rule of its node runs to be differentiated, it has
-  // the graph of the input or output that it is; throws where it takes a gradient and is none of them. Throws where the
-  // storage of an exact one was written to after it was saved.
+  // The saved tensor. While its rule runs to be differentiated, it has the graph of the input or output of the op that it
+  // is; throws if it is floating and none of them, since its share of the second derivative would be lost. Otherwise data().
   Tensor get() const;
   operator Tensor() const { return get(); }
+  // The saved tensor without graph, a new f32 one if it was rounded: a constant for second derivatives. Throws if the
+  // storage of an exact one was written to after it was saved.
+  Tensor data() const;
 
  private:
   friend Saved save_activation(const Tensor& x);
 
-  Tensor data() const;
-
   Tensor tensor_;
-  const autograd::Node* node_ = nullptr;  // that the tensor is a result of: compared, never followed
+  // The node that the tensor is output number output_ of; of a tensor that takes no gradient, its storage. Compared, never
+  // followed.
+  const void* source_ = nullptr;
   int output_ = 0;
   uint32_t version_ = 0;
   bool rounded_ = false;  // tensor_ is a bf16 copy of an f32 tensor

@@ -14,7 +14,7 @@ namespace {
 std::mutex options_mutex;
 PrintOptions chosen_options;
 
-// A shape, and the part of it that is shown.
+// A shape, and its part that is shown.
 struct ShownPart {
   const Dims& shape;
   PrintOptions options;

@@ -139,14 +139,25 @@ Tensor Tensor::on_host(DType dtype) const {
   return host;
 }
 
-double Tensor::item() const {
+void Tensor::check_one_element() const {
   check(numel() == 1, "item: the tensor has shape ", shape(), ", expected one element");
+}
+
+double Tensor::item() const {
+  check_one_element();
   return *on_host(DType::f64).data<double>();
 }
 
 void TensorMap::add(const std::string& name, const Tensor& tensor) {
   check(index_.emplace(name, entries_.size()).second, "tensor map: the name '", name, "' is there already");
   entries_.emplace_back(name, tensor);
+}
+
+TensorMap TensorMap::below(std::string_view prefix) const {
+  TensorMap found;
+  for (const auto& [name, tensor] : entries_)
+    if (name.starts_with(prefix)) found.add(name.substr(prefix.size()), tensor);
+  return found;
 }
 
 const Tensor* TensorMap::find(std::string_view name) const {

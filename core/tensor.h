@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -50,6 +51,7 @@ struct TensorOptions {
 
 class Index;    // autograd/methods.h
 class Indexed;  // autograd/methods.h
+struct TopK;    // autograd/ops/index.h
 
 // Dimensions of a reduction, as a method takes them: none (all of them), 0, or {0, -1}.
 struct DimList : std::vector<int> {
@@ -85,6 +87,11 @@ class Tensor {
 
   // The value of a tensor with one element, of any dtype and device. Throws where numel() != 1.
   double item() const;
+  // The same as a T, converted as to_vector() does: x.item<int64_t>() is exact.
+  template <class T> T item() const {
+    check_one_element();
+    return to_vector<T>()[0];
+  }
   // All elements in row-major order, converted to T, any type of number. Floating numbers are truncated to integers; true is
   // every number but 0. Throws if T does not hold an integer.
   template <class T> std::vector<T> to_vector() const;
@@ -102,6 +109,13 @@ class Tensor {
   Tensor prod(const DimList& dims = {}, bool keepdim = false) const;
   Tensor std(const DimList& dims = {}, double correction = 1, bool keepdim = false) const;
   Tensor median() const;
+  TopK median(int dim, bool keepdim = false) const;
+  Tensor quantile(double q) const;
+  Tensor quantile(double q, int dim, bool keepdim = false) const;
+  Tensor max() const;  // amax()
+  Tensor min() const;
+  TopK max(int dim, bool keepdim = false) const;  // the values at argmax(dim), and their positions
+  TopK min(int dim, bool keepdim = false) const;
   Tensor cumsum(int dim) const;
   Tensor any(const DimList& dims = {}, bool keepdim = false) const;
   Tensor all(const DimList& dims = {}, bool keepdim = false) const;
@@ -112,23 +126,55 @@ class Tensor {
   Tensor masked_fill(const Tensor& mask, double value) const;
   bool equal(const Tensor& other) const;
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
+  Tensor logsumexp(const DimList& dims = {}, bool keepdim = false) const;
+  TopK topk(int64_t k, int dim = -1) const;
+  TopK sort(int dim = -1, bool descending = false) const;
+  Tensor argsort(int dim = -1, bool descending = false) const;
+  Tensor masked_select(const Tensor& mask) const;
+  Tensor index_select(int dim, const Tensor& ids) const;
+  Tensor gather(int dim, const Tensor& index) const;
+  Tensor scatter(int dim, const Tensor& index, const Tensor& src) const;
+  Tensor scatter_add(int dim, const Tensor& index, const Tensor& src) const;
+  Tensor index_add(int dim, const Tensor& ids, const Tensor& src) const;
   Tensor softmax(int dim = -1) const;
+  Tensor log_softmax(int dim = -1) const;
   Tensor reshape(const Dims& shape) const;
   Tensor view(const Dims& shape) const;
   Tensor flatten(int first = 0, int last = -1) const;
   Tensor transpose(int a = -2, int b = -1) const;
+  Tensor t() const;  // transpose() of a matrix
   Tensor permute(const std::vector<int>& order) const;
   Tensor squeeze(int dim) const;
   Tensor unsqueeze(int dim) const;
   Tensor expand(const Dims& shape) const;
+  Tensor expand_as(const Tensor& other) const;
+  Tensor view_as(const Tensor& other) const;
+  // Entries begin to end - 1 of a dimension, every step-th; none: from the beginning, to the end.
+  Tensor slice(int dim = 0, std::optional<int64_t> begin = {}, std::optional<int64_t> end = {}, int64_t step = 1) const;
+  Tensor narrow(int dim, int64_t begin, int64_t length) const;
+  Tensor select(int dim, int64_t index) const;
+  std::vector<Tensor> split(const std::vector<int64_t>& sizes, int dim = 0) const;
+  std::vector<Tensor> chunk(int64_t parts, int dim = 0) const;
+  std::vector<Tensor> unbind(int dim = 0) const;
+  Tensor unfold(int dim, int64_t size, int64_t step) const;
+  Tensor flip(const std::vector<int>& dims) const;
+  Tensor repeat(const std::vector<int64_t>& times) const;
+  Tensor repeat_interleave(int64_t times, std::optional<int> dim = {}) const;  // none: of flatten()
+  Tensor tril(int64_t diagonal = 0) const;
+  Tensor triu(int64_t diagonal = 0) const;
+  Tensor diag(int64_t diagonal = 0) const;
   Tensor contiguous() const;
   Tensor clone() const;
   Tensor detach() const;
   Tensor to(Device device) const;
   Tensor to(DType dtype) const;
   Tensor matmul(const Tensor& other) const;
+  Tensor dot(const Tensor& other) const;
   Tensor pow(double p) const;
+  Tensor pow(const Tensor& p) const;
   Tensor clamp(double lo, double hi) const;
+  Tensor clamp_min(double lo) const;
+  Tensor clamp_max(double hi) const;
   Tensor abs() const;
   Tensor exp() const;
   Tensor log() const;
@@ -137,6 +183,21 @@ class Tensor {
   Tensor relu() const;
   Tensor sigmoid() const;
   Tensor tanh() const;
+  Tensor sign() const;
+  Tensor floor() const;
+  Tensor ceil() const;
+  Tensor round() const;
+  Tensor expm1() const;
+  Tensor log2() const;
+  Tensor log1p() const;
+  Tensor rsqrt() const;
+  Tensor reciprocal() const;
+  Tensor sin() const;
+  Tensor cos() const;
+  Tensor erf() const;
+  Tensor minimum(const Tensor& other) const;
+  Tensor maximum(const Tensor& other) const;
+  Tensor logical_not() const;
 
   // The same for those of autograd/engine.h.
   Tensor require_grad(bool on = true) const;
@@ -162,6 +223,7 @@ class Tensor {
     return static_cast<std::byte*>(t.storage->data()) + t.offset * size_of(as);
   }
   Tensor on_host(DType dtype) const;  // row-major, on the CPU
+  void check_one_element() const;
 
   std::shared_ptr<TensorImpl> impl_;
 };
@@ -265,10 +327,10 @@ template <class T> Tensor from_vector(const std::vector<T>& values, const Dims& 
     return from_span(std::span<const T>(values), shape);
 }
 
-// A CPU tensor with a copy of nested lists, of the shape that they have: std::vector, std::array, std::span or braces (of up
-// to three levels). tensor({{1., 2.}, {3., 4.}}) is f64 [2, 2], tensor({1.f}) f32 [1], tensor({1, 2}) i64 [2],
+// A CPU tensor with a copy of nested lists, of the shape that they have: std::vector, std::array, std::span or braces
+// (of up to three levels). tensor({{1., 2.}, {3., 4.}}) is f64 [2, 2], tensor({1.f}) f32 [1], tensor({1, 2}) i64 [2],
 // tensor({true}) u8 [1], tensor(std::vector<std::vector<float>>(2, {1, 2, 3})) f32 [2, 3]. The types are from_span()'s.
-// Throws if lists beside each other differ in length, or a number is beyond int64_t.
+// Throws if lists of one level differ in length, or a number is beyond int64_t.
 template <class L>
 requires(detail::Nested<L>::levels > 0) Tensor tensor(const L& list) {
   std::vector<element_t<typename detail::Nested<L>::number>> values;
@@ -293,11 +355,12 @@ requires std::is_arithmetic_v<T> Tensor tensor(T number) { return from_span(std:
 // data[i strides[0] + j strides[1] + ...]; without strides the elements are row-major. A picture whose rows have `step`
 // elements is from_blob(pixels, {height, width, 3}, {step, 3, 1}). Strides may be negative.
 //
-// Lifetime: without a deleter the memory has to outlive the tensor, its views and the graphs that saved it. A deleter is
-// called with `data`, once, when the last of them is gone, or if from_blob() throws.
+// Lifetime: without a deleter the memory has to outlive the tensor, its views and the graphs that saved it. A deleter
+// is called with `data`, once, after the tensor and all views and graphs are gone, or if from_blob() throws.
 //
-// The tensor reads what the caller writes through `data`. A backward cannot see such a write: make none between a forward
-// and its backward. Tensors of two calls over one memory do not know of each other; take views of one tensor instead.
+// Writes of the caller through `data` change the tensor. A backward cannot see such a write: make none between a
+// forward and its backward. Tensors of two calls over one memory do not know of each other; take views of one tensor
+// instead.
 //
 // Throws if shape and strides differ in rank, the strides pass int64, or `data` is null or not aligned to T.
 template <class T> Tensor from_blob(T* data, const Dims& shape, const Dims& strides) {
@@ -316,10 +379,15 @@ template <class T, std::invocable<T*> Deleter> Tensor from_blob(T* data, const D
 
 template <class T> std::vector<T> Tensor::to_vector() const {
   static_assert(detail::Nested<T>::levels == 0, "to_vector: T is a list, not a number");
-  using From = std::conditional_t<std::same_as<T, bool>, double, element_t<T>>;
+  if constexpr (Element<T>)
+    if (dtype() == dtype_of<T>) {
+      const Tensor host = on_host(dtype_of<T>);
+      return std::vector<T>(host.data<T>(), host.data<T>() + host.numel());
+    }
+  using From =
+      std::conditional_t<std::same_as<T, bool>, double, std::conditional_t<std::integral<T>, int64_t, element_t<T>>>;
   const Tensor host = on_host(dtype_of<From>);
   const From* elements = host.data<From>();
-  if constexpr (std::same_as<T, From>) return std::vector<T>(elements, elements + host.numel());
   std::vector<T> numbers(static_cast<size_t>(host.numel()));
   for (size_t i = 0; i < numbers.size(); ++i)
     if constexpr (std::same_as<T, bool>)

@@ -38,9 +38,9 @@ class Arrivals {
 // T: a batch, whose tensors each_tensor() finds.
 template <class T> class Ahead {
  public:
-  // make(0), make(1), ... on the CPU, `batches` of them ahead of next() (0: next() makes them itself), on `device`. Random functions that
-  // make(step) calls draw from a sequence that depends on seed and step alone; the caller's default generator does not move. The thread and
-  // batch() each call a copy of `make`.
+  // Calls make(0), make(1), ..., which give batches on the CPU, up to `batches` calls ahead of next() (0: in next()),
+  // and moves them to `device`. Random functions that make(step) calls draw from a sequence that depends on seed and
+  // step alone; the caller's default generator does not move. The thread and batch() each call a copy of `make`.
   Ahead(std::function<T(int64_t)> make, uint64_t seed, int batches, Device device)
       : arrivals_(
             [make = std::move(make)](int64_t step) {

@@ -8,8 +8,9 @@
 
 namespace isonorm::data {
 
-// The tensors of shape [...] of one place in each item as [rows, ...], on the CPU, without graph. `place` and `indices`, the items' places in
-// the set, are for the message: throws unless shapes and dtypes are equal and all lie on the CPU.
+// Stacks one tensor of each item, all of shape [...], to [rows, ...] on the CPU, without graph. Throws unless shapes
+// and dtypes are equal and all tensors lie on the CPU; the message names `place`, the number of the tensor in its item,
+// and `indices`, the places of the items in the set.
 Tensor stacked(const std::vector<Tensor>& tensors, size_t place, std::span<const int64_t> indices);
 
 // Throws unless item `index` has `found` tensors as the first item has `expected`.

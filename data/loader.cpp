@@ -84,4 +84,6 @@ void check_no_change(const LoaderOptions& o) {
         "loader: LoaderOptions::augment and mixup are for data::LabelledImages; another set changes its items itself");
 }
 
+template class Loader<LabelledImages>;
+
 }  // namespace isonorm::data

@@ -50,7 +50,7 @@ struct LoaderOptions {
   std::optional<bool> drop_last = {};  // SamplerOptions::drop_last; none: if `shuffle`
   std::vector<double> weights = {};    // SamplerOptions::weights: draws examples with replacement; none: no weights
   int prefetch = 2;      // batches a thread prepares ahead of next(); 0: none, next() prepares them itself
-  Device device = kCpu;  // where batches arrive; those of next() travel while the device computes
+  Device device = kCpu;  // where batches arrive; next() copies while the device computes
 };
 
 // Throws unless images are u8 [n, height, width] or [n, height, width, colours] and labels i64 [n], both on the CPU.
@@ -104,10 +104,7 @@ template <class Set> class Loader {
   using Batch = decltype(gather(std::declval<const Set&>(), {}, {}));
 
   // Throws as Sampler; if LabelledImages are of another dtype or shape; if options are for LabelledImages only and the set is another.
-  explicit Loader(Set set, LoaderOptions options = {})
-      : sampler_(static_cast<int64_t>(set.size()), options.rows, options.seed,
-                 {.shuffle = options.shuffle, .drop_last = options.drop_last, .weights = options.weights}),
-        ahead_(batches(std::move(set), options, sampler_), options.seed, options.prefetch, options.device) {}
+  explicit Loader(Set set, LoaderOptions options = {});
 
   Batch batch(int64_t step) { return ahead_.batch(step); }  // of any step; does not disturb next()
   Batch next() { return ahead_.next(); }                    // of step 0, 1, ...; rethrows what went wrong in the thread
@@ -121,19 +118,30 @@ template <class Set> class Loader {
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  static std::function<Batch(int64_t)> batches(Set set, const LoaderOptions& o, const Sampler& sampler) {
-    constexpr bool images = std::same_as<Batch, data::Batch>;
-    if constexpr (std::same_as<Set, LabelledImages>) check_images(set);
-    if (!images) check_no_change(o);
-    return [set = std::make_shared<const Set>(std::move(set)), o, sampler = Sampler(sampler)](int64_t step) mutable {
-      auto batch = gather(*set, sampler.batch(step), o);
-      if constexpr (images) batch = changed(batch, o, step);
-      return batch;
-    };
-  }
+  static std::function<Batch(int64_t)> batches(Set set, const LoaderOptions& o, const Sampler& sampler);
 
   Sampler sampler_;
   Ahead<Batch> ahead_;
 };
+
+template <class Set>
+Loader<Set>::Loader(Set set, LoaderOptions options)
+    : sampler_(static_cast<int64_t>(set.size()), options.rows, options.seed,
+               {.shuffle = options.shuffle, .drop_last = options.drop_last, .weights = options.weights}),
+      ahead_(batches(std::move(set), options, sampler_), options.seed, options.prefetch, options.device) {}
+
+template <class Set>
+auto Loader<Set>::batches(Set set, const LoaderOptions& o, const Sampler& sampler) -> std::function<Batch(int64_t)> {
+  constexpr bool images = std::same_as<Batch, data::Batch>;
+  if constexpr (std::same_as<Set, LabelledImages>) check_images(set);
+  if (!images) check_no_change(o);
+  return [set = std::make_shared<const Set>(std::move(set)), o, sampler = Sampler(sampler)](int64_t step) mutable {
+    auto batch = gather(*set, sampler.batch(step), o);
+    if constexpr (images) batch = changed(batch, o, step);
+    return batch;
+  };
+}
+
+extern template class Loader<LabelledImages>;  // loader.cpp: a script that loads images does not compile it again
 
 }  // namespace isonorm::data

@@ -15,17 +15,18 @@ struct SamplerOptions {
   std::vector<double> weights = {};  // one an example: draws with replacement, in proportion to them; none: no weights
 };
 
-// An epoch visits the `examples`, `rows` at a time. With drop_last the examples at its end that fill no batch are skipped (they come
-// up in other epochs if it shuffles); without it the last batch is smaller. With weights an epoch draws as many examples as there
-// are, each with probability weight / sum of weights, whatever it drew before (torch.utils.data.WeightedRandomSampler).
+// An epoch visits the `examples`, `rows` at a time. With drop_last the examples at its end that fill no batch are
+// skipped (they come up in other epochs if it shuffles); without it the last batch is smaller. With weights an epoch
+// draws `examples` examples independently of each other, each with probability weight / sum of weights
+// (torch.utils.data.WeightedRandomSampler).
 class Sampler {
  public:
   // Throws if rows is below 1, or above the number of examples with drop_last; if there are no examples; if there are weights without
   // shuffle, another number of weights than examples, a weight that is negative or not finite, or a sum of 0.
   Sampler(int64_t examples, int64_t rows, uint64_t seed, SamplerOptions options = {});
 
-  // Indices in [0, examples) of the examples of batch `step` (from 0), distinct unless there are weights. Valid until the next call.
-  // Throws if step is negative. Costs a draw of all indices if the call before was of another epoch.
+  // Indices in [0, examples) of the examples of batch `step` (from 0), distinct unless there are weights. Valid until
+  // the next call. Throws if step is negative. Draws all indices anew if the call before was for another epoch.
   std::span<const int64_t> batch(int64_t step);
 
   int64_t rows() const { return rows_; }

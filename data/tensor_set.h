@@ -23,6 +23,8 @@ std::vector<int64_t> checked_indices(std::vector<int64_t> indices, int64_t n);
 // Internal. 0 to n - 1 in random order, in pieces of `sizes`, or of these fractions of n, whose sum is n, or 1.
 std::vector<std::vector<int64_t>> random_parts(int64_t n, std::vector<int64_t> sizes, uint64_t seed);
 std::vector<std::vector<int64_t>> random_parts(int64_t n, const std::vector<double>& fractions, uint64_t seed);
+// Internal. The same in k pieces whose sizes differ by at most one.
+std::vector<std::vector<int64_t>> random_folds(int64_t n, int64_t k, uint64_t seed);
 
 // Example i is row i of each of N tensors [n, ...] of any dtype, on the CPU (torch.utils.data.TensorDataset). Shares the tensors' storage
 // if they are contiguous.
@@ -83,8 +85,9 @@ template <class Set> class Subset {
   std::vector<int64_t> indices_;
 };
 
-// Random parts that have no example in common and together have all (torch.utils.data.random_split). Numbers: sizes that sum to
-// set.size(), or fractions that sum to 1, of which part k ends at example round((f_0 + .. + f_k) n). Depends on size and seed alone.
+// Random parts that have no example in common and together have all (torch.utils.data.random_split). The numbers are
+// sizes that sum to set.size(), or fractions that sum to 1; part k then ends at example round((f_0 + .. + f_k) n).
+// Depends on size and seed alone.
 //
 //   const auto [train, test] = data::random_split(set, {0.9, 0.1}, seed);
 template <class Set, class Number, size_t N>
@@ -97,6 +100,26 @@ std::array<Subset<Set>, N> random_split(Set set, const Number (&parts)[N], uint6
     return std::array<Subset<Set>, N>{Subset<Set>(shared, all[i])...};
   }
   (std::make_index_sequence<N>());
+}
+
+// A training and a test part.
+template <class Set> struct Fold { Subset<Set> train, test; };
+
+// k-fold cross-validation: k pairs of parts. The test parts have no example in common and together have all; they differ by at most
+// one in size. The training part has the other examples. Depends on size, k and seed alone. Throws unless 2 <= k <= set.size().
+//
+//   for (const auto& [train, test] : data::k_folds(set, 5)) ...
+template <class Set> std::vector<Fold<Set>> k_folds(Set set, int64_t k, uint64_t seed = 0) {
+  const auto shared = std::make_shared<const Set>(std::move(set));
+  const std::vector<std::vector<int64_t>> parts = random_folds(static_cast<int64_t>(shared->size()), k, seed);
+  std::vector<Fold<Set>> folds;
+  for (size_t test = 0; test < parts.size(); ++test) {
+    std::vector<int64_t> others;
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (i != test) others.insert(others.end(), parts[i].begin(), parts[i].end());
+    folds.push_back({Subset<Set>(shared, std::move(others)), Subset<Set>(shared, parts[test])});
+  }
+  return folds;
 }
 
 }  // namespace isonorm::data

@@ -81,7 +81,7 @@ TensorMap load_safetensors(const Bytes& bytes, Metadata* metadata) {
   const Scope scope(bytes.name);
   for (const io::TensorEntry& e : file.entries())
     check(e.foreign.empty(), "safetensors: tensor '", e.name, "' has dtype '", e.foreign,
-          "', expected F32, F64, BF16, I64 or U8");
+          "', expected F32, F64, BF16, I64 or U8; load_state() converts it");
   TensorMap tensors;
   for (const io::TensorEntry& e : file.entries()) tensors.add(e.name, file.read(e));
   if (metadata) *metadata = file.metadata();

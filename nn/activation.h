@@ -11,6 +11,19 @@ template <Tensor (*F)(const Tensor&)> class Pointwise : public Module {
   Tensor forward(const Tensor& x) override { return F(x); }
 };
 
+// leaky_relu() with its slope.
+class LeakyRelu : public Module {
+ public:
+  explicit LeakyRelu(double slope = 0.01) : slope_(slope) {}
+  LeakyRelu rebuild() const { return LeakyRelu(slope_); }
+
+ protected:
+  Tensor forward(const Tensor& x) override { return leaky_relu(x, slope_); }
+
+ private:
+  double slope_;
+};
+
 using Relu = Pointwise<&isonorm::relu>;
 using Gelu = Pointwise<&isonorm::gelu>;
 using GeluTanh = Pointwise<&isonorm::gelu_tanh>;

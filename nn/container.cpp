@@ -10,6 +10,10 @@ Tensor Sequential::forward(const Tensor& x) {
   return y;
 }
 
+void Sequential::check_class(bool is_wanted, const Module& layer, const std::type_info& wanted) {
+  check(is_wanted, "sequential: layer ", layer.name(), " is a ", kind_of(layer), ", not a ", kind_of(wanted));
+}
+
 Sequential Sequential::rebuild() const {
   Sequential made;
   for (size_t i = 0; i < rebuilders_.size(); ++i) {

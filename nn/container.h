@@ -26,6 +26,17 @@ class Sequential : public Module {
     return child;
   }
 
+  size_t size() const { return children().size(); }
+  // Layer i, counted from the end if i is negative. Throws if there is no such layer.
+  Module& operator[](int64_t i) { return *children()[i]; }
+  const Module& operator[](int64_t i) const { return *children()[i]; }
+  // The same as its class: net.at<nn::Linear>(0).weight. Throws if it is of another class.
+  template <class M> M& at(int64_t i) {
+    M* const layer = dynamic_cast<M*>(&(*this)[i]);
+    check_class(layer, (*this)[i], typeid(M));
+    return *layer;
+  }
+
   // The same layers with initial values. Throws if a child's class is not Rebuildable.
   Sequential rebuild() const;
 
@@ -33,6 +44,8 @@ class Sequential : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
+  static void check_class(bool is_wanted, const Module& layer, const std::type_info& wanted);
+
   using Rebuild = std::unique_ptr<Module> (*)(const Module&);
   std::vector<Rebuild> rebuilders_;  // by child; null if its class is not Rebuildable
 };
@@ -48,6 +61,7 @@ template <class M> class ModuleList : public Module {
   size_t size() const { return items_.size(); }
   // Module i, counted from the end if i is negative. Throws if there is no such module.
   M& operator[](int64_t i) { return *items_[i]; }
+  const M& operator[](int64_t i) const { return *items_[i]; }
   auto begin() const { return items_.begin(); }  // pointers
   auto end() const { return items_.end(); }
 

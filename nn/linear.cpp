@@ -6,6 +6,9 @@
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
+#include "core/view.h"
 #include "nn/init.h"
 #include "nn/module_scope.h"
 
@@ -54,16 +57,28 @@ Tensor draw_table(int64_t rows, int64_t width) {
 
 }  // namespace
 
-Embedding::Embedding(int64_t rows, int64_t width)
-    : weight(add_parameter("weight", draw_table(rows, width))), rows_(rows), width_(width) {}
+Embedding::Embedding(int64_t rows, int64_t width, EmbeddingOptions options)
+    : weight(add_parameter("weight", draw_table(rows, width))), rows_(rows), width_(width), options_(options) {
+  if (std::optional<int64_t>& padding = options_.padding_idx) {
+    check(*padding >= -rows && *padding < rows, "embedding: padding_idx is ", *padding, ", the table has ", rows,
+          " rows");
+    if (*padding < 0) *padding += rows;
+    fill(detached::narrow(weight, 0, *padding, 1), 0);
+  }
+}
 
 Tensor Embedding::forward(const Tensor& ids) {
-  return weight.rows([&](const Tensor& table) { return embedding(table, ids); });
+  return weight.rows([&](const Tensor& table) {
+    const Tensor rows = embedding(table, ids);
+    if (!options_.padding_idx) return rows;
+    return where(unsqueeze(eq(ids, static_cast<double>(*options_.padding_idx)), -1), isonorm::detach(rows), rows);
+  });
 }
 
 Tensor Embedding::first(int64_t n) {
   const ModuleScope scope(*this);
   return weight.rows([&](const Tensor& table) {
+    check(!options_.padding_idx, "embedding: first() of a table with padding_idx ", options_.padding_idx.value_or(0));
     check(n >= 0 && n <= table.size(0), "embedding: ", n, " rows of a table of ", table.size(0));
     return detail::rows_of(table, arange(n, {DType::i64, table.device()}));
   });

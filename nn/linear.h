@@ -1,6 +1,8 @@
 // Linear maps and embeddings.
 #pragma once
 
+#include <optional>
+
 #include "nn/module.h"
 
 namespace isonorm::nn {
@@ -41,14 +43,19 @@ class Linear : public Module {
   const bool tied_ = false;
 };
 
+struct EmbeddingOptions {
+  std::optional<int64_t> padding_idx = {};  // a row that begins as zeros and takes no gradient: of padding
+};
+
 // Rows of a table: ids (i64) [...] -> [..., width]. weight [rows, width], standard normal. Throws on an id outside of
-// the table.
+// the table, and if padding_idx is outside of [-rows, rows).
 class Embedding : public Module {
  public:
-  Embedding(int64_t rows, int64_t width);
-  // The first n rows, [n, width]: what it gives for arange(n), without a look at the ids. Throws where there are fewer.
+  Embedding(int64_t rows, int64_t width, EmbeddingOptions options = {});
+  // The first n rows, [n, width]: what it gives for arange(n), without a look at the ids. Throws if there are fewer, and if
+  // there is a padding_idx.
   Tensor first(int64_t n);
-  Embedding rebuild() const { return Embedding(rows_, width_); }
+  Embedding rebuild() const { return Embedding(rows_, width_, options_); }
 
   Parameter& weight;
 
@@ -57,6 +64,7 @@ class Embedding : public Module {
 
  private:
   int64_t rows_, width_;
+  EmbeddingOptions options_;
 };
 
 }  // namespace isonorm::nn

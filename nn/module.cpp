@@ -181,7 +181,7 @@ void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end
     if (p->name == parameter) p->blind_begin = begin, p->blind_end = end;
 }
 
-// f(path, entry) for all names, those of tied tensors included.
+// f(path, entry) for all names, including every name of a tied tensor.
 template <class F> void Module::each_entry(const std::string& prefix, State which, F&& f) const {
   for (const auto& p : parameters_) {
     check_parameter(prefix + p->name, *p);
@@ -266,6 +266,10 @@ std::vector<Tensor> Module::parameters() const {
   return out;
 }
 
+void Module::zero_grad() {
+  for (const Tensor& p : parameters()) set_grad(p, {});
+}
+
 int64_t Module::parameter_count() const {
   int64_t n = 0;
   for (const Tensor& p : parameters()) n += p.numel();
@@ -291,11 +295,19 @@ bool same_bits(const Tensor& x, const Tensor& y) {
   return std::memcmp(bytes_of(a), bytes_of(b), static_cast<size_t>(byte_size(a))) == 0;
 }
 
-// Which of the given tensors is for a parameter: that under the first of its names that is given. Null if none is.
+// The given tensor for a parameter: under its first name that `state` has. Null if it has none.
 const Tensor* given_for(const NamedParameter& p, const TensorMap& state) {
   const Tensor* given = state.find(p.name);
   for (size_t i = 0; !given && i < p.aliases.size(); ++i) given = state.find(p.aliases[i]);
   return given;
+}
+// Whether tensors that do not fit have a name or a layout of PyTorch's (nn/torch_state.h).
+bool is_torch_name(const std::string& name) {
+  return name.ends_with("num_batches_tracked") || name.ends_with("in_proj_weight") ||
+         name.find("weight_ih_l") != name.npos;
+}
+bool is_torch_layout(const Dims& given, const Dims& mine) {
+  return given.rank == 4 && given != mine && Dims{given[0], given[2], given[3], given[1]} == mine;
 }
 }  // namespace
 
@@ -305,6 +317,7 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
   std::set<std::string_view> names;
   LoadedState found;
   ShortList faults("\n  ");
+  bool is_torch = false;
   for (const NamedParameter& p : mine) {
     names.insert(p.name), names.insert(p.aliases.begin(), p.aliases.end());
     const Tensor* g = given.emplace_back(given_for(p, state));
@@ -312,7 +325,11 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
       found.missing.push_back(p.name);
       if (options.strict) faults.add("missing     ", p.name, ' ', p.tensor.shape());
     } else if (g->shape() != p.tensor.shape()) {
-      faults.add("mis-shaped  ", p.name, ": expected ", p.tensor.shape(), ", given ", g->shape());
+      found.mismatched.push_back(p.name);
+      if (!options.skip_mismatched)
+        faults.add("mis-shaped  ", p.name, ": expected ", p.tensor.shape(), ", given ", g->shape());
+      is_torch = is_torch || is_torch_layout(g->shape(), p.tensor.shape());
+      given.back() = nullptr;
     }
     for (const std::string& alias : p.aliases)
       if (const Tensor* again = state.find(alias); again && again != g && !same_bits(*again, *g))
@@ -321,12 +338,17 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
   for (const auto& [name, tensor] : state) {
     if (names.contains(name)) continue;
     found.unexpected.push_back(name);
+    is_torch = is_torch || is_torch_name(name);
     if (options.strict) faults.add("unexpected  ", name, ' ', tensor.shape());
   }
-  check(faults.empty(), "load_state_dict: the tensors do not fit this module:\n  ", faults);
+  check(faults.empty(), "load_state_dict: the tensors do not fit this module",
+        is_torch ? "; they are PyTorch's, which nn::from_torch(module, tensors) converts" : "", ":\n  ", faults);
   check(options.strict || found.unexpected.size() < state.size(), "load_state_dict: none of the ", state.size(),
         " tensors has a name of this module",
         state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name));
+  check(found.mismatched.empty() || std::any_of(given.begin(), given.end(), [](const Tensor* g) { return g; }),
+        "load_state_dict: no tensor has the shape that it has in this module: ", found.mismatched.size(),
+        " have another");
   bool own = !state.empty();
   for (size_t i = 0; i < mine.size(); ++i) {
     if (!given[i]) continue;

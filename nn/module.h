@@ -7,8 +7,8 @@
 //     Tensor forward(const Tensor& x) override { return fc2(relu(fc1(x))); }
 //   };
 //
-// Members that are parameters and buffers are references, too: Parameter& gain = add_parameter("gain", ones({8})). So
-// assigning to one reaches the module: see Parameter::operator= for weight tying.
+// Members that are parameters and buffers are references, too: Parameter& gain = add_parameter("gain", ones({8})). An
+// assignment to one reaches the module: see Parameter::operator= for weight tying.
 //
 // A plain member (nn::Linear fc1{784, 256};) would not train: parameters() does not have it. The first forward that runs
 // it throws and says so (nn/module_scope.h), and an optimizer of no parameters does.
@@ -41,13 +41,15 @@ struct NamedParameter {
 };
 
 struct LoadOptions {
-  bool strict = true;  // every name has to be there on both sides
+  bool strict = true;            // every name has to be there on both sides
+  bool skip_mismatched = false;  // leaves out tensors of another shape, for example a head for other classes
 };
 
-// Names that only one side of load_state_dict() has.
+// Names that load_state_dict() left out.
 struct LoadedState {
-  std::vector<std::string> missing;     // of the module: these kept their values
-  std::vector<std::string> unexpected;  // of the tensors that were given: nobody took these
+  std::vector<std::string> missing;          // the module has them alone: they kept their values
+  std::vector<std::string> unexpected;       // the given tensors have them alone
+  std::vector<std::string> mismatched = {};  // both have them, in another shape: they kept their values
 };
 
 class Module {
@@ -76,12 +78,16 @@ class Module {
   TensorMap state_dict() const;
   // The same tensors with their descriptions, including parts.
   std::vector<NamedParameter> named_state() const;
-  // Copies values in. Throws one table of missing, unexpected and mis-shaped names, and changes nothing, where the
-  // names and shapes are not exactly this module's; likewise, naming the first, where a dtype differs: nothing is
-  // rounded silently. So do the module's own tensors. With {.strict = false} the names that both have
-  // are loaded and the others returned; shapes and dtypes still have to fit, and one name has to be in both. A tied
-  // tensor is given under any of its names. If it is given under several, the values have to be equal.
+  // Copies values in. If names or shapes are not exactly this module's, throws one table of missing, unexpected and
+  // mis-shaped names. Nothing is rounded silently: if a dtype differs, throws, naming the first tensor. Nothing changes
+  // then. With {.strict = false} the names that both have are loaded and the others returned. With {.skip_mismatched =
+  // true} tensors of another shape are left out and their names returned. Dtypes still have to fit, and one tensor has
+  // to be loaded. A tied tensor is given under any of its names. If it is given under
+  // several, the values have to be equal.
   LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
+
+  // Clears the gradients of all parameters, as Optimizer::zero_grad() does.
+  void zero_grad();
 
   void train(bool on = true);  // for this module and all children; dropout acts in training only
   void eval() { train(false); }
@@ -92,13 +98,14 @@ class Module {
   // statistics are no parameters: they move until eval().
   void freeze(bool on = true);
 
-  // Readies the module for many forward passes without a graph over fixed weights, or lets go of what that takes: what
-  // parametrisations make of weights (nn/parameter.h) and, from the first product on, packed copies of it (core/packing.h), as
-  // much memory as the weights and twice that where they are mapped. In mixed precision the rounded weights are kept, and
-  // packed where the CPU has products of bf16. Outputs keep their bits. A weight that is written to later through a tensor
-  // (assignment, copy_into, an optimizer, a new mutable_data()) is mapped, rounded and packed in every pass, as before, and
-  // what was kept of it stays until one of these calls. Writes through a pointer that was taken before this call are not
-  // seen: outputs stay those of the old weights. Call prepare_inference() again after such writes.
+  // Prepares the module for many forward passes without a graph over fixed weights, or undoes that. It keeps the
+  // weights that parametrisations compute (nn/parameter.h) and, from the first product on, packed copies
+  // (core/packing.h). The copies need the memory of the weights once more, or twice more if weights are parametrised.
+  // In mixed precision it keeps the rounded weights, and packs them if the CPU has products of bf16. Outputs keep their
+  // bits. Writes through a tensor are seen (assignment, copy_into, an optimizer, a new mutable_data()): the weight is
+  // then mapped, rounded and packed in every pass, and its old copies stay until the next call of prepare_inference().
+  // Writes through a pointer that was taken before the call are not seen: outputs follow the old weights. Call
+  // prepare_inference() again after such writes.
   void prepare_inference(bool on = true);
 
   // Moves or converts every parameter and buffer in place: handles that others hold (an optimizer's) go on to refer to it.
@@ -123,13 +130,13 @@ class Module {
   std::vector<std::pair<std::string, const Module*>> named_modules() const;
   const CheckedVector<std::unique_ptr<Module>>& children() const { return children_; }
 
-  // Puts `child` in the place of the one of that name, for another head, say:
+  // Replaces the child `name` by `child`, for example to train another head:
   //   net.replace("head", nn::Linear(64, 5));
-  // References to the old child refer to the new one, which takes over its dtype, its device and whether it trains; the
-  // old parameters are gone: make the optimizer after this. Parameters that were tied to an old parameter become tied to the new parameter of the same name.
-  // Throws, and changes nothing, if there is no such child, if a tied parameter has no new one of its shape, if the new child is of
-  // another class, if another module of the model borrowed the old child (a tied head borrows its table), and if the module is part
-  // of a model that has something to redo().
+  // References to the old child refer to the new one, which takes over its dtype, its device and whether it trains. The
+  // old parameters are gone: make the optimizer after this. Parameters that were tied to an old parameter become tied to
+  // the new parameter of the same name. Throws, and changes nothing, if there is no such child, if the new child is of
+  // another class or has no parameter of a tied one's name and shape, if another module of the model borrowed the old
+  // child (a tied head borrows its table), or if the module is part of a model that has something to redo().
   template <class M> M& replace(const std::string& name, M&& child) {
     if constexpr (is_given<M>()) {
       M& place = static_cast<M&>(replaceable(name, child));
@@ -185,7 +192,8 @@ class Module {
     int64_t blind_begin = 0, blind_end = 0;
   };
   Registered& enter(std::vector<std::unique_ptr<Registered>>& list, const std::string& name, const Tensor& value);
-  // Throws, naming the path, if what was assigned to a parameter or buffer cannot be one. Looks at this module, not at its children.
+  // Throws, naming the path, if a tensor was assigned to a parameter or buffer that cannot be one. Looks at this
+  // module, not at its children.
   void check_assigned() const;
   static void check_parameter(const std::string& path, const Registered& p);
   static void check_buffer(const std::string& path, const Registered& b);

@@ -55,10 +55,12 @@ std::vector<Line> lines_of(const Module& m) {
 
 }  // namespace
 
-std::string kind_of(const Module& module) {
+std::string kind_of(const Module& module) { return kind_of(typeid(module)); }
+
+std::string kind_of(const std::type_info& type) {
   int status = 0;
-  char* const demangled = abi::__cxa_demangle(typeid(module).name(), nullptr, nullptr, &status);
-  std::string s = demangled ? demangled : typeid(module).name();
+  char* const demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string s = demangled ? demangled : type.name();
   std::free(demangled);
   if (const size_t local = s.rfind(")::"); local != std::string::npos) s.erase(0, local + 3);  // of a function
   for (const std::string part : {"isonorm::", "(anonymous namespace)::"})

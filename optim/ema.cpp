@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/kernels/optimizer.h"
 #include "core/view.h"
 
 namespace isonorm::optim {
@@ -23,8 +24,6 @@ Ema::Ema(const std::vector<Tensor>& parameters, EmaOptions options) : options_(o
     check(p.device() == parameters[0].device(), "ema: parameters lie on ", parameters[0].device(), " and on ",
           p.device());
     averages_.push_back(empty(p.shape(), {acc_dtype(p.dtype()), p.device()}));
-    updates_.push_back(
-        {.gradient = p, .parameter = p, .state = {averages_.back()}, .rule = rules::Average{}});  // p as it is
   }
   copy_all(averages_, parameters_);
 }
@@ -40,8 +39,13 @@ void Ema::update() {
   }
   const double t = static_cast<double>(++steps_);
   const double decay = options_.warmup ? std::min(options_.decay, (1 + t) / (10 + t)) : options_.decay;
-  for (kernels::Update& u : updates_) u.rule = rules::Average{1 - decay};
-  if (!updates_.empty()) kernels::update.on(parameters_.front().device(), updates_);
+  std::vector<kernels::Update> updates;  // "gradient": the weights, as they are
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    updates.push_back({.gradient = parameters_[i],
+                       .parameter = parameters_[i],
+                       .state = {averages_[i]},
+                       .rule = rules::Average{1 - decay}});
+  if (!updates.empty()) kernels::update.on(parameters_.front().device(), updates);
 }
 
 void Ema::apply() {
@@ -60,6 +64,7 @@ void Ema::restore() {
 TensorMap Ema::state_dict() const { return detached::clone(live_state()); }
 
 TensorMap Ema::live_state() const {
+  check(aside_.empty(), "ema: the averages are in the parameters; call restore() before the state is saved");
   TensorMap map;
   map.add("step", from_vector<int64_t>({steps_}, Dims()));
   for (size_t i = 0; i < averages_.size(); ++i) map.add(text(i, ".average"), averages_[i]);
@@ -67,6 +72,7 @@ TensorMap Ema::live_state() const {
 }
 
 void Ema::load_state_dict(const TensorMap& state) {
+  check(aside_.empty(), "ema: the averages are in the parameters; call restore() before a state is loaded");
   const Tensor* step = state.find("step");
   check(step != nullptr, "ema: the state 'step' is missing");
   check(step->dtype() == DType::i64 && step->numel() == 1 && step->item() >= 0, "ema: the state 'step' is ",

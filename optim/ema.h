@@ -1,7 +1,6 @@
 // An exponential moving average of weights, to evaluate with or to keep.
 #pragma once
 
-#include "core/kernels/optimizer.h"
 #include "core/tensor_map.h"
 
 namespace isonorm::optim {
@@ -37,19 +36,19 @@ class Ema {
   // One per parameter, in order; the next update changes them.
   const std::vector<Tensor>& averages() const { return averages_; }
 
-  // A copy of the state: "step" (i64, updates so far) and "<i>.average".
+  // A copy of the state: "step" (i64, updates so far) and "<i>.average". Throws between apply() and restore(), when
+  // the parameters hold the averages.
   TensorMap state_dict() const;
   // state_dict() without the copy, to write a file: the next update changes the averages.
   TensorMap live_state() const;
-  // Takes over a copy of such a state; averaging goes on bit-equal. Throws, and changes nothing, where a name is
-  // missing or unknown, or a shape or dtype differs.
+  // Takes over a copy of this state; averaging goes on bit-equal. Throws, and changes nothing, if a name is missing or unknown, if a
+  // shape or dtype differs, and between apply() and restore().
   void load_state_dict(const TensorMap& state);
 
  private:
   EmaOptions options_;
   std::vector<Tensor> parameters_, averages_;
   std::vector<Tensor> aside_;  // the weights, between apply() and restore()
-  std::vector<kernels::Update> updates_;
   int64_t steps_ = 0;
 };
 

@@ -23,11 +23,11 @@ template <class Options> struct ParameterGroup {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Changes every parameter that has a gradient, in place; those without one stay as they are, and so does their state.
-  // Throws if nothing but the optimizer holds a parameter any more: the tensor that took its place would not train. Throws, naming
-  // the parameter, if Module::to(dtype) has changed it since the first step, so that its state has another dtype.
-  // Gradients are read as gradient_scale times what they hold: with clip_factor() that is clipping without a pass of
-  // its own.
+  // Changes every parameter that has a gradient, in place. Parameters without a gradient, and their state, do not
+  // change. Throws if nothing but the optimizer holds a parameter any more: the tensor that took its place would not
+  // train. Throws, naming the parameter, if Module::to(dtype) has changed it since the first step, so that its state
+  // has another dtype. Gradients are read as gradient_scale times what they hold: with clip_factor() that is clipping
+  // without a pass of its own.
   virtual void step(double gradient_scale = 1) = 0;
   // step() with the scale in a tensor, f64 of one element where the parameters lie: of clip_numbers(), so that no host
   // waits for it. An optimizer that does not say how reads the number, which waits.
@@ -74,8 +74,9 @@ class Optimizer {
   TensorMap state_dict() const;
   // state_dict() without the copy, to write a file: the next step changes the tensors of "<i>.exp_avg" and its like.
   TensorMap live_state() const;
-  // Takes over a copy of such a state; training goes on bit-equal. Throws, and changes nothing, if a name is missing
-  // or unknown, or a shape or dtype differs. A state without factors (files of older versions) leaves them as they are.
+  // Copies such a state in; a training continues bit-equal. Throws, and changes nothing, if a name is missing or
+  // unknown, or a shape or dtype differs. A state without factors (files of older versions) does not change the
+  // factors.
   void load_state_dict(const TensorMap& state);
 
  protected:

@@ -65,6 +65,7 @@ std::map<std::string, Set> allowed_includes() {
       {"training/options", {"core"}},
       {"training", kBelowTraining + Set{"training/options", "training/steps"}},
       {"training/steps", kBelowTraining},
+      {"training/run", kBelowTraining + Set{"training/steps"}},
       {"training/models", kBelowTraining + Set{"training", "training/options", "training/steps"}},
       {"training/records",
        kBelowTraining + Set{"reports", "training", "training/models", "training/options", "training/steps"}}};
@@ -102,7 +103,8 @@ std::string room_of(const std::string& path) {
 struct Source {
   std::string path, content;
   Set includes;       // quoted ones
-  std::string first;  // of them, in the order of the file
+  Set others;         // <angled> ones
+  std::string first;  // quoted one, in the order of the file
 };
 
 // What stands behind the directive `#name` in the lines of a source that have it.
@@ -124,12 +126,12 @@ std::vector<Source> sources() {
   const auto add = [&](const fs::path& path) {
     const std::string ending = path.extension().string();
     if (!Set{".h", ".cpp", ".cu", ".cuh", ".cmake", ".py"}.count(ending) && path.filename() != "CMakeLists.txt") return;
-    Source s{path.generic_string(), read_text(path.string()), {}, {}};
+    Source s{path.generic_string(), read_text(path.string()), {}, {}, {}};
     for (const std::string& include : directives(s.content, "include")) {
-      if (include.front() != '"') continue;
-      const std::string name = include.substr(1, include.find('"', 1) - 1);
-      if (s.first.empty()) s.first = name;
-      s.includes.insert(name);
+      const bool quoted = include.front() == '"';
+      const std::string name = include.substr(1, include.find(quoted ? '"' : '>', 1) - 1);
+      if (quoted && s.first.empty()) s.first = name;
+      (quoted ? s.includes : s.others).insert(name);
     }
     all.push_back(std::move(s));
   };
@@ -220,6 +222,27 @@ TEST_CASE("no header includes itself by a detour") {
     std::vector<std::string> trail;
     CHECK(circle_from(path, includes, state, trail) == "");
   }
+}
+
+// Every script that includes isonorm.h compiles what it includes.
+TEST_CASE("isonorm.h brings no threads, streams and other large headers of the standard library") {
+  const Set large = {
+      "any",     "condition_variable", "filesystem", "fstream", "future", "iostream", "random", "ranges", "regex",
+      "sstream", "semaphore",          "stop_token", "thread"};
+  std::map<std::string, Source> by_path;
+  for (Source& s : sources()) by_path[s.path] = std::move(s);
+  Set seen = {"isonorm.h"};
+  for (std::vector<std::string> next = {"isonorm.h"}; !next.empty();) {
+    const Source s = by_path[next.back()];
+    next.pop_back();
+    for (const std::string& header : s.others) {
+      INFO(s.path << " includes <" << header << ">");
+      CHECK_FALSE(large.count(header));
+    }
+    for (const std::string& include : s.includes)
+      if (seen.insert(include).second) next.push_back(include);
+  }
+  CHECK(seen.size() > 100);
 }
 
 TEST_CASE("no room has over 20 sources") {

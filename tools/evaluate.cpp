@@ -6,6 +6,7 @@
 
 #include "core/system/mapped_file.h"
 #include "core/system/parallel.h"
+#include "data/text.h"
 #include "io/json_text.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/model_data.h"

@@ -19,6 +19,7 @@
 #include "tools/interrupt.h"
 #include "tools/training_start.h"
 #include "tools/tree.h"
+#include "training/build_model.h"
 #include "training/fields.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"

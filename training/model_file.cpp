@@ -98,6 +98,8 @@ void save_model(const std::string& path, const nn::Module& model, ModelList mode
 std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models) {
   const ModelFile file = load_model_file(path);
   const Scope scope(path);
+  check(!file.description.empty(), "load_model: the file does not say what model it holds (no entry '", kModelKind,
+        "'); load it into a model of your own: model.load_state_dict(training::load_model_file(path).state)");
   const ModelOptions options(file.description, models);
   options.check_size(file.state);
   std::unique_ptr<nn::Module> model = options.make();

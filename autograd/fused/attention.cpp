@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "autograd/engine.h"
+#include "autograd/fused/refusal.h"
 #include "autograd/fusion.h"
 #include "autograd/node.h"
 #include "autograd/ops/arrange.h"
@@ -65,7 +66,7 @@ Tensor full_mask(const char* op, const AttentionOptions& o, const Dims& scores, 
 }
 
 bool hides_by_u8(const AttentionOptions& o) { return o.mask.defined() && o.mask.dtype() == DType::u8; }
-// A mask of u8 as numbers to add to scores of this dtype: 0 where it is not 0, else -inf.
+// Turns a mask of u8 into numbers to add to scores of this dtype: 0 if an entry is not 0, else -inf.
 AttentionOptions additive(AttentionOptions o, DType dtype) {
   o.mask = where(o.mask, 0, full({}, kHidden, {dtype, o.mask.device()}));
   return o;
@@ -123,8 +124,9 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask)))
     return reference::scaled_dot_product_attention(q, k, v, o);
   if (q.dtype() == DType::bf16 && !kernels::bf16_products(q.device()))
-    return to(scaled_dot_product_attention(to(q, DType::f32), to(k, DType::f32), to(v, DType::f32), in_f32(o)),
-              DType::bf16);
+    return detail::refuse_second_gradient(
+        kHeads, to(scaled_dot_product_attention(to(q, DType::f32), to(k, DType::f32), to(v, DType::f32), in_f32(o)),
+                   DType::bf16));
   const kernels::AttentionSpec spec = spec_of(o, q.size(3), q.size(2), k.size(2));
   const kernels::AttentionInputs in{unit_stride(q), unit_stride(k), unit_stride(v), mask};
   Tensor out = heads_inside({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
@@ -134,7 +136,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                   mask = save(in.mask), out = save_activation(out), sums](Flow& g) {
       if (g.needs_composition())
         return g.follow({reference::scaled_dot_product_attention(g.attached(0, q), g.attached(1, k), g.attached(2, v),
-                                                                 options_of(spec, mask))});
+                                                                 options_of(spec, mask.data()))});
       const kernels::AttentionSaved saved{{q, k, v, mask}, out, sums, unit_stride(g.out())};
       const auto like = [&](const Tensor& t) { return heads_inside(t.shape(), t.options()); };
       const kernels::AttentionGradients d{like(saved.in.q), like(saved.in.k), like(saved.in.v)};
@@ -180,7 +182,8 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
   const Tensor mask = full_mask(kPacked, o, {b, heads, t, t}, qkv);
   if (use_reference() || (o.mask.defined() && requires_grad(o.mask))) return reference::packed_attention(qkv, heads, o);
   if (qkv.dtype() == DType::bf16 && !kernels::bf16_products(qkv.device()))
-    return to(packed_attention(to(qkv, DType::f32), heads, in_f32(o)), DType::bf16);
+    return detail::refuse_second_gradient(kPacked,
+                                          to(packed_attention(to(qkv, DType::f32), heads, in_f32(o)), DType::bf16));
   const kernels::AttentionSpec spec = spec_of(o, width / heads, t, t);
   const Tensor packed = detached::contiguous(qkv);
   Tensor out = empty({b, t, width}, qkv.options());
@@ -194,7 +197,7 @@ Tensor packed_attention(const Tensor& qkv, int64_t heads, const AttentionOptions
     n->backward =
         differentiable([=, packed = save_activation(packed), mask = save(mask), out = save_activation(out)](Flow& g) {
           if (g.needs_composition())
-            return g.follow({reference::packed_attention(g.attached(0, packed), heads, options_of(spec, mask))});
+            return g.follow({reference::packed_attention(g.attached(0, packed), heads, options_of(spec, mask.data()))});
           const Tensor qkv = packed, dqkv = empty_like(qkv);
           const kernels::AttentionInputs d = unpack(dqkv, heads);
           kernels::AttentionInputs in = unpack(qkv, heads);

@@ -7,8 +7,8 @@ namespace isonorm {
 
 struct AttentionOptions {
   bool causal = false;  // query i sees keys 0 .. i
-  // Broadcasts to [batch, heads, queries, keys]. Of the inputs' dtype: added to the scores; -inf hides a key. Of u8, as
-  // comparisons give it: 0 hides a key, as False does in PyTorch.
+  // Broadcasts to [batch, heads, queries, keys]. A mask of the inputs' dtype is added to the scores; -inf hides a key.
+  // In a mask of u8, as comparisons give it, 0 hides a key, as False does in PyTorch.
   Tensor mask = {};
   double scale = 0;        // of the scores; 0 stands for 1/sqrt(size)
   bool from_last = false;  // causal is counted from the last of both: query i sees keys 0 .. i + keys - queries

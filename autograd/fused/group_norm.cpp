@@ -52,7 +52,7 @@ Tensor computed(const Tensor& t) {
   return t.defined() ? detached::contiguous(detached::to(t, acc_dtype(t.dtype()))) : t;
 }
 
-// x, gain and bias in the dtype of the sums; the statistics [outer, 1, groups, 1] of that dtype.
+// x, gain and bias in the dtype of the sums; the statistics [outer, 1, groups, 1] in the same dtype.
 struct Composed {
   Tensor y, mean, square;
 };

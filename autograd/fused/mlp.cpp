@@ -1,5 +1,6 @@
 #include "autograd/fused/mlp.h"
 
+#include "autograd/fused/refusal.h"
 #include "autograd/fusion.h"
 #include "autograd/node.h"
 #include "autograd/ops/masters.h"
@@ -42,8 +43,9 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
   // Few rows are widened on their way into products alone, in another order (core/cpu/few_rows.h).
   const bool few = x.numel() < 16 * x.size(-1) && !kernels::bf16_products(x.device());
   const bool op_by_op = x.dtype() == DType::bf16 && (few || !kernels::reads_bf16(x.device()));
-  if (use_reference() || op_by_op || x.numel() == 0 || w1.numel() == 0 || w2.numel() == 0)
+  if (use_reference() || x.numel() == 0 || w1.numel() == 0 || w2.numel() == 0)
     return reference::mlp(x, w1, b1, w2, b2, form);
+  if (op_by_op) return detail::refuse_second_gradient("mlp", reference::mlp(x, w1, b1, w2, b2, form));
   const bool kept =
       takes_gradient(x) || takes_gradient(w1) || takes_gradient(b1) || takes_gradient(w2) || takes_gradient(b2);
   const int64_t in = x.size(-1), rows = x.numel() / in, hidden = w1.size(0), out = w2.size(0);
@@ -65,9 +67,9 @@ Tensor mlp(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2
     n->backward = differentiable([x = save_activation(input), before = h, w1 = save(weights.w1), w2 = save(weights.w2),
                                   tanh_form, shape = x.shape()](Flow& g) {
       if (g.needs_composition()) {
-        const Tensor in = g.attached(0, detached::reshape(x, shape)),
+        const Tensor in = g.attached(0, detached::reshape(x.data(), shape)),
                      product = linear(in, g.attached(1, w1), g.attached(2));
-        // The bias is not kept. The difference to what is kept puts it back.
+        // The bias is not kept. The difference from the kept values restores it.
         const Tensor h = product + (detached::reshape(to(before, in.dtype()), product.shape()) - detach(product));
         return g.follow({linear(activated(h, tanh_form), g.attached(3, w2), g.attached(4))});
       }

@@ -29,12 +29,12 @@ void check_step(const char* op, const Tensor& a, const Tensor& u, const Tensor& 
 // With the entries of a row as neighbours: x itself where they are.
 Tensor rows(const Tensor& x) { return x.strides()[1] == 1 ? x : detached::contiguous(x); }
 
-// The inverses of sigmoid and tanh, for the composition: the forward keeps the gates, not their arguments. Infinite at the
-// ends, where the slopes are 0.
+// The inverses of sigmoid and tanh, for the composition: the forward keeps the gates, not their arguments. Infinite at
+// the ends; the slopes are 0 there.
 Tensor inverse_sigmoid(const Tensor& y) { return log(y) - log1p(-y); }
 Tensor inverse_tanh(const Tensor& y) { return (log1p(y) - log1p(-y)) * 0.5; }
 
-// The first four parts of what a step keeps.
+// The first four of the parts that a step keeps.
 std::vector<Tensor> parts_of(const Tensor& kept, int64_t hidden) {
   return split(narrow(kept, 1, 0, 4 * hidden), {hidden, hidden, hidden, hidden}, 1);
 }
@@ -65,7 +65,7 @@ Tensor gru_step(const Tensor& a, const Tensor& u, const Tensor& h) {
     n->backward = differentiable([kept, h = save(before)](Flow& g) {
       if (g.needs_composition()) {
         // Any a and u that give these gates serve: u is its last third and zeros.
-        const std::vector<Tensor> gates = parts_of(kept, h.get().size(1));  // r, z, n and the last third of u
+        const std::vector<Tensor> gates = parts_of(kept, h.data().size(1));  // r, z, n and the last third of u
         const Tensor zero = zeros_like(gates[0]);
         const Tensor a = cat(
             {inverse_sigmoid(gates[0]), inverse_sigmoid(gates[1]), inverse_tanh(gates[2]) - gates[0] * gates[3]}, 1);
@@ -100,7 +100,7 @@ LstmStep lstm_step(const Tensor& a, const Tensor& u, const Tensor& c, LstmOutput
   if (auto* n = track("lstm_step", {&out.output, &out.cell}, {&a, &u, &c}))
     n->backward = differentiable([kept, c = save(before), gate](Flow& g) {
       if (g.needs_composition()) {
-        const std::vector<Tensor> gates = parts_of(kept, c.get().size(1));  // i, f, g, o
+        const std::vector<Tensor> gates = parts_of(kept, c.data().size(1));  // i, f, g, o
         const Tensor a = cat(
             {inverse_sigmoid(gates[0]), inverse_sigmoid(gates[1]), inverse_tanh(gates[2]), inverse_sigmoid(gates[3])},
             1);

@@ -5,8 +5,8 @@
 
 namespace isonorm::detail {
 
-// map(x), recorded as `name`. Its gradient is adjoint(cotangent), recorded likewise, so gradients of all orders exist. Both are
-// functions of a tensor that record nothing themselves.
+// map(x), recorded as `name`. Its gradient is adjoint(cotangent), recorded in the same way, so gradients of all orders
+// exist. Both functions record nothing themselves.
 template <class Map, class Adjoint>
 Tensor linear_map(const char* name, const Tensor& x, const Map& map, const Adjoint& adjoint) {
   Tensor y = map(x);

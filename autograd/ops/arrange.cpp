@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "autograd/node.h"
+#include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/shape.h"
@@ -207,6 +210,20 @@ Tensor triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower)
   return y;
 }
 }  // namespace
+
+Tensor diag(const Tensor& x, int64_t diagonal) {
+  check(x.rank() == 1 || x.rank() == 2, "diag: shape is ", x.shape(), ", expected a vector or a matrix");
+  const int64_t right = std::max<int64_t>(diagonal, 0), down = std::max<int64_t>(-diagonal, 0);
+  const bool is_vector = x.rank() == 1;
+  const int64_t rows = is_vector ? checked_add(x.size(0), right + down, "diag") : x.size(0);
+  const int64_t columns = is_vector ? rows : x.size(1),
+                n = is_vector ? x.size(0) : std::min(rows - down, columns - right);
+  check(n >= 0, "diag: a matrix ", x.shape(), " has no diagonal ", diagonal);
+  const Tensor at = add(mul(arange(n, {DType::i64, x.device()}), static_cast<double>(columns + 1)),
+                        static_cast<double>(down * columns + right));  // in row-major order
+  if (!is_vector) return index_select(reshape(x, {rows * columns}), 0, at);
+  return reshape(scatter(zeros({checked_mul(rows, columns, "diag")}, x.options()), 0, at, x), {rows, columns});
+}
 
 Tensor tril(const Tensor& x, int64_t diagonal) { return triangle("tril", x, diagonal, true); }
 Tensor triu(const Tensor& x, int64_t diagonal) { return triangle("triu", x, diagonal, false); }

@@ -12,9 +12,10 @@ namespace isonorm {
 
 Tensor cat(const std::vector<Tensor>& parts, int dim = 0);    // along dim
 Tensor stack(const std::vector<Tensor>& parts, int dim = 0);  // along a new dimension
-// Sequences [length_i, ...] of one dtype and shape behind the length as one tensor, padded behind their ends with `value`:
-// [sequences, longest, ...], the layout of nn::Lstm, or [longest, sequences, ...] (PyTorch's default) if not batch_first. The
-// mask of the steps that count, [sequences, longest]: arange(longest) < lengths.unsqueeze(1). Throws if there are none.
+// Joins sequences [length_i, ...], which have one dtype and agree in all later dimensions, and fills each up with
+// `value` at its end. Gives [sequences, longest, ...], the layout of nn::Lstm, or [longest, sequences, ...] (PyTorch's
+// default) if not batch_first. The mask of the steps that count, [sequences, longest]: arange(longest) <
+// lengths.unsqueeze(1). Throws if there are none.
 Tensor pad_sequence(const std::vector<Tensor>& sequences, bool batch_first = true, double value = 0);
 Tensor flip(const Tensor& x, const std::vector<int>& dims);
 // Entry i of dims[k] moves on by shifts[k], and from the end to the beginning. Throws where the two differ in length.
@@ -30,6 +31,9 @@ Tensor repeat(const Tensor& x, const std::vector<int64_t>& times);  // tiles: ti
 Tensor repeat_interleave(const Tensor& x, int64_t times, int dim);
 Tensor tril(const Tensor& x, int64_t diagonal = 0);  // zero above the diagonal of the last two dimensions
 Tensor triu(const Tensor& x, int64_t diagonal = 0);  // zero below it
+// A vector [n] as the diagonal of a matrix of zeros [n + |diagonal|, n + |diagonal|]; of a matrix its diagonal, a vector. diagonal > 0:
+// above the main one, < 0: below. Throws on another rank, and if a matrix has no such diagonal.
+Tensor diag(const Tensor& x, int64_t diagonal = 0);
 // For axes of rank 1 with sizes n_1 ... n_k as many tensors [n_1, ..., n_k], views: the i-th is axes[i] along dimension
 // i and constant along the others ("ij"). Throws on another rank, and where they lie on two devices.
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes);

@@ -20,7 +20,7 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index);
 // 1 at position ids[..] of a new last dimension of size `classes`, 0 elsewhere; ids of any shape. Not differentiable.
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype = DType::i64);
 
-// `value` where mask (u8) is not 0, x elsewhere; mask broadcasts to x's shape. The gradient is 0 where the mask is set.
+// `value` where mask (u8) is not 0, x elsewhere; mask broadcasts to x's shape. Masked elements get a gradient of 0.
 // Throws if an integer dtype does not hold the value; a fraction is cut off.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 
@@ -29,9 +29,9 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 Tensor masked_select(const Tensor& x, const Tensor& mask);
 
 // x with src[.., j, ..] at [.., index[.., j, ..], ..] along `dim`, or added there: src and index have one shape, of x's
-// rank and outside of `dim` at most x's sizes; src has x's dtype. Where several go to one element, scatter() keeps the
-// last and gives the others a gradient of 0; scatter_add() (not of u8) adds them in order, in f32 for bf16. New tensors;
-// x is not changed.
+// rank and outside of `dim` at most x's sizes; src has x's dtype. If several go to the same element, scatter() keeps
+// the last and gives the others a gradient of 0; scatter_add() (not of u8) adds them in order, in f32 for bf16. New
+// tensors; x is not changed.
 Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
 

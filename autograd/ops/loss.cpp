@@ -33,7 +33,7 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 }  // namespace
 
 namespace {
-// Targets by row: whether the row counts, its class (0 if it does not count), and the weight of that class (0 if it does not).
+// Targets by row: whether the row counts, its class and the weight of the class (both 0 if it does not count).
 struct Targets {
   Tensor counts, at, weight;
 };
@@ -116,7 +116,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   if (auto* node = track("cross_entropy", {&out}, {&logits}))
     node->backward = differentiable([x = save(x), id = save(id), stats = save(stats), scale = save(scale), spec,
                                      target = save(target), o, shape = logits.shape()](Flow& g) {
-      const Tensor logits = x;
+      const Tensor logits = x.data();
       if (grad_enabled())
         return g.follow(composed(g.attached(0, detached::reshape(logits, shape)), id, target, o), g.take());
       const int64_t n = logits.size(0);
@@ -152,12 +152,27 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   return reduced(abs(sub(x, target)), reduction);
 }
 
+namespace {
+
+// With c = d cut to [-delta, delta], both branches are c (d - c / 2).
+Tensor huber_losses(const Tensor& d, double delta) {
+  const Tensor c = clamp(d, -delta, delta);
+  return mul(c, sub(d, mul(c, 0.5)));
+}
+
+}  // namespace
+
 Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction reduction) {
   check_pair(x, target, "huber_loss");
   check(delta > 0, "huber_loss: delta is ", delta, ", expected a positive one");
-  // With c = d cut to [-delta, delta], both branches are c (d - c / 2).
-  const Tensor d = sub(x, target), c = clamp(d, -delta, delta);
-  return reduced(mul(c, sub(d, mul(c, 0.5))), reduction);
+  return reduced(huber_losses(sub(x, target), delta), reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta, Reduction reduction) {
+  check_pair(x, target, "smooth_l1_loss");
+  check(beta >= 0, "smooth_l1_loss: beta is ", beta, ", expected at least 0");
+  const Tensor d = sub(x, target);
+  return reduced(beta == 0 ? abs(d) : div(huber_losses(d, beta), beta), reduction);
 }
 
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
@@ -171,12 +186,12 @@ Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool l
   return to(reduced(where(none, zero, losses), reduction), x.dtype());
 }
 
-Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction) {
-  check_pair(x, target, "bce_with_logits");
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, Reduction reduction) {
+  check_pair(x, target, "binary_cross_entropy_with_logits");
   const auto wide = [](const Tensor& t) { return to(t, acc_dtype(t.dtype())); };
   const Tensor z = wide(detach(x)), t = wide(detach(target));
   Tensor losses = to(add(mul(t, softplus(neg(z))), mul(sub(1, t), softplus(z))), x.dtype());
-  if (auto* n = track("bce_with_logits", {&losses}, {&x, &target}))
+  if (auto* n = track("binary_cross_entropy_with_logits", {&losses}, {&x, &target}))
     n->backward = differentiable([x = save(x), target = save(target), wide](Flow& g) {
       const Tensor z = wide(x), t = wide(target), dy = to(g.out(), z.dtype());
       // p - t as (1 - t) p - t (1 - p): nothing cancels where a confident answer is right.

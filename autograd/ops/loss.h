@@ -44,16 +44,18 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Red
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 // With d = x - target: d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber, 1964). Throws unless delta > 0.
 Tensor huber_loss(const Tensor& x, const Tensor& target, double delta = 1, Reduction reduction = Reduction::mean);
+// huber_loss() / delta, with beta for delta: d^2 / (2 beta) if |d| < beta, else |d| - beta / 2. beta 0: l1_loss(). Throws if beta < 0.
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta = 1, Reduction reduction = Reduction::mean);
 // Kullback and Leibler's divergence of log-probabilities x from probabilities `target`, single losses target (ln target -
 // x), 0 where target is 0; with log_target the target, too, holds logarithms. As PyTorch's kl_div: mean is over all
 // elements; the divergence of rows is the sum over their number. Computed in f32 for bf16.
 Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean, bool log_target = false);
 // -(target ln p + (1 - target) ln(1 - p)) with p = sigmoid(x), computed as target softplus(-x) + (1 - target)
 // softplus(x): no overflow, and no cancellation for targets in [0, 1].
-Tensor bce_with_logits(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
-// The same of probabilities x, not logits: -(target ln x + (1 - target) ln(1 - x)). As in PyTorch the logarithms are at least
-// -100, and the gradient by x is (x - target) / max(x (1 - x), 1e-12). Computed in f32 for bf16. Throws on the CPU if x leaves
-// [0, 1]; on a device the loss is NaN then.
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+// The same for probabilities x, not logits: -(target ln x + (1 - target) ln(1 - x)). The logarithms are at least -100,
+// and the gradient by x is (x - target) / max(x (1 - x), 1e-12), as in PyTorch. Computed in f32 for bf16. Throws on the
+// CPU if x leaves [0, 1]; on a device the loss is NaN then.
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 
 }  // namespace isonorm

@@ -86,10 +86,10 @@ NormTape::Gradients NormTape::backward(const Tensor& dy, const Tensor& dsum, boo
 }
 
 Tensor NormTape::input_values() const {
-  const Tensor source = detach(rows);
+  const Tensor source = rows.data();
   if (!normalized) return source;
   // Without the mean that a layer norm has subtracted: nothing depends on it.
-  const Tensor inverse_roots = detached::narrow(stats, 1, 1, 1);
+  const Tensor inverse_roots = detached::narrow(stats.data(), 1, 1, 1);
   const Tensor by_row = detached::view(source, {inverse_roots.size(0), source.size(-1)});
   return detached::view(div(by_row, inverse_roots), source.shape());
 }

@@ -197,6 +197,7 @@ Tensor gelu(const Tensor& x) { return activation<ops::Gelu>(x); }
 Tensor gelu_tanh(const Tensor& x) { return activation<ops::GeluTanh>(x); }
 Tensor silu(const Tensor& x) { return activation<ops::Silu>(x); }
 Tensor softplus(const Tensor& x) { return activation<ops::Softplus>(x); }
+Tensor log_sigmoid(const Tensor& x) { return neg(softplus(neg(x))); }
 Tensor erf(const Tensor& x) { return unary<ops::Erf>(x); }
 Tensor pow(const Tensor& x, double p) {
   if (is_floating(x.dtype()) || p < 0 || !holds(DType::i64, p)) return unary<ops::PowNumber>(x, {{p}});

@@ -3,7 +3,8 @@
 // docs/ops.md.
 //
 // Integers (docs/numerics.md, "Integers and masks"):
-// - Beside a floating tensor, i64 and u8 take its dtype; beside i64, u8 does.
+// - An operation of a floating and an integer tensor converts the integers to the floating dtype; one of i64 and u8
+//   converts u8 to i64.
 // - neg, abs, sign, floor, ceil, round, square, relu, clamp, pow by a whole number from 0 on, add, sub, mul, minimum,
 //   maximum and remainder of integers are integers; all other functions, and a clamp to fractions, compute in f32.
 // - Of u8 alone the result is u8, modulo 256, but for neg, add and sub, and for add, sub and mul by a number: i64.
@@ -41,6 +42,7 @@ Tensor gelu(const Tensor& x);       // exact, with erf (Hendrycks & Gimpel, 1606
 Tensor gelu_tanh(const Tensor& x);  // tanh approximation, same source
 Tensor silu(const Tensor& x);
 Tensor softplus(const Tensor& x);
+Tensor log_sigmoid(const Tensor& x);  // -softplus(-x)
 Tensor erf(const Tensor& x);
 Tensor clamp(const Tensor& x, double lo, double hi);  // throws where lo > hi
 Tensor clamp_min(const Tensor& x, double lo);         // clamp(x, lo, infinity)
@@ -146,8 +148,8 @@ inline Tensor operator!(const Tensor& x) { return logical_not(x); }
 Tensor isfinite(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isnan(const Tensor& x);
-// 1 (u8) where a = b or |a - b| <= atol + rtol |b|, computed in f64; of NaN with equal_nan only, and only beside NaN. As in
-// PyTorch. Throws if dtypes differ.
+// 1 (u8) if a = b or |a - b| <= atol + rtol |b|, computed in f64; two NaN are close with equal_nan only (PyTorch's
+// rule). Throws if dtypes differ.
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 
 // a where condition (u8) is not 0, b elsewhere; the three broadcast. A number takes the tensor's dtype, or f32 if that is

@@ -3,9 +3,11 @@
 #include "autograd/grad_mode.h"
 #include "autograd/methods.h"
 #include "autograd/ops/adjoint.h"
+#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/kernels/pool.h"
 #include "core/view.h"
@@ -101,6 +103,30 @@ Tensor avg_pool2d(const Tensor& x, Size2 window, Pool2dOptions o) {
     return dx;
   };
   return detail::linear_map("avg_pool2d", x, mean, shares);
+}
+
+namespace {
+// adaptive_avg_pool2d() along one dimension.
+Tensor adaptive_means(const Tensor& x, int dim, int64_t outputs) {
+  const int64_t pixels = x.size(dim);
+  std::vector<Tensor> means;
+  for (int64_t i = 0; i < outputs; ++i) {
+    const int64_t begin = i * pixels / outputs, end = ceil_div((i + 1) * pixels, outputs);
+    means.push_back(mean(narrow(x, dim, begin, end - begin), {dim}, true));
+  }
+  return cat(means, dim);
+}
+}  // namespace
+
+Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size) {
+  constexpr const char* op = "adaptive_avg_pool2d";
+  detail::check_windows(op, x, 1, {.stride = 1, .padding = 0, .dilation = 1});
+  check(size.height > 0 && size.width > 0, op, ": a size of ", size, ", expected 1 x 1 or more");
+  numel({x.size(0), size.height, size.width, x.size(3)}, op);
+  const Size2 window{x.size(1) / size.height, x.size(2) / size.width};
+  if (window.height * size.height == x.size(1) && window.width * size.width == x.size(2)) return avg_pool2d(x, window);
+  const Tensor sums = to(x, acc_dtype(x.dtype()));
+  return to(adaptive_means(adaptive_means(sums, 1, size.height), 2, size.width), x.dtype());
 }
 
 }  // namespace isonorm

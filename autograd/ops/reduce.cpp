@@ -96,7 +96,7 @@ Tensor mean(const Tensor& x, std::vector<int> dims, bool keepdim) {
 }
 
 namespace {
-// The product by the plan as a tree of multiplications, whose gradients need no division and are right beside zeros.
+// The product by the plan as a tree of multiplications: their gradients need no division, so zeros do no harm.
 Tensor product_of_pairs(const Tensor& x, const Plan& p, bool keepdim) {
   std::vector<int> order, reduced;
   for (int d = 0; d < x.rank(); ++d) (p.dims >> d & 1 ? reduced : order).push_back(d);
@@ -229,7 +229,7 @@ Tensor place(const char* op, const Tensor& x, int dim, bool keepdim, bool of_sma
   check(p.count > 0, op, ": dimension ", dim, " of shape ", x.shape(), " is empty");
   Tensor index = empty(keepdim ? p.keepdim : p.kept, {DType::i64, x.device()});
   const Tensor from = detached::contiguous(widened(x));
-  // -1 - x reverses the order of all i64, which -x does not of the smallest.
+  // -1 - x reverses the order of all i64; -x overflows at the smallest.
   const auto reversed = [&] { return is_floating(x.dtype()) ? neg(detach(from)) : sub(-1, from); };
   kernels::arg_max.on(x.device(), along(x, p), index, of_smallest ? reversed() : from);
   return index;

@@ -22,7 +22,7 @@ Tensor amin(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // `correction` elements. Computed in f32 for bf16; the deviations' own mean is taken away, so that rounding of the mean
 // does not count.
 Tensor var(const Tensor& x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false);
-// Square root of var(); the gradient where that is 0 is 0. Under `using namespace isonorm` it is x.std() or
+// Square root of var(); if it is 0, so is its gradient. Under `using namespace isonorm` it is x.std() or
 // isonorm::std(x): std alone is the namespace.
 Tensor std(const Tensor& x, std::vector<int> dims = {}, double correction = 1, bool keepdim = false);
 // Euclidean norm; the gradient at the zero vector is 0.

@@ -1,6 +1,7 @@
 #include "autograd/ops/statistics.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/copy.h"
@@ -17,7 +18,7 @@ TopK median(const Tensor& x, int dim, bool keepdim) {
   const int64_t n = x.shape()[d];
   check(n > 0, "median: dimension ", dim, " of shape ", x.shape(), " is empty");
   const TopK ascending = sort(detach(x), d);
-  // NaN are last: the first of them is chosen if there is one.
+  // sort() puts NaN last: if there is a NaN, the first one is chosen.
   const Tensor numbers = sum(eq(ascending.values, ascending.values), {d}, true);
   const Tensor middle = where(eq(numbers, static_cast<double>(n)), static_cast<double>((n - 1) / 2), numbers);
   const Tensor at = gather(ascending.indices, d, middle), values = gather(x, d, at);
@@ -27,6 +28,28 @@ TopK median(const Tensor& x, int dim, bool keepdim) {
 Tensor median(const Tensor& x) {
   check(x.numel() > 0, "median: shape ", x.shape(), " has no elements to choose from");
   return median(reshape(x, {-1}), 0).values;
+}
+
+Tensor quantile(const Tensor& x, double q, int dim, bool keepdim) {
+  const int d = normalize_dim(dim, x.rank(), "quantile");
+  check(is_floating(x.dtype()), "quantile: dtype is ", x.dtype(), ", expected f32, f64 or bf16");
+  check(q >= 0 && q <= 1, "quantile: q is ", q, ", expected 0 to 1");
+  const int64_t n = x.shape()[d];
+  check(n > 0, "quantile: dimension ", dim, " of shape ", x.shape(), " is empty");
+  const Tensor ascending = sort(to(x, acc_dtype(x.dtype())), d).values;
+  const double place = q * static_cast<double>(n - 1), share = place - std::floor(place);
+  const auto below = static_cast<int64_t>(place);
+  const auto at = [&](int64_t i) { return narrow(ascending, d, i, 1); };
+  Tensor value = at(below);
+  if (share > 0) value = add(mul(value, 1 - share), mul(at(below + 1), share));
+  const Tensor last = at(n - 1);  // NaN are last
+  value = to(where(isnan(last), last, value), x.dtype());
+  return keepdim ? value : squeeze(value, d);
+}
+
+Tensor quantile(const Tensor& x, double q) {
+  check(x.numel() > 0, "quantile: shape ", x.shape(), " has no elements to choose from");
+  return quantile(reshape(x, {-1}), q, 0);
 }
 
 Tensor unique(const Tensor& x) { return unique_all(x).values; }

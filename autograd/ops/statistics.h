@@ -7,13 +7,21 @@
 
 namespace isonorm {
 
-// The median along one dimension and its position (i64). Of an even number of elements it is the smaller of the two in the
-// middle, and NaN if an element is NaN. The whole gradient goes to the chosen element. Throws if the dimension is empty.
+// The median along one dimension and its position (i64). If the number of elements is even, it is the smaller of the
+// two in the middle. It is NaN if an element is NaN. The whole gradient goes to the chosen element. Throws if the
+// dimension is empty.
 TopK median(const Tensor& x, int dim, bool keepdim = false);
 // The median of all elements, without dimensions. Throws if there are none.
 Tensor median(const Tensor& x);
 
-// The distinct values of x in ascending order, rank 1; each NaN is one of its own. Not differentiable.
+// The value below which a share q of the elements along one dimension lies: sorted element number q (n - 1), between two
+// elements by linear interpolation; NaN if an element is NaN. Floating x; bf16 is computed in f32. The gradient goes to
+// the one or two elements. Throws unless q is in [0, 1], and if the dimension is empty.
+Tensor quantile(const Tensor& x, double q, int dim, bool keepdim = false);
+// The quantile of all elements, without dimensions.
+Tensor quantile(const Tensor& x, double q);
+
+// The distinct values of x in ascending order, rank 1; every NaN counts as distinct. Not differentiable.
 Tensor unique(const Tensor& x);
 // The same; with the place of each element of x in `values` (i64, x's shape), and how often each value occurs (i64). Python's
 // torch.unique(x, return_inverse=True, return_counts=True).

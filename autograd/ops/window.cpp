@@ -2,9 +2,8 @@
 
 namespace isonorm::detail {
 
-kernels::WindowShape window_shape(const char* op, const Tensor& x, Size2 kernel, const Steps& steps) {
+void check_windows(const char* op, const Tensor& x, Size2 kernel, const Steps& steps) {
   const Size2 stride = steps.stride, padding = steps.padding, dilation = steps.dilation;
-  const bool ceil = steps.ceil;
   check(is_floating(x.dtype()), op, ": dtype is ", x.dtype(), ", expected f32, f64 or bf16");
   check(x.rank() == 4, op, ": the input has shape ", x.shape(), ", expected [images, height, width, channels]");
   const Size2 image{x.size(1), x.size(2)};
@@ -13,6 +12,12 @@ kernels::WindowShape window_shape(const char* op, const Tensor& x, Size2 kernel,
   check(stride.height > 0 && stride.width > 0, op, ": a stride of ", stride);
   check(padding.height >= 0 && padding.width >= 0, op, ": a padding of ", padding);
   check(dilation.height > 0 && dilation.width > 0, op, ": a dilation of ", dilation);
+}
+
+kernels::WindowShape window_shape(const char* op, const Tensor& x, Size2 kernel, const Steps& steps) {
+  check_windows(op, x, kernel, steps);
+  const Size2 image{x.size(1), x.size(2)}, stride = steps.stride, padding = steps.padding, dilation = steps.dilation;
+  const bool ceil = steps.ceil;
   const auto outputs = [&](int64_t size, int64_t k, int64_t step, int64_t pad, int64_t apart) {
     const int64_t padded = checked_add(size, checked_mul(2, pad, op), op),
                   reach = checked_add(checked_mul(k - 1, apart, op), 1, op);

@@ -23,10 +23,14 @@ struct Steps {
   bool ceil = false;
 };
 
-// Windows of size `kernel` over x [images, height, width, channels]. With reach = dilation (kernel - 1) + 1 there are
-// floor((size + 2 padding - reach) / stride) + 1 of them in each direction; with `ceil` as many with the quotient rounded
-// up, less one that would begin behind the image. Throws, in the name of `op`, where the rank is not 4, x has no pixels, a
-// size, stride or dilation is below 1 or a padding below 0, no window fits the padded image, or the outputs pass int64.
+// Throws, in the name of `op`, if x is no [images, height, width, channels] with pixels and a floating dtype, if a size, stride
+// or dilation is below 1, or a padding below 0.
+void check_windows(const char* op, const Tensor& x, Size2 kernel, const Steps& steps);
+
+// Windows of size `kernel` over x [images, height, width, channels]. With reach = dilation (kernel - 1) + 1 a
+// direction has floor((size + 2 padding - reach) / stride) + 1 windows; `ceil` rounds the quotient up and leaves out a last
+// window that would begin behind the image. Throws as check_windows(), and if no window fits the padded image or
+// the outputs pass int64.
 kernels::WindowShape window_shape(const char* op, const Tensor& x, Size2 kernel, const Steps& steps);
 
 }  // namespace detail

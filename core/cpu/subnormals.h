@@ -7,8 +7,8 @@ namespace isonorm {
 namespace {
 
 // While it lives, subnormal numbers of f32 count as 0 in this thread, as operands and as results. Each would cost the
-// processor a hundred cycles. A product with a subnormal number is lost in a sum unless the whole sum is as small. For f64
-// (T = double) it does nothing: trainings have no numbers below 1e-308, and conversions compute exactly with them.
+// processor a hundred cycles. A product with a subnormal number is lost in a sum unless the whole sum is as small. It
+// does nothing for f64 (T = double): trainings have no numbers below 1e-308, and conversions compute exactly with them.
 template <class T> class FlushSubnormals {
  public:
 #ifdef __x86_64__

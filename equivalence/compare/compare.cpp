@@ -1,6 +1,7 @@
 #include "equivalence/compare/compare.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "core/printed.h"
@@ -8,6 +9,7 @@
 #include "equivalence/compare/beside.h"
 #include "equivalence/compare/cause.h"
 #include "equivalence/compare/found.h"
+#include "equivalence/compare/moved_results.h"
 #include "equivalence/compare/own_training.h"
 #include "equivalence/compare/repeats.h"
 #include "equivalence/lockstep/criterion.h"
@@ -78,12 +80,16 @@ class Drawn {
     carry_over(partners_);
   }
 
-  // A, moved by one ulp if `control` counts from 1; or B. Begins with the present buffers and gives them back.
+  // A, with its weights and the results of its ops moved by one ulp if `control` counts from 1; or B. Begins with the present buffers and gives them back.
   Run run_model(Which which, const training::Examples& batch, int control = 0) {
     const bool is_first = which == Which::first;
     nn::Module& model = is_first ? a_ : b_;
     const Restore restore(model, control > 0 ? Restore::all : Restore::buffers);
-    if (control > 0) moves(control).apply(model);
+    std::optional<MovedResults> rounding;
+    if (control > 0) {
+      moves(control).apply(model);
+      rounding.emplace(control_seed(o_.seed, control));
+    }
     Run run;
     run.training = is_first ? std::make_unique<OwnTraining>(model, partners_.a, loss_, o_.seed)
                             : std::make_unique<OwnTraining>(model, partners_, loss_, o_.seed);

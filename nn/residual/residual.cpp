@@ -2,12 +2,19 @@
 
 #include "autograd/ops/masters.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/shape.h"
 
 namespace isonorm::nn {
 
 Residual& Residual::operator+=(const Tensor& branch) {
+  check(branch.defined(), "residual +=: the branch is undefined, a Tensor that nothing was assigned to");
   settle();
-  pending = branch;
+  const Dims &shape = stream.shape(), &added = branch.shape();
+  check(broadcast_shapes(added, shape, "residual +=") == shape, "residual +=: a branch of shape ", added,
+        " does not stretch to the stream ", shape, ": reshape it, or sum over what the stream does not have");
+  check(detail::fits_rows(stream.dtype(), branch.dtype()), "residual +=: the branch is ", branch.dtype(),
+        ", the stream ", stream.dtype(), ": convert one with to()");
+  pending = added == shape ? branch : expand(branch, shape);
   return *this;
 }
 

@@ -4,13 +4,18 @@
 #include <thread>
 
 #include "autograd/engine.h"
+#include "autograd/fused/attention.h"
 #include "autograd/fused/linear_cross_entropy.h"
 #include "autograd/grad_mode.h"
+#include "autograd/methods.h"
+#include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "autograd/ops/softmax.h"
 
 using namespace isonorm;
 using Catch::Matchers::Contains;
@@ -189,13 +194,49 @@ TEST_CASE("a failed backward leaves no gradient behind in the graph") {
   }
 }
 
-TEST_CASE("anomaly mode names the first op that left the finite numbers") {
+TEST_CASE("anomaly mode names the first op that produced NaN, or an infinity if these are asked for") {
   const Tensor x = require_grad(tensor({0.0, 4.0}));
-  AnomalyMode guard;
-  Scope scope("block");
-  CHECK_THROWS_WITH(log(x), Contains("block: log: forward produced -inf at element 0"));
-  const Tensor y = sum(sqrt(x));
-  CHECK_THROWS_WITH(backward(y), Contains("sqrt: backward produced"));
+  const AnomalyMode guard;
+  const auto in_block = [](const std::function<Tensor()>& f) {
+    const Scope scope("block");
+    return f();
+  };
+  CHECK(log(x)[0].item() == -HUGE_VAL);
+  CHECK_THROWS_WITH(in_block([&] { return log(x - 1.0); }), Contains("block: log: forward produced nan at element 0"));
+  backward(sum(sqrt(x)));
+  CHECK(x.grad()[0].item() == HUGE_VAL);
+  const Tensor y = in_block([&] { return sum(sqrt(x) * tensor({0.0, 1.0})); });
+  CHECK_THROWS_WITH(backward(y), "block: sqrt: backward produced nan at element 0 of shape [2]");
+  {
+    const AnomalyMode infinities({.infinities = true});
+    CHECK_THROWS_WITH(log(x), Contains("log: forward produced -inf at element 0"));
+    CHECK_THROWS_WITH(backward(sum(sqrt(x))), Contains("sqrt: backward produced inf"));
+    const AnomalyMode inner;
+    CHECK_NOTHROW(log(x));
+  }
+  CHECK_NOTHROW(log(x));
+}
+
+TEST_CASE("anomaly mode lets masks of -inf pass") {
+  const AnomalyMode guard;
+  const Tensor q = require_grad(full({1, 2, 4, 4}, 0.5, {DType::f64}));
+  const Tensor hidden = triu(ones({4, 4}, {DType::u8}), 1);
+  backward(sum(softmax(masked_fill(q, hidden, -HUGE_VAL))));
+  backward(sum(reference::scaled_dot_product_attention(q, q, q, {.causal = true})));
+  CHECK(all(isfinite(q.grad())).item() == 1);
+}
+
+TEST_CASE("a backward says what is wrong with its loss, and what to do") {
+  const Tensor x = require_grad(ones({3, 4})), none;
+  CHECK_THROWS_WITH(backward(x * 2.0),
+                    "backward: the tensor has shape [3, 4], expected a loss of one element: reduce it by "
+                    "mean() or sum(), or give a cotangent of its shape");
+  CHECK_THROWS_WITH(backward(none), Contains("backward: the loss is undefined"));
+  CHECK_THROWS_WITH(none.backward(), Contains("backward: the loss is undefined"));
+  CHECK_THROWS_WITH(grad(none, {x}), Contains("grad: output 0 is undefined"));
+  CHECK_THROWS_WITH(grad(sum(x), {x, none}), Contains("grad: input 1 is undefined"));
+  CHECK_THROWS_WITH(backward(sum(detach(x))), Contains("does not depend on a leaf that requires a gradient") &&
+                                                  Contains("computed under NoGrad"));
 }
 
 TEST_CASE("a chain of a million ops neither overflows the stack nor leaks") {

@@ -96,19 +96,23 @@ TEST_CASE("cross_entropy makes one tensor of the logits' size") {
   CHECK(host_allocator().stats().peak - held < 1.5 * 4 * 3000 * 50);
 }
 
-TEST_CASE("bce_with_logits of a confident right answer keeps its digits, of a confident wrong one does not overflow") {
+TEST_CASE(
+    "binary_cross_entropy_with_logits of a confident right answer keeps its digits, of a confident wrong one does not "
+    "overflow") {
   const Tensor far = tensor({60.0, -60.0, 800.0}), label = tensor({1.0, 0.0, 0.0});
-  const Values b = bce_with_logits(far, label, Reduction::none).to_vector<double>();
+  const Values b = binary_cross_entropy_with_logits(far, label, Reduction::none).to_vector<double>();
   CHECK(b[0] == Approx(std::exp(-60)).epsilon(1e-14));
   CHECK(b[1] == Approx(std::exp(-60)).epsilon(1e-14));
   CHECK(b[2] == 800);
 }
 
-TEST_CASE("the gradient of bce_with_logits by its target is -x, by x it keeps the digits of a confident answer") {
+TEST_CASE(
+    "the gradient of binary_cross_entropy_with_logits by its target is -x, by x it keeps the digits of a confident "
+    "answer") {
   for (const DType d : {DType::f64, DType::f32, DType::bf16}) {
     const Tensor values = to(tensor({1e-4, -2.0, 30.0, -80.0}), d);
     const Tensor x = require_grad(detach(values)), t = require_grad(to(tensor({0.5, 0.25, 1.0, 0.0}), d));
-    backward(bce_with_logits(x, t, Reduction::sum));
+    backward(binary_cross_entropy_with_logits(x, t, Reduction::sum));
     const Values v = values.to_vector<double>(), dx = x.grad().to_vector<double>();
     CHECK(t.grad().to_vector<double>() == Values{-v[0], -v[1], -v[2], -v[3]});
     const double tolerance = 8 * epsilon(d);

@@ -1,4 +1,4 @@
-// The recipes of docs/cookbook.md and what each prints. source.py writes the code that registers them.
+// The recipes of docs/cookbook.md and docs/saving.md and what each prints. source.py writes the code that registers them.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 namespace cookbook {
 
 struct Recipe {
-  // line: of docs/cookbook.md. printed: the lines that `run` writes to std::cout.
-  Recipe(std::string title, int line, void (*run)(), std::vector<std::string> printed);
+  // page: in docs/. line: of the page. printed: the lines that `run` writes to std::cout.
+  Recipe(std::string page, std::string title, int line, void (*run)(), std::vector<std::string> printed);
 
-  std::string title;
+  std::string page, title;
   int line;
   void (*run)();
   std::vector<std::string> printed;

@@ -1,4 +1,4 @@
-// Runs the recipes of docs/cookbook.md in an empty folder, and compares the lines that they print with the page.
+// Runs the recipes of docs/cookbook.md and docs/saving.md, each in an empty folder, and compares the lines that they print with the page.
 // usage: cookbook [part of a title]
 #include <unistd.h>
 
@@ -16,8 +16,8 @@ static std::vector<Recipe>& recipes() {
   return all;
 }
 
-Recipe::Recipe(std::string title, int line, void (*run)(), std::vector<std::string> printed)
-    : title(std::move(title)), line(line), run(run), printed(std::move(printed)) {
+Recipe::Recipe(std::string page, std::string title, int line, void (*run)(), std::vector<std::string> printed)
+    : page(std::move(page)), title(std::move(title)), line(line), run(run), printed(std::move(printed)) {
   recipes().push_back(*this);
 }
 
@@ -46,7 +46,7 @@ static bool check(const Recipe& recipe) {
     const std::string page = i < recipe.printed.size() ? recipe.printed[i] : "(nothing)";
     if (printed == page) continue;
     same = false;
-    std::cout << "docs/cookbook.md:" << recipe.line << ": " << recipe.title << "\n  the page says  " << page
+    std::cout << "docs/" << recipe.page << ':' << recipe.line << ": " << recipe.title << "\n  the page says  " << page
               << "\n  it prints      " << printed << '\n';
   }
   return same;
@@ -57,12 +57,12 @@ static bool check(const Recipe& recipe) {
 int main(int argc, char** argv) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / ("cookbook." + std::to_string(::getpid()));
-  fs::create_directory(folder);
-  fs::current_path(folder);
   int run = 0, wrong = 0;
   for (const cookbook::Recipe& recipe : cookbook::recipes()) {
     if (argc > 1 && recipe.title.find(argv[1]) == std::string::npos) continue;
-    ++run;
+    const fs::path own = folder / std::to_string(++run);
+    fs::create_directories(own);
+    fs::current_path(own);
     if (!cookbook::check(recipe)) ++wrong;
   }
   fs::current_path("/");

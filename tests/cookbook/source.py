@@ -1,4 +1,4 @@
-"""Writes the recipes of docs/cookbook.md as a C++ program: source.py PAGE OUTPUT...
+"""Writes the recipes of a page of docs/ as a C++ program: source.py PAGE OUTPUT...
 
 Each ```cpp block after "## How do I ..." or "**How do I ...**" becomes a function, in one of the OUTPUT files. The first block of the page is
 what all recipes share. A line that prints ends with its value, "std::cout << x << '\\n';  // 3": the program compares both.
@@ -55,7 +55,7 @@ def program(page_path, outputs):
         for i, (title, start, block) in enumerate(found[part::len(outputs)]):
             lines += [f"static void recipe_{i}() {{", f'#line {start} "{name}"'] + block + ["}"]
             values = ", ".join(literal(v) for v in expected(title, block))
-            lines += [f"static const cookbook::Recipe entry_{i}({literal(title)}, {start}, recipe_{i}, {{{values}}});"]
+            lines += [f"static const cookbook::Recipe entry_{i}({literal(page_path.name)}, {literal(title)}, {start}, recipe_{i}, {{{values}}});"]
         output.write_text("\n".join(lines) + "\n")
 
 

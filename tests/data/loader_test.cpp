@@ -6,6 +6,7 @@
 #include <chrono>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "data/prefetch.h"
 #include "tests/support/catch.h"

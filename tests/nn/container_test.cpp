@@ -10,6 +10,7 @@
 #include "nn/noise.h"
 #include "nn/print.h"
 #include "nn/recurrent/recurrent.h"
+#include "nn/shape.h"
 #include "nn/transformer.h"
 #include "tests/nn/models.h"
 #include "tests/support/thrown.h"
@@ -75,6 +76,15 @@ TEST_CASE("container: every layer has a clone with its options, alone and in a S
   both([] { return Conv2d(8, 4, {3, 2}, {.stride = 2, .padding = 1, .groups = 2, .bias = false}); }, images);
   both([] { return MaxPool2d(2, {.stride = 1}); }, images);
   both([] { return AvgPool2d(3, {.padding = 1}); }, images);
+  both([] { return Conv1d(8, 4, 2, {.stride = 2, .padding = 1, .dilation = 2, .groups = 2, .bias = false}); }, rows);
+  const ConvTranspose2dLayerOptions up{
+      .stride = 2, .padding = {1, 0}, .output_padding = 1, .dilation = {1, 2}, .groups = 2, .bias = false};
+  both([&] { return ConvTranspose2d(8, 4, {3, 2}, up); }, images);
+  both([] { return AdaptiveAvgPool2d({2, 3}); }, images);
+  both([] { return Upsample({.size = {4, 9}, .mode = Interpolation::bilinear, .align_corners = true}); }, images);
+  both([] { return Identity(); }, images);
+  both([] { return Flatten(2); }, images);
+  both([] { return LeakyRelu(0.3); }, rows);
   both([] { return GroupNorm(2, 8, {.kind = NormKind::rms, .eps = 0.1, .affine = false}); }, images);
   both([] { return BatchNorm(8, {.eps = 0.1, .momentum = 0.4}); }, images);
 }

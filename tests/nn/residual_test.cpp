@@ -6,6 +6,7 @@
 #include "nn/residual/all.h"
 #include "nn/vit.h"
 #include "tests/support/ops.h"
+#include "tests/support/random.h"
 
 using namespace isonorm;
 using namespace isonorm::nn;
@@ -227,4 +228,20 @@ TEST_CASE("the residual addition is in the pass of the norm, before it in Pre-LN
   check(kPostLn, norms);
   norms.push_back("norm");
   check(kPreLn, norms);
+}
+
+TEST_CASE("a branch is stretched to the stream, or refused where it is added") {
+  const Tensor positions = require_grad(test::randn({3, 4}, 1)), rows = test::randn({2, 3, 4}, 2);
+  Residual x = rows;
+  x += positions;
+  const Tensor& y = x.settle();
+  check_close(y, rows + positions, 0);
+  backward(sum(y * rows));
+  check_close(positions.grad(), sum(rows, {0}), 1e-15);
+  using Catch::Matchers::Contains;
+  CHECK_THROWS_WITH(x += test::randn({5, 4}, 3), Contains("residual +=: shapes [5, 4] and [2, 3, 4] do not broadcast"));
+  CHECK_THROWS_WITH(x += test::randn({3, 2, 3, 4}, 3),
+                    Contains("residual +=: a branch of shape [3, 2, 3, 4] does not stretch to the stream [2, 3, 4]"));
+  CHECK_THROWS_WITH(x += Tensor(), Contains("residual +=: the branch is undefined"));
+  CHECK_THROWS_WITH(x += to(rows, DType::f32), Contains("residual +=: the branch is f32, the stream f64"));
 }

@@ -67,6 +67,31 @@ TEST_CASE("state: a part of another shape or dtype, or of which no name fits, ch
   CHECK(net.body.weight.to_vector<double>() == wide.body.weight.to_vector<double>());
 }
 
+TEST_CASE("state: tensors of another shape are left out where that is asked for, and named") {
+  Net net;
+  const TensorMap before = clone(net.state_dict());
+  TensorMap five;  // of a head for five classes
+  five.add("body.weight", full({3, 4}, 7));
+  five.add("body.bias", full({3}, 6));
+  five.add("head.weight", full({5, 3}, 7));
+  five.add("head.bias", full({5}, 7));
+  const LoadedState found = net.load_state_dict(five, {.skip_mismatched = true});
+  CHECK(found.mismatched == Names{"head.weight", "head.bias"});
+  CHECK((found.missing.empty() && found.unexpected.empty()));
+  CHECK(net.body.weight.to_vector<float>() == std::vector<float>(12, 7));
+  CHECK(net.body.bias.to_vector<float>() == std::vector<float>(3, 6));
+  for (const char* kept : {"head.weight", "head.bias"})
+    CHECK(net.state_dict().at(kept).to_vector<float>() == before.at(kept).to_vector<float>());
+  five.add("old", ones({1}));
+  CHECK_THROWS_WITH(net.load_state_dict(five, {.skip_mismatched = true}),
+                    "load_state_dict: the tensors do not fit this module:\n  unexpected  old [1]");
+  CHECK(net.load_state_dict(five, {.strict = false, .skip_mismatched = true}).unexpected == Names{"old"});
+  TensorMap head;
+  head.add("head.bias", full({5}, 7));
+  CHECK_THROWS_WITH(net.load_state_dict(head, {.strict = false, .skip_mismatched = true}),
+                    "load_state_dict: no tensor has the shape that it has in this module: 1 have another");
+}
+
 TEST_CASE("state: a clone keeps the values, the state itself goes on with the training and is not loaded") {
   Net net;
   const TensorMap alias = net.state_dict(), best = clone(net.state_dict());

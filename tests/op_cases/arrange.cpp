@@ -355,6 +355,41 @@ OpCase triangle_row(std::string name, std::string formula, Tensor (*call)(const 
   return op;
 }
 
+OpCase diag_row() {
+  OpCase op = row("diag", "(x, int64_t diagonal = 0)",
+                  "a vector as a diagonal of a matrix of zeros; of a matrix its diagonal; 1: above the main one");
+  const auto reference = [](int64_t k) {
+    return [k](const Array& x) {
+      const int64_t size = std::abs(k);
+      if (x.shape.rank == 1)
+        return tabulate(
+            Dims{x.shape[0] + size, x.shape[0] + size},
+            [&](const Dims& i) { return i[1] - i[0] == k ? x.at({std::min(i[0], i[1])}) : 0; }, x.kind);
+      const int64_t down = k < 0 ? size : 0, right = k > 0 ? size : 0;
+      return tabulate(
+          Dims{std::min(x.shape[0] - down, x.shape[1] - right)},
+          [&](const Dims& i) {
+            return x.at({i[0] + down, i[0] + right});
+          },
+          x.kind);
+    };
+  };
+  for (const Dims& shape : {Dims{0}, {1}, {5}, {4, 4}, {3, 5}, {5, 3}, {60, 90}})
+    for (int64_t k : {0, 1, -2}) {
+      if (shape.rank == 2 && (shape[0] < -k || shape[1] < k)) continue;
+      op.add(
+            text("diagonal ", k), {op.draw.normal(shape)}, [=](const Tensor& x) { return diag(x, k); }, reference(k))
+          .large = shape == Dims{60, 90};
+    }
+  for (const Array& x : {op.draw.index({3, 5}, 1000), op.draw.mask({4})})
+    op.add(
+        x.kind == Kind::index ? "i64" : "u8", {x}, [](const Tensor& t) { return diag(t); }, reference(0));
+  op.refuse({"[2, 2, 2]"}, [] { diag(reals({2, 2, 2})); });
+  op.refuse({"[2, 3]", "diagonal 4"}, [] { diag(reals({2, 3}), 4); });
+  op.refuse({"[2, 3]", "diagonal -3"}, [] { diag(reals({2, 3}), -3); });
+  return op;
+}
+
 OpCase meshgrid_row() {
   OpCase op = row("meshgrid", "(const std::vector<Tensor>& axes)", "y_i at [j_1, ..., j_k] is axes_i at j_i");
   for (const Dims& grid : shapes_and_large(1)) {
@@ -410,6 +445,7 @@ std::vector<OpCase> arrange_cases() {
     all.push_back(make());
   all.push_back(triangle_row("tril", lower, isonorm::tril, true));
   all.push_back(triangle_row("triu", upper, isonorm::triu, false));
+  all.push_back(diag_row());
   all.push_back(meshgrid_row());
   all.push_back(patchify_row());
   return all;

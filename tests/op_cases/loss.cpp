@@ -281,6 +281,10 @@ Variant huber_by(const char* label, double delta, double (*single)(double, doubl
   return {label, [=](const Tensor& x, const Tensor& t, Reduction r) { return huber_loss(x, t, delta, r); }, single};
 }
 
+Variant smooth_by(const char* label, double beta, double (*single)(double, double)) {
+  return {label, [=](const Tensor& x, const Tensor& t, Reduction r) { return smooth_l1_loss(x, t, beta, r); }, single};
+}
+
 }  // namespace
 
 std::vector<OpCase> loss_cases() {
@@ -298,6 +302,13 @@ std::vector<OpCase> loss_cases() {
                               huber_by(" delta 1.5", 1.5, [](double x, double t) { return huber(x - t, 1.5); })},
                              {-1, 1, -0.5, 0.5, -1.5, 1.5}, -3, 3));
   all.back().refuse({"delta is 0"}, [] { huber_loss(reals({2}), reals({2}), 0); });
+  all.push_back(pairwise_row("smooth_l1_loss", "(x, target, double beta = 1, Reduction reduction = Reduction::mean)",
+                             "d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, d = x - target", near,
+                             {smooth_by(" beta 1", 1, [](double x, double t) { return huber(x - t, 1); }),
+                              smooth_by(" beta 0.5", 0.5, [](double x, double t) { return huber(x - t, 0.5) / 0.5; }),
+                              smooth_by(" beta 0", 0, [](double x, double t) { return std::fabs(x - t); })},
+                             {-1, 1, -0.5, 0.5, 0}, -3, 3));
+  all.back().refuse({"beta is -1"}, [] { smooth_l1_loss(reals({2}), reals({2}), -1); });
   const Loss logarithmic = [](const Tensor& x, const Tensor& t, Reduction r) { return kl_div(x, t, r, true); };
   all.push_back(pairwise_row(
       "kl_div", "(x, target, Reduction reduction = Reduction::mean, bool log_target = false)",
@@ -317,10 +328,11 @@ std::vector<OpCase> loss_cases() {
             return y;
           })
       .gradient = false;
-  all.push_back(pairwise_row(
-      "bce_with_logits", plain, "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", near,
-      {{"", bce_with_logits, [](double x, double t) { return t * softplus_of(-x) + (1 - t) * softplus_of(x); }}}, {}, 0,
-      1));
+  all.push_back(pairwise_row("binary_cross_entropy_with_logits", plain,
+                             "-(target ln p + (1 - target) ln(1 - p)), p = sigmoid(x)", near,
+                             {{"", binary_cross_entropy_with_logits,
+                               [](double x, double t) { return t * softplus_of(-x) + (1 - t) * softplus_of(x); }}},
+                             {}, 0, 1));
   OpCase bce = pairwise_row(
       "binary_cross_entropy", plain, "-(target ln x + (1 - target) ln(1 - x)), logarithms at least -100", near,
       {{"", binary_cross_entropy, [](double x, double t) { return -(t * std::log(x) + (1 - t) * std::log1p(-x)); }}},

@@ -77,6 +77,55 @@ OpCase median_row() {
   return op;
 }
 
+double quantile_of(std::vector<double> v, double q) {
+  for (double x : v)
+    if (std::isnan(x)) return x;
+  std::sort(v.begin(), v.end());
+  const double place = q * static_cast<double>(v.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  const double share = place - static_cast<double>(below);
+  return share == 0 ? v[below] : v[below] * (1 - share) + v[below + 1] * share;
+}
+
+OpCase quantile_row(bool along) {
+  OpCase op =
+      along ? row("quantile", "(x, double q, int dim, bool keepdim = false)",
+                  "the element number q (n - 1) of the sorted ones along dim, between two by linear interpolation")
+            : row("quantile", "(x, double q)", "the quantile of all entries");
+  op.tolerance = tolerance::composite;
+  const auto add = [&](const Array& x, double q, int d, bool keepdim, const char* label = "") -> Sample& {
+    return op.add(
+        text("q ", q, " dim ", d, label), {x},
+        [=](const Tensor& t) { return along ? quantile(t, q, d, keepdim) : quantile(t, q); },
+        [=](const Array& a) {
+          if (!along) return Array({}, a.kind, quantile_of(a.v, q));
+          Array y(keepdim ? resized(a.shape, d, 1) : removed(a.shape, d));
+          size_t k = 0;
+          for_each_index(resized(a.shape, d, 1), [&](Dims i) {
+            std::vector<double> entries;
+            for (i[d] = 0; i[d] < a.shape[d]; ++i[d]) entries.push_back(a.at(i));
+            y.v[k++] = quantile_of(entries, q);
+          });
+          return y;
+        });
+  };
+  int count = 0;
+  for (const Dims& shape : shapes(1))
+    for (int d = 0; d < (along ? shape.rank : 1); ++d)
+      if (!is_empty(shape))
+        for (double q : {0.0, 0.3, 0.5, 1.0}) add(op.draw.distinct(shape), q, d, ++count % 2);
+  Array special({3, 5});
+  special.v = {1, NAN, 3, 4, 2, HUGE_VAL, -HUGE_VAL, 0, 1, 5, 2, 2, 2, 1, 1};
+  add(special, 0.5, along ? 1 : 0, false, " special values").gradient = false;
+  add(op.draw.distinct(kLarge), 0.25, 2, false).large = true;
+  if (along) op.refuse({"dimension 2", "rank 2"}, [] { quantile(reals({2, 3}), 0.5, 2); });
+  if (along) op.refuse({"[2, 0]", "empty"}, [] { quantile(reals({2, 0}), 0.5, 1); });
+  op.refuse({"1.5", "0 to 1"}, [=] { along ? quantile(reals({2, 3}), 1.5, 0) : quantile(reals({2, 3}), 1.5); });
+  op.refuse({"i64"}, [=] { along ? quantile(integers({2}), 0.5, 0) : quantile(integers({2}), 0.5); });
+  if (!along) op.refuse({"[2, 0]", "no elements"}, [] { quantile(reals({2, 0}), 0.5); });
+  return op;
+}
+
 // Distinct values with their counts. Each NaN counts as a value by itself. NaNs come last.
 std::vector<std::pair<double, int64_t>> distinct_of(const std::vector<double>& v) {
   std::map<double, int64_t> counts;
@@ -201,7 +250,8 @@ OpCase bincount_row() {
 }  // namespace
 
 std::vector<OpCase> statistics_cases() {
-  return {median_along_row(), median_row(), unique_row(false), unique_row(true), nonzero_row(), bincount_row()};
+  return {median_along_row(), median_row(),     quantile_row(true), quantile_row(false),
+          unique_row(false),  unique_row(true), nonzero_row(),      bincount_row()};
 }
 
 }  // namespace isonorm::test

@@ -289,6 +289,17 @@ std::vector<OpCase> number_rows() {
   return rows;
 }
 
+OpCase log_sigmoid_row() {
+  OpCase op = row_of("Pointwise, one tensor", "log_sigmoid", "(x)", "ln(1/(1 + e^-x))", tolerance::elementary);
+  op.refuses = false;
+  const Oracle o = numbered(
+      "(x)", {}, [](const Tensor& x, const double*) { return log_sigmoid(x); },
+      [](double x, const double*) { return (x > 0 ? 0 : x) - std::log1p(std::exp(-std::fabs(x))); });
+  add_samples(op, o, {}, -4, 4, {});
+  add_integers(op, o, {}, Integers::real);
+  return op;
+}
+
 OpCase cast_row() {
   OpCase op =
       row_of("Pointwise, one tensor", "to", "(x, DType dtype)",
@@ -341,6 +352,7 @@ std::vector<OpCase> unary_cases() {
   std::vector<OpCase> all = rows(ops::Unary{});
   for (OpCase& op : number_rows()) all.push_back(std::move(op));
   all.push_back(remainder_row());
+  all.push_back(log_sigmoid_row());
   all.push_back(cast_row());
   all.push_back(classification_row("isfinite", "1 where x is neither infinite nor NaN", isonorm::isfinite,
                                    [](double x) { return std::isfinite(x); }));

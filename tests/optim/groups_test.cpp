@@ -1,6 +1,7 @@
 // Rates of several groups, options of a running optimizer, moved optimizers, and what a state is: a copy.
 #include "autograd/engine.h"
 #include "autograd/ops/create.h"
+#include "autograd/ops/reduce.h"
 #include "core/memory/allocator.h"
 #include "io/checkpoint.h"
 #include "nn/linear.h"
@@ -12,7 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_device.h"
-#include "training/steps/callbacks.h"
+#include "training/run/saved_training.h"
 #include "training/steps/loop.h"
 
 using namespace isonorm;

@@ -25,7 +25,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/thrown.h"
 #include "training/model_file.h"
-#include "training/steps/callbacks.h"
+#include "training/run/saved_training.h"
 #include "training/steps/step.h"
 
 using namespace isonorm;

@@ -18,6 +18,7 @@
 #include "tests/support/temp_folder.h"
 #include "training/records/held_out.h"
 #include "training/steps/lr_range.h"
+#include "training/run/saved_training.h"
 
 using namespace isonorm;
 using namespace isonorm::training;
@@ -133,7 +134,7 @@ TEST_CASE("a saved training goes on to the same bits: weights, optimizer, random
   CHECK_THROWS_WITH(SavedTraining(f / "part", other, adamw, best), Contains("part: "));
   optim::Adam adam(resumed.model.parameters());  // whose state has the same names
   CHECK_THROWS_WITH(SavedTraining(f / "part", resumed.model, adam, best),
-                    Contains("its optimizer is 'adamw', expected adam"));
+                    Contains("part: saved training: other contents: 'optimizer' is 'adamw', expected adam"));
   write_text(f / "part", "");  // then it is the one before, which stays when the next cannot be written
   SavedTraining earlier(f / "part", resumed.model, resumed.adamw, resumed.best);
   CHECK(earlier.done() == 5);

@@ -8,6 +8,8 @@
 #include "autograd/grad_mode.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
+#include "training/build_model.h"
+#include "training/source.h"
 
 using namespace isonorm;
 using namespace isonorm::training;

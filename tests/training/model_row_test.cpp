@@ -11,12 +11,14 @@
 #include "tests/support/read_text.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tempered.h"
+#include "training/build_model.h"
 #include "training/fields.h"
 #include "training/model_file.h"
 #include "training/optimizers.h"
 #include "training/records/held_out.h"
 #include "training/records/manifest.h"
 #include "training/records/training_text.h"
+#include "training/source.h"
 
 using namespace isonorm;
 using namespace isonorm::training;

@@ -35,8 +35,8 @@ CsvTable::CsvTable(const std::string& path, const Cells& columns, int64_t done,
   read_log(path, [&](std::istream& log) {
     std::string line;
     while (std::getline(log, line)) {
-      if (log.eof()) break;  // it was cut off
-      if (kept > 0) {        // behind the header
+      if (log.eof()) break;  // the line was cut off
+      if (kept > 0) {        // a row
         const Cells cells = cells_of(line);
         int64_t step = 0;
         const bool is_row = cells.size() == columns_ + 1 && read_number(cells[0], step);

@@ -1,4 +1,4 @@
-// A table of numbers as a CSV file: a first column "step", and columns of one's own.
+// A table of numbers as a CSV file: a first column "step", then the user's columns.
 //
 //   training::CsvTable table("run.csv", {"loss", "weight_norm"}, saved.done());
 //   table.row(step, {loss, norm});
@@ -18,10 +18,10 @@ class CsvTable {
  public:
   using Cells = std::vector<std::string>;
 
-  // The file is of one training, which has taken `done` steps: rows of later steps are removed. Calls read(cells), if it is given,
-  // for each row that stays; false means that it is no row. Throws if a column's name is empty or has a comma, a quotation mark
-  // or a line break, if the file has other columns or is no such table, if another process is writing it, and if a training
-  // that begins (done = 0) finds rows there.
+  // A file belongs to one training, which has taken `done` steps: rows of later steps are removed. Calls read(cells),
+  // if it is given, for each row that stays; false means that it is no row. Throws if a column's name is empty or has a
+  // comma, a quotation mark or a line break; if the file has other columns or is no table; if another process is
+  // writing it; if done = 0 and the file has rows.
   CsvTable(const std::string& path, const Cells& columns, int64_t done = 0,
            const std::function<bool(const Cells& cells)>& read = {});
 

@@ -9,6 +9,7 @@
 #include "autograd/ops/reduce.h"
 #include "core/formulas/round_up.h"
 #include "nn/evaluation_mode.h"
+#include "training/source.h"
 
 namespace isonorm::training {
 namespace {
@@ -29,7 +30,7 @@ bool sum_of_ranks(distributed::Group& group, TestPass& pass, bool go_on) {
   return sum[0] == 0;
 }
 
-// Counts the targets that are not below 0 and the right predictions of them. Returns all predictions.
+// Counts the targets that are not below 0, and their right predictions. Returns all predictions.
 std::vector<int64_t> count_right(const Tensor& logits, const std::vector<int64_t>& targets, Evaluation& e) {
   const std::vector<int64_t> predicted = argmax(logits, -1).to_vector<int64_t>();
   for (size_t i = 0; i < targets.size(); ++i)

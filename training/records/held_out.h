@@ -9,10 +9,11 @@
 #include "distributed/group.h"
 #include "nn/module.h"
 #include "training/records/training_result.h"
-#include "training/source.h"
 #include "training/steps/objective.h"
 
 namespace isonorm::training {
+
+class Source;
 
 struct TestScore {
   double loss = 0;        // mean cross-entropy

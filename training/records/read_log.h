@@ -1,4 +1,4 @@
-// Reads a log that a training goes on with.
+// Reads a log that a training continues.
 #pragma once
 
 #include <functional>

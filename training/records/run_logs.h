@@ -59,8 +59,8 @@ class CsvLog : public RunLog {
   CsvTable table_;
 };
 
-// "train/loss", "train/lr", "train/gradient_norm", "test/loss" and "test/accuracy". TensorBoard drops the entries of earlier files in the folder behind
-// step `done`. file() takes numbers, histograms and pictures of one's own:
+// "train/loss", "train/lr", "train/gradient_norm", "test/loss" and "test/accuracy". TensorBoard drops entries of
+// earlier files in the folder after step `done`. file() also takes the user's numbers, histograms and pictures:
 //   log.file().histogram("fc1/weight", s.step, net.fc1.weight);
 class EventLog : public RunLog {
  public:

@@ -1,4 +1,4 @@
-// Ready callbacks of a loop: progress, the best test loss with the patience to wait for a better one, a file to go on from.
+// Ready callbacks of a loop: progress, and the best test loss with the patience to wait for a better one.
 #pragma once
 
 #include <limits>
@@ -44,7 +44,7 @@ class BestLoss {
   int since() const { return since_; }     // losses after it
   int last_step() const { return last_; }  // of the last loss
 
-  // All but the patience as words of a file, "0.5533 300 2 500", and read from them; false where they are none.
+  // All but the patience as words of a file, "0.5533 300 2 500". read() returns false, and changes nothing, if the words are damaged.
   std::string written() const;
   bool read(const std::string& words);
 
@@ -52,28 +52,6 @@ class BestLoss {
   int patience_;
   double loss_ = std::numeric_limits<double>::infinity();
   int step_ = 0, since_ = 0, last_ = 0;
-};
-
-// A checkpoint from which the same program goes on, bit-equal where batches and rates depend on the step alone: weights, the
-// optimizer's state, random numbers, the least test loss. Keeps references to all of them; for Loop::every(10min), by std::ref.
-class SavedTraining {
- public:
-  // Where there is such a file, they become what it holds. Throws what checkpoint_to_go_on_from() does, and where it is of
-  // another model or optimizer.
-  SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
-
-  int done() const { return done_; }  // steps of the file; 0: there was none
-  // Replaces the file, which is of `step` steps then; the one before, where it is not damaged, stays as FILE.previous.
-  void save(int step);
-  bool operator()(const TrainingStep& step) { return save(step.step), true; }
-
- private:
-  const std::string path_;
-  nn::Module& model_;
-  optim::Optimizer& optimizer_;
-  BestLoss& best_;
-  int done_ = 0;
-  bool is_whole_ = false;  // the file
 };
 
 }  // namespace isonorm::training

@@ -33,12 +33,13 @@ struct Interval {
 };
 
 struct LoopOptions {
-  // If the loss or the norm of the gradients is not finite, run() throws "loop: step 17: the loss is nan: ...", with the first tensor
-  // that is not finite. The weights are lost then, and no callback sees the step: a file saved before it stands. false: it goes on.
+  // If the loss or the norm of the gradients is not finite, run() throws "loop: step 17: the loss is nan: ...", with
+  // the first tensor that is not finite. The weights are lost then. No callback sees the step, so a file saved before
+  // it stays. false: the loop continues.
   bool stop_at_nan = true;
 };
 
-// Steps on batches at a rate, all three given by the number of the step. The rate is the one of the optimizer's first group
+// Steps on batches at a rate, all three given by the number of the step. The rate is for the optimizer's first group
 // (Optimizer::set_lr).
 //
 //   training::Loop loop(step, [&](int64_t t) { return examples_of(text.batch(16, 32, t)); }, optim::Schedule{.steps = 1000});

@@ -1,0 +1,31 @@
+// Internal: looking at the ops that a thread records.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "autograd/node.h"
+
+namespace isonorm::autograd {
+
+// While it lives, `see` is called for every op that this thread records, in order. An inner watch replaces the outer one.
+class OpWatch {
+ public:
+  // node: the recorded op; results: its outputs, in the graph, with their values.
+  using See = std::function<void(const Node& node, std::span<const Tensor* const> results)>;
+
+  [[nodiscard]] explicit OpWatch(See see);
+  ~OpWatch();
+  OpWatch(const OpWatch&) = delete;
+  OpWatch& operator=(const OpWatch&) = delete;
+
+  // For track(): the watch of this thread; null if there is none.
+  static const OpWatch* current();
+  void show(const Node& node, std::span<const Tensor* const> results) const { see_(node, results); }
+
+ private:
+  See see_;
+  const OpWatch* outer_;
+};
+
+}  // namespace isonorm::autograd

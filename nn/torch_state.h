@@ -1,0 +1,36 @@
+// State dicts of PyTorch modules: names and layouts of parameters there and here.
+#pragma once
+
+#include "nn/module.h"
+
+namespace isonorm::nn {
+
+// The state dict of a PyTorch module as the state of `module`, which has the same layers under the same names:
+//   net.load_state_dict(nn::from_torch(net, load_state("net.safetensors")));
+//
+//   PyTorch                                     here
+//   Conv2d.weight [out, in, height, width]      weight [out, height, width, in]
+//   Conv1d.weight [out, in, kernel]             weight [out, kernel, in]
+//   ConvTranspose2d.weight [in, out, h, w]      weight [in, h, w, out]
+//   LSTM, GRU: weight_ih_l0, weight_hh_l0       forward0.input.weight, forward0.recurrent.weight
+//              bias_ih_l0_reverse               backward0.input.bias
+//   MultiheadAttention: in_proj_weight          qkv.weight; of CrossAttention q.weight and kv.weight
+//                       out_proj.weight         proj.weight
+//   TransformerEncoderLayer: self_attn          attn; linear1 and linear2: mlp.fc1 and mlp.fc2
+//   TransformerEncoder: layers.0                0
+//   TransformerDecoderLayer: multihead_attn, norm2, norm3   cross, cross_norm, norm2
+//   BatchNorm.num_batches_tracked               (absent)
+//
+// Other names stay, also if `module` does not have them: load_state_dict() lists these. Throws, naming the tensor, if a tensor has
+// not the rank or the rows of PyTorch's.
+//
+// A Linear layer behind a flattened picture [channels, height, width] has its columns in that order. Here pictures are [height, width,
+// channels]: load w.reshape({out, channels, height, width}).permute({0, 2, 3, 1}).reshape({out, -1}).
+TensorMap from_torch(const Module& module, const TensorMap& state);
+
+// The reverse: the module's parameters and buffers under PyTorch's names and in its layouts, for load_state_dict() there.
+// num_batches_tracked is 0. Tensors of the same layout share storage with the module's.
+//   save_safetensors("net.safetensors", nn::to_torch(net));
+TensorMap to_torch(const Module& module);
+
+}  // namespace isonorm::nn

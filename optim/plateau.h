@@ -1,0 +1,59 @@
+// ReduceOnPlateau: a learning rate that falls when a loss gets no better. Unlike a schedule it has a state, which a checkpoint holds.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "core/tensor_map.h"
+
+namespace isonorm::optim {
+
+struct PlateauOptions {
+  double factor = 0.1;  // new rate = factor x old rate
+  int patience = 10;    // losses in a row without improvement that are tolerated
+  // A loss is an improvement if it is below best x (1 - threshold), or if `relative` is false below best - threshold.
+  double threshold = 1e-4;
+  bool relative = true;
+  int cooldown = 0;   // losses after a reduction that are not counted
+  double min_lr = 0;  // the rate does not fall below it
+  double eps = 1e-8;  // a reduction by eps or less is left out
+};
+
+// The rate of torch.optim.lr_scheduler.ReduceLROnPlateau in mode "min". It is the rate of a Loop, of which a callback calls take():
+//
+//   optim::ReduceOnPlateau plateau(1e-2, {.factor = 0.5, .patience = 2});
+//   training::Loop loop(step, batch, std::ref(plateau));
+//   loop.every(100, [&](const training::TrainingStep& s) { return plateau.take(test_loss()), true; });
+//   training::SavedTraining saved("run.ckpt", {{"net", net}, {"opt", opt}, {"plateau", plateau}});
+//
+// A schedule of its own is multiplied: [&](int64_t step) { return schedule(step) * plateau.factor(); }.
+class ReduceOnPlateau {
+ public:
+  // Throws if lr, threshold, min_lr or eps is negative or not finite, factor is outside [0, 1), or patience or cooldown is negative.
+  explicit ReduceOnPlateau(double lr, PlateauOptions options = {});
+  // Not copied: a loop that has a copy would not see the rate fall. Give it std::ref(plateau).
+  ReduceOnPlateau(const ReduceOnPlateau&) = delete;
+  ReduceOnPlateau& operator=(const ReduceOnPlateau&) = delete;
+
+  // Takes a loss. Returns whether the rate fell. NaN is no improvement.
+  bool take(double loss);
+
+  double lr() const { return lr_; }                  // of now
+  double operator()(int64_t) const { return lr_; }   // lr(), whatever the step
+  double factor() const { return lr_ / first_lr_; }  // lr() / the rate at construction
+
+  // "lr", "best" (f64) and "bad", "cooldown" (i64): the rate, the least loss, the losses since then, and the losses that are still
+  // not counted.
+  TensorMap state_dict() const;
+  // Takes over this state; training goes on bit-equal. Throws, and changes nothing, if a name is missing or unknown, or a number is
+  // of another dtype or outside of its range.
+  void load_state_dict(const TensorMap& state);
+
+ private:
+  PlateauOptions options_;
+  double first_lr_, lr_;
+  double best_ = std::numeric_limits<double>::infinity();
+  int64_t bad_ = 0, cooldown_ = 0;
+};
+
+}  // namespace isonorm::optim

@@ -1,0 +1,70 @@
+// No comparison of a right pair is "different": a tenth of the seeds with every run, all of them with scripts/test --long, whose
+// output is tests/right_pairs/long.txt.
+#include <cstdio>
+
+#include "tests/right_pairs/pair.h"
+#include "tests/support/catch.h"
+
+using namespace isonorm;
+using equivalence::Verdict;
+
+namespace {
+
+// What the comparisons of a pair came to, over seeds.
+struct Tally {
+  int same = 0, undecided = 0, different = 0;
+  std::vector<double> seen = {};  // what would have shown, if they are the same
+  std::string first_different = {};
+  std::string first_undecided = {};
+
+  void add(const equivalence::Comparison& c, uint64_t seed) {
+    same += c.verdict == Verdict::same;
+    undecided += c.verdict == Verdict::undecided;
+    different += c.verdict == Verdict::different;
+    const auto note = [&](std::string& first) {
+      if (first.empty()) first = text("seed ", seed, ": ", c.message());
+    };
+    if (c.verdict == Verdict::different) note(first_different);
+    if (c.verdict == Verdict::undecided) note(first_undecided);
+    if (c.same()) seen.push_back(c.horizon.steps > 0 ? c.horizon.resolution.gradient : c.resolution);
+  }
+  double median() {
+    std::ranges::sort(seen);
+    return seen.empty() ? 0 : seen[seen.size() / 2];
+  }
+};
+
+Tally compare_seeds(const right_pairs::RightPair& pair, DType dtype, uint64_t seeds) {
+  Tally tally;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) tally.add(right_pairs::compare(pair, {dtype, seed}), seed);
+  return tally;
+}
+
+}  // namespace
+
+TEST_CASE("right pairs: none is called different, and in f64 gradients are decided") {
+  for (const right_pairs::RightPair& pair : right_pairs::all_pairs())
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      const Tally tally = compare_seeds(pair, dtype, 5);
+      INFO(pair.name << ", " << name_of(dtype) << ": " << tally.first_different << tally.first_undecided);
+      CHECK(tally.different == 0);
+      if (dtype == DType::f64 && !pair.optimizer) CHECK(tally.undecided == 0);
+    }
+}
+
+// "would show": the median over seeds of the least factor (gradients) or difference (trajectories) of a gradient that would have shown.
+TEST_CASE("right pairs: 54 seeds of each in f64 and f32", "[.long]") {
+  std::printf("%-72s %5s %5s %9s %9s %10s\n", "pair", "dtype", "same", "undecided", "different", "would show");
+  int comparisons = 0, different = 0;
+  for (const right_pairs::RightPair& pair : right_pairs::all_pairs())
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      Tally tally = compare_seeds(pair, dtype, 54);
+      std::printf("%-72s %5s %5d %9d %9d %10.1e\n", pair.name.c_str(), name_of(dtype), tally.same, tally.undecided,
+                  tally.different, tally.median());
+      std::fflush(stdout);
+      INFO(pair.name << ", " << name_of(dtype) << ": " << tally.first_different);
+      CHECK(tally.different == 0);
+      comparisons += tally.same + tally.undecided + tally.different, different += tally.different;
+    }
+  std::printf("\n%d comparisons, %d different\n", comparisons, different);
+}

@@ -1,0 +1,54 @@
+// SavedTraining: the checkpoint of a training. The same program goes on from it, bit-equal if batches and rates depend on the step alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "training/steps/callbacks.h"
+#include "training/run/content.h"
+
+namespace isonorm::training {
+
+// The file has the contents, the number of steps and the state of the calling thread's random generator.
+//
+//   training::SavedTraining saved("run.ckpt", net, opt);                                  // a model and its optimizer
+//   training::SavedTraining saved("gan.ckpt", {{"generator", generator}, {"critic", critic}, {"opt_g", opt_g},
+//                                              {"opt_c", opt_c}, {"average", ema}, {"seen", seen}});
+//   for (int step = saved.done(); step < 1000; ++step) { ...; if (step % 100 == 99) saved.save(step + 1); }
+//
+// It keeps references to the contents. As a callback of a loop it comes last, behind the callbacks that change the contents:
+// loop.every(10min, std::ref(saved)).
+class SavedTraining {
+ public:
+  // If the file exists, the contents, the calling thread's random generator and done() take their values from it. If the file is
+  // damaged, they take them from FILE.previous. Throws like checkpoint_to_go_on_from(). Also throws if the contents differ: a name
+  // is missing or unexpected, or a content has another kind, shape or dtype. If it throws, nothing changes.
+  SavedTraining(std::string path, std::vector<Content> contents);
+  // The contents are "model", "optimizer" and "best". The file has no names of contents: its tensors are "weights.<parameter>" and
+  // "optimizer.<state>".
+  SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer);
+  SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
+
+  int done() const { return done_; }  // steps of the file; 0: there was none
+  // Replaces the file by the state after `step` steps. The file before stays as FILE.previous if it is not damaged. Throws as
+  // save_checkpoint(); then the file stays.
+  void save(int step);
+  bool operator()(const TrainingStep& step) { return save(step.step), true; }
+
+ private:
+  SavedTraining(std::string path, std::vector<Content> contents, bool named);
+
+  const std::string path_;
+  const std::vector<Content> contents_;
+  const bool named_;  // names are in the file
+  int done_ = 0;
+  bool is_whole_ = false;  // the file
+};
+
+// The tensors of one content of a checkpoint, for a program that does not train:
+//   critic.load_state_dict(training::saved_tensors("gan.ckpt", "critic"));
+// A file without names has the contents "model" and "optimizer". Throws like load_newest_checkpoint(). Also throws if the file has
+// no content of this name.
+TensorMap saved_tensors(const std::string& path, const std::string& content);
+
+}  // namespace isonorm::training
