@@ -49,11 +49,14 @@ TEST_CASE("apply and restore give the averages and bit for bit the weights back,
   put(a, {3, 6}), put(b, {2});
   ema.update();
   CHECK(a.to_vector<double>() == std::vector<double>{3, 6});  // averaging leaves the weights
+  const TensorMap state = ema.state_dict();
   ema.apply();
   CHECK(a.to_vector<double>() == std::vector<double>{2, 4});
   CHECK(b.item() == 1.5);
   CHECK_THROWS_WITH(ema.apply(), Contains("call restore() first"));
   CHECK_THROWS_WITH(ema.update(), Contains("between apply() and restore()"));
+  CHECK_THROWS_WITH(ema.state_dict(), Contains("call restore() before the state is saved"));
+  CHECK_THROWS_WITH(ema.load_state_dict(state), Contains("call restore() before a state is loaded"));
   ema.restore();
   CHECK(a.to_vector<double>() == std::vector<double>{3, 6});
   CHECK(b.item() == 2);
