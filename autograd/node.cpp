@@ -98,7 +98,7 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
   for (const auto& i : inputs) tracked |= node_of(i) != nullptr;
   if (!tracked) return nullptr;
   check(outputs.size() > 0, name, ": track() got no output");
-  for (const auto& o : outputs) check(get(o).defined(), name, ": an output that track() got is undefined");
+  for (const auto& o : outputs) check(get(o).defined(), name, ": an output of track() is undefined");
   auto owner = pool::make_shared<Node>(name, inputs.size(), outputs.size());
   Node* node = owner.get();
   Edge* edge = node->inputs.begin();
