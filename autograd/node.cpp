@@ -24,7 +24,7 @@ thread_local const AnomalyMode* checking = nullptr;
 
 thread_local uint64_t created = 0;  // the greatest number of this thread's nodes, and of those they build on
 
-// Throws at the first NaN that `pass` produced, or infinity if these are asked for.
+// Throws at the first NaN of x, which `pass` produced, or infinity if AnomalyOptions ask for these.
 void check_numbers(const Tensor& x, const char* op, const char* pass, const std::string& path) {
   if (!is_floating(x.dtype())) return;
   const std::vector<double> values = x.to_vector<double>();

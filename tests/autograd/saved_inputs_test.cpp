@@ -1,4 +1,4 @@
-// What a rule may use: the numbers of its inputs and outputs, and, if it is differentiated, no tensor that is neither.
+// A rule names inputs and outputs that its op has. A rule that is differentiated keeps no other floating tensor.
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
