@@ -14,8 +14,8 @@ struct GradcheckOptions {
   double tolerance = 1e-7;  // largest error, relative to the largest entry of that input's gradient
   double absolute = 0;      // entries up to this count as zero: for a gradient that is a difference of large terms
   double step = 0x1p-10;    // distance of the evaluations, relative to the spread of the row an entry stands in
-  bool zero = false;        // all gradients are zero by mathematics, as those of sign(), floor() and detach()
-  uint64_t seed = 1;        // of the random cotangents
+  bool zero = false;        // all gradients are zero by mathematics, as for sign(), floor() and detach()
+  uint64_t seed = 1;        // draws the cotangents
 };
 
 enum class GradcheckStatus {

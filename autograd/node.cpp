@@ -25,7 +25,7 @@ thread_local const AnomalyMode* checking = nullptr;
 
 thread_local uint64_t created = 0;  // the greatest number of this thread's nodes, and of those they build on
 
-// Throws at the first NaN that `pass` produced, or infinity if these are asked for.
+// Throws at the first NaN of x, which `pass` produced, or infinity if AnomalyOptions ask for these.
 void check_numbers(const Tensor& x, const char* op, const char* pass, const std::string& path) {
   if (!is_floating(x.dtype())) return;
   const std::vector<double> values = x.to_vector<double>();
@@ -99,7 +99,7 @@ Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get
   for (const auto& i : inputs) tracked |= node_of(i) != nullptr;
   if (!tracked) return nullptr;
   check(outputs.size() > 0, name, ": track() got no output");
-  for (const auto& o : outputs) check(get(o).defined(), name, ": an output that track() got is undefined");
+  for (const auto& o : outputs) check(get(o).defined(), name, ": an output of track() is undefined");
   auto owner = pool::make_shared<Node>(name, inputs.size(), outputs.size());
   Node* node = owner.get();
   Edge* edge = node->inputs.begin();

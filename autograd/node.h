@@ -125,15 +125,12 @@ class Flow {
 
  private:
   static Tensor zeros(const autograd::NodeOutput& like);
-  const autograd::Edge& input(int i) const {
-    const auto count = static_cast<int>(node_.inputs.size());
-    check(i >= -count && i < count, node_.name, ": its rule names input ", i, ", inputs are 0 to ", count - 1);
-    return node_.inputs[i];
-  }
-  autograd::NodeOutput& output(int i) const {
-    const auto count = static_cast<int>(node_.outputs.size());
-    check(i >= -count && i < count, node_.name, ": its rule names output ", i, ", outputs are 0 to ", count - 1);
-    return node_.outputs[i];
+  autograd::Edge& input(int i) const { return node_.inputs.begin()[place("input", i, node_.inputs.size())]; }
+  autograd::NodeOutput& output(int i) const { return node_.outputs.begin()[place("output", i, node_.outputs.size())]; }
+  size_t place(const char* what, int i, size_t count) const {
+    const size_t at = i < 0 ? count + static_cast<size_t>(i) : static_cast<size_t>(i);
+    check(at < count, node_.name, ": its rule names ", what, ' ', i, ", ", what, "s are 0 to ", count - 1);
+    return at;
   }
 
   autograd::Node& node_;

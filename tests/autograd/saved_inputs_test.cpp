@@ -1,4 +1,4 @@
-// What a rule may use: the numbers of its inputs and outputs, and, if it is differentiated, no tensor that is neither.
+// A rule names inputs and outputs that its op has. A rule that is differentiated keeps no other floating tensor.
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
@@ -113,7 +113,7 @@ TEST_CASE("a rule that names an input or output that its op does not have is ref
 TEST_CASE("an op without outputs, or with an undefined one, is refused by its name") {
   const Tensor x = require_grad(tensor({1.0})), y = detach(x), none;
   CHECK_THROWS_WITH(track("own", {}, {&x}), "own: track() got no output");
-  CHECK_THROWS_WITH(track("own", {&y, &none}, {&x}), "own: an output that track() got is undefined");
+  CHECK_THROWS_WITH(track("own", {&y, &none}, {&x}), "own: an output of track() is undefined");
 }
 
 TEST_CASE("an op without a rule says so, and not that its graph was released") {
