@@ -148,12 +148,10 @@ Make linear_net(bool transposed) {
 
 RightPairs layer_pairs() {
   const Data data = rows({12, 8}, 4), ids = token_ids(50, {2, 4}), few_ids = token_ids(10, {2, 4});
-  const CompareOptions equal_bits = {.may_be_identical = true};
   const RightPair unused_rows = {.name = "rows of a table that no id names",
                                  .first = untied(Lookup::embedding),
                                  .second = untied(Lookup::one_hot),
-                                 .data = few_ids,
-                                 .options = equal_bits};
+                                 .data = few_ids};
   const RightPair unused = {"a parameter without gradient", with_unused(false), with_unused(true), data};
   const RightPair lora = {"LoRA, beside the weight and merged", low_rank(false), low_rank(true), rows({6, 8}, 4)};
   const RightPair zero_head = {"a head of zeros", with_zero_head(false), with_zero_head(true), rows({6, 8}, 4)};
@@ -165,29 +163,22 @@ RightPairs layer_pairs() {
        .second = convolution(of_patches, {6, 12}),
        .data = rows({4, 6, 6, 3}, 4),
        .map = ParameterMap().add("k", "k", {{.map = "reshape", .shape = {6, 12}}})},
-      {.name = "tied table, by index",
-       .first = tied(Lookup::embedding),
-       .second = tied(Lookup::index),
-       .data = ids,
-       .options = equal_bits},
-      trained({"tied table, one-hot", tied(Lookup::embedding), tied(Lookup::one_hot), ids}, "AdamW", adamw(1e-2),
-              equal_bits),
+      {.name = "tied table, by index", .first = tied(Lookup::embedding), .second = tied(Lookup::index), .data = ids},
+      trained({"tied table, one-hot", tied(Lookup::embedding), tied(Lookup::one_hot), ids}, "AdamW", adamw(1e-2)),
       unused_rows,
-      trained(unused_rows, "AdamW", adamw(1e-2), equal_bits),
+      trained(unused_rows, "AdamW", adamw(1e-2)),
       trained({"GRU written out", module_of<GruNet>(false), module_of<GruNet>(true), rows({4, 6, 5}, 4)}, "AdamW",
               adamw(1e-2)),
       {"recurrent net of 100 steps, joined weights", recurrent(false), recurrent(true), rows({3, 100, 5}, 4)},
       {.name = "checkpoint",
        .first = net(kTwoLayers, two_layers),
        .second = net(kTwoLayers, two_layers_again),
-       .data = data,
-       .options = equal_bits},
+       .data = data},
       trained({"dropout from the same generator", net(kTwoLayers, with_dropout(false)),
                net(kTwoLayers, with_dropout(true)), data},
               "AdamW", adamw(1e-2)),
       {"two inputs, joined weights", two_inputs(false), two_inputs(true), rows({6, 11}, 4)},
-      trained({"weights shared over layers", shared_weights(false), shared_weights(true), data}, "AdamW", adamw(1e-2),
-              equal_bits),
+      trained({"weights shared over layers", shared_weights(false), shared_weights(true), data}, "AdamW", adamw(1e-2)),
       unused,
       trained(unused, "AdamW", adamw(1e-2)),
       trained(zero_head, "AdamW", adamw(1e-2)),
@@ -198,8 +189,7 @@ RightPairs layer_pairs() {
        .first = linear_net(false),
        .second = linear_net(true),
        .data = data,
-       .map = ParameterMap().add("w", "w", {{"transpose"}}),
-       .options = equal_bits},
+       .map = ParameterMap().add("w", "w", {{"transpose"}})},
   };
 }
 

@@ -79,7 +79,7 @@ struct RightPair {
   Data data;
   Objective loss = training::cross_entropy_of;
   ParameterMap map = {};
-  MakeOptimizer optimizer = {};  // if set, trajectories are compared, else gradients
+  std::optional<MakeOptimizer> optimizer = {};  // if set, trajectories are compared, else gradients
   CompareOptions options = {};
 };
 using RightPairs = std::vector<RightPair>;
@@ -96,6 +96,7 @@ Tensor composed_rms_norm(const Tensor& x, const Tensor& gain);
 RightPairs norm_pairs();
 RightPairs attention_pairs();
 RightPairs layer_pairs();
+RightPairs more_layer_pairs();
 RightPairs loss_pairs();
 RightPairs numeric_pairs();
 RightPairs transformer_pairs();
