@@ -8,6 +8,7 @@
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/op_watch.h"
+#include "autograd/ops/pointwise.h"
 #include "core/printed.h"
 #include "core/view.h"
 #include "equivalence/lockstep/criterion.h"
@@ -80,7 +81,19 @@ struct Trace {
   bool complete = true;
 };
 
-Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& parameters, const Trial& t, bool gradients) {
+// Moves a result by one ulp, but for infinities and whole numbers, which no op has rounded.
+void move_result(const autograd::Node& op, const Tensor& result, uint64_t seed, uint64_t stream) {
+  const std::string_view name = op.name;
+  if (op.is_view || !is_floating(result.dtype()) || name == "amax" || name == "amin") return;
+  NoGrad no_grad;
+  const Tensor x = detach(result);
+  const Tensor is_rounded = logical_and(isfinite(x), ne(x, round(x)));
+  copy_into(x, where(is_rounded, moved_by_ulps(x, seed, stream), x));
+}
+
+// control: moves every result, by this seed; 0: none.
+Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& parameters, const Trial& t, bool gradients,
+            uint64_t control = 0) {
   Trace all;
   std::map<const autograd::Node*, size_t> first;  // of a node the first result
   std::map<const autograd::Node*, std::string> leaves;
@@ -103,6 +116,7 @@ Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& param
     }
     first[&node] = all.results.size();
     for (const Tensor* r : results) {
+      if (control > 0) move_result(node, *r, control, all.results.size());
       entries += r->numel();
       if (entries > kMostTraced) all.complete = false;
       const bool keep = all.complete && is_floating(r->dtype());
@@ -127,7 +141,7 @@ bool note_controls(Trial& t, Trace& a, bool gradients) {
     Trace moved;
     t.keep([&] {
       move_by_one_ulp(t.a, static_cast<uint64_t>(c));
-      moved = trace(t.a, t.of_a, t, gradients);
+      moved = trace(t.a, t.of_a, t, gradients, static_cast<uint64_t>(c));
     });
     if (moved.results.size() != a.results.size()) return false;
     for (size_t i = 0; i < a.results.size(); ++i) {
@@ -140,8 +154,6 @@ bool note_controls(Trial& t, Trace& a, bool gradients) {
   }
   return true;
 }
-
-double allowed(double moved, DType dtype) { return std::max(bound(moved, dtype), 4096 * epsilon(dtype)); }
 
 // The results of B by the number of their entries.
 using BySize = std::map<size_t, std::vector<const Traced*>>;
@@ -157,7 +169,7 @@ std::vector<const Traced*> found_in(const BySize& b, const Traced& r, DType dtyp
   const auto at = b.find(r.value.sorted.size());
   if (at == b.end() || r.value.sorted.empty()) return found;
   for (const Traced* other : at->second)
-    if (r.value.within(other->value, allowed(r.moved, dtype))) found.push_back(other);
+    if (r.value.within(other->value, bound(r.moved, dtype))) found.push_back(other);
   return found;
 }
 
@@ -175,7 +187,7 @@ std::string listed_results(std::vector<const Traced*> results) {
 std::string multiple_in(const Trace& a, const BySize& b, const Traced& r, DType dtype) {
   const auto at = b.find(r.value.sorted.size());
   if (at == b.end() || !r.value.varies()) return "";
-  const double most = allowed(r.moved, dtype);
+  const double most = bound(r.moved, dtype);
   std::string found;
   for (const Traced* o : at->second)
     for (const double by : {o->value.norm / r.value.norm, -o->value.norm / r.value.norm}) {
@@ -189,9 +201,16 @@ std::string multiple_in(const Trace& a, const BySize& b, const Traced& r, DType 
   return found;
 }
 
-Parting forwards_part(const Trace& a, const BySize& b, DType dtype) {
+Parting forwards_part(const Trial& t, const Trace& a, const BySize& b) {
   const size_t n = a.results.size();
-  if (!found_in(b, a.results[n - 1], dtype).empty())
+  const DType dtype = t.dtype;
+  // B's own loss is another one.
+  const auto is_loss = [&](const Traced* o) {
+    return t.within_loss({"", detach(o->result).to(DType::f64), t.loss_pair.pair.reference, t.loss_pair.pair.scale});
+  };
+  if (const auto scalars = b.find(1); scalars != b.end() && std::ranges::any_of(scalars->second, [&](const Traced* o) {
+                                        return o->shape.rank == 0 && is_loss(o);
+                                      }))
     return {"the second model has every result of the first, its loss among them: look at what it adds to the loss",
             ""};
   std::vector<bool> counts(n), accounted(n), reaches(n);  // reaches: the loss is computed from it
@@ -256,7 +275,7 @@ std::string backwards_part(const Trial& t, const Trace& a, const BySize& b) {
     const Traced& r = a.results[i];
     const std::vector<const Traced*> found = found_in(b, r, t.dtype);
     if (found.empty() || !r.value.varies() || r.gradient->largest < 1000 * epsilon(t.dtype) * largest) continue;
-    const double most = allowed(r.gradient_moved, t.dtype);
+    const double most = bound(r.gradient_moved, t.dtype);
     if (std::none_of(found.begin(), found.end(),
                      [&](const Traced* o) { return r.gradient->within(*o->gradient, most); }))
       return text(down_to(i), ": the gradient of ", r.name(), ", from which that is computed, differs");
@@ -281,7 +300,7 @@ Parting where_they_part(Trial& t) {
   t.keep([&] { a = trace(t.a, t.of_a, t, gradients), b = trace(t.b, t.of_b, t, gradients); });
   if (a.results.empty() || b.results.empty() || !a.complete || !b.complete || !note_controls(t, a, gradients))
     return {};
-  return gradients ? Parting{backwards_part(t, a, by_size(b)), ""} : forwards_part(a, by_size(b), t.dtype);
+  return gradients ? Parting{backwards_part(t, a, by_size(b)), ""} : forwards_part(t, a, by_size(b));
 }
 
 }  // namespace isonorm::equivalence

@@ -92,8 +92,9 @@ class UpdateCauses {
     };
     const std::string where = differ.size() == all.size() ? "" : ", in " + some;
     if (const UpdateModel m = a->with_rate_of(b); holds("a learning rate", m))
-      found_.cause = text("another learning rate: the second model has ", printed("%.6g", m.rate), ", the first ",
-                          printed("%.6g", a->rate), where);
+      found_.cause =
+          text("another learning rate", a->adam ? "" : ", or a gradient that is scaled, as by clipping",
+               ": the second model has ", printed("%.6g", m.rate), ", the first ", printed("%.6g", a->rate), where);
     else if (const UpdateModel d = a->with_decay_of(b); holds("weight decay", d))
       found_.cause = text("another weight decay: the second model takes off ", decay_text(d.decay, *a),
                           " of each weight per step, the first ", decay_text(a->decay, *a), where);

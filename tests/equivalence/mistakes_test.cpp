@@ -138,8 +138,8 @@ const Planted kOnStream[] = {
     {"eps", "forward", "different eps: norm1 has 1e-05, norm1 of the second model 1e-06", ""},
     {"gelu", "forward", "", "`relu` [12, 10] behind up is the first"},
     {"bare head, gelu", "forward", "", "`relu` [12, 10] behind up is the first"},
-    {"halved", "forward", "", ""},
-    {"cut", "backward", "", ""},
+    {"halved", "forward", "", "agree up to `relu` [12, 10] behind up"},
+    {"cut", "backward", "", "agree down to `add_norm` [12, 8] of norm.weight"},
 };
 
 Comparison at_points(const char* bug) {

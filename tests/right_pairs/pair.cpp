@@ -105,7 +105,7 @@ Comparison compare(const RightPair& pair, const Draw& draw) {
   const Batches batches = pair.data(draw);
   if (pair.optimizer)
     return equivalence::compare_trajectories([&] { return pair.first(draw); }, [&] { return pair.second(draw); },
-                                             pair.map, pair.loss, pair.optimizer, batches, options);
+                                             pair.map, pair.loss, *pair.optimizer, batches, options);
   const auto first = pair.first(draw), second = pair.second(draw);
   return equivalence::compare_gradients(*first, *second, pair.map, pair.loss, batches, options);
 }

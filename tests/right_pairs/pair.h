@@ -79,7 +79,7 @@ struct RightPair {
   Data data;
   Objective loss = training::cross_entropy_of;
   ParameterMap map = {};
-  MakeOptimizer optimizer = {};  // if set, trajectories are compared, else gradients
+  std::optional<MakeOptimizer> optimizer = {};  // if set, trajectories are compared, else gradients
   CompareOptions options = {};
 };
 using RightPairs = std::vector<RightPair>;

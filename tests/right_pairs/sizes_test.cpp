@@ -58,7 +58,7 @@ Make model(bool composed, const Planted& error = {}) {
   };
 }
 
-Comparison compared(const Planted& error, DType dtype, const MakeOptimizer& optimizer) {
+Comparison compared(const Planted& error, DType dtype, const std::optional<MakeOptimizer>& optimizer) {
   const RightPair pair = {.name = "planted",
                           .first = model(false),
                           .second = model(true, error),
@@ -72,7 +72,7 @@ Comparison compared(const Planted& error, DType dtype, const MakeOptimizer& opti
 struct Found {
   int planted = 0, seen = 0, in_the_right_tensor = 0;
 };
-Found plant_in_each(Planted error, DType dtype, const MakeOptimizer& optimizer) {
+Found plant_in_each(Planted error, DType dtype, const std::optional<MakeOptimizer>& optimizer) {
   Found found;
   for (const auto& [name, shape] : kShapes)
     for (const double sign : {1.0, -1.0}) {
