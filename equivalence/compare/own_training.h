@@ -24,7 +24,7 @@ struct PartnerTensors {
 struct Partners {
   std::vector<streams::NamedParameter> a, b;  // of a split, b is the first part
   std::vector<Route> routes;
-  std::vector<PartnerTensors> tensors = {};  // of B; empty: b's
+  std::vector<PartnerTensors> tensors;  // of B, for each parameter of a
 };
 
 // Why A and B cannot be compared, in *reason (empty where they can): a partner that is missing, has another shape or
