@@ -157,16 +157,15 @@ std::string misfit(const Tensor& own, const Tensor& now, bool is_parameter) {
 }
 }  // namespace
 
+// Both look at an entry that is not intact: something was assigned to it.
 void Module::check_parameter(const std::string& path, const Registered& p) {
-  if (!p.tensor.is_intact())
-    check(false, "parameter '", path, "' ", misfit(p.tensor.own(), p.tensor, true),
-          "; copy_into(parameter, values) writes values");
+  check(false, "parameter '", path, "' ", misfit(p.tensor.own(), p.tensor, true),
+        "; copy_into(parameter, values) writes values");
 }
 
 void Module::check_buffer(const std::string& path, const Registered& b) {
-  if (!b.tensor.is_intact())
-    check(fits(b.tensor.own(), b.tensor) && !b.tensor.impl().node, "buffer '", path, "' ",
-          misfit(b.tensor.own(), b.tensor, false), "; copy_into(buffer, values) writes values");
+  check(fits(b.tensor.own(), b.tensor) && !b.tensor.impl().node, "buffer '", path, "' ",
+        misfit(b.tensor.own(), b.tensor, false), "; copy_into(buffer, values) writes values");
 }
 
 void Module::check_assigned() const {
@@ -184,11 +183,11 @@ void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end
 // f(path, entry) for all names, including every name of a tied tensor.
 template <class F> void Module::each_entry(const std::string& prefix, State which, F&& f) const {
   for (const auto& p : parameters_) {
-    check_parameter(prefix + p->name, *p);
+    if (!p->tensor.is_intact()) check_parameter(prefix + p->name, *p);
     if (p->tensor.defined()) f(prefix + p->name, *p);
   }
   for (const auto& b : buffers_) {
-    check_buffer(prefix + b->name, *b);
+    if (!b->tensor.is_intact()) check_buffer(prefix + b->name, *b);
     if (which == State::all) f(prefix + b->name, *b);
   }
   for (const auto& c : children_) c->each_entry(prefix + c->name_ + ".", which, f);

@@ -62,14 +62,14 @@ TEST_CASE("assigned: a parametrised parameter refuses, and keeps its tensor") {
   struct Twice : Parametrisation {
     Tensor operator()(const Tensor& stored) const override { return stored * 2.0; }
   };
-  Linear a(3, 2), b(3, 2);
+  Linear a(3, 2, {.bias = false}), b(3, 2, {.bias = false});
   a.weight.parametrize(std::make_shared<Twice>());
   const Tensor before = a.weight.stored();
   CHECK_THROWS_WITH(a.weight = b.weight, Contains("parameter: it has a parametrisation"));
   CHECK_THROWS_WITH(a.weight = require_grad(ones({2, 3})), Contains("parameter: it has a parametrisation"));
   CHECK(a.weight.handle() == before.handle());
   b.weight = a.weight;  // takes the parametrisation, too
-  check_close(b(ones({1, 3})) - b.bias, a(ones({1, 3})) - a.bias, 0);
+  check_close(b(ones({1, 3})), a(ones({1, 3})), 0);
 }
 
 TEST_CASE("assigned: a new leaf is what the module computes with, and an optimizer of the old one throws") {
