@@ -21,14 +21,14 @@ struct Csv {
   Tensor operator[](const std::string& name) const;
 };
 
-// A file of numbers, one row a line: RFC 4180, lines may end with \n or \r\n, numbers may have spaces around them. The first line is a
-// header if one of its cells is neither empty nor a number. Cells may be quoted. Empty lines are skipped.
+// Reads a table of numbers (RFC 4180). Each line is a row and ends with \n or \r\n. The first line is a header if one of its cells is
+// neither empty nor a number. Cells may be quoted, and numbers may have spaces around them. Empty lines are skipped.
 //
 //   const Csv table = load_csv("houses.csv");
 //   const Tensor y = table["price"];
 //
-// Throws (invalid), naming the file, the line and the column, if a cell is no number, if a line has another number of cells than the
-// first one, if a quote does not end in its line, if there is no row, and if a line is over 16 MiB.
+// Throws (invalid) if a cell is no number, naming the file, the line and the column. Throws if lines differ in their number of cells, a
+// quote does not end in its line, a line is over 16 MiB, or there is no row.
 Csv load_csv(const std::string& path, CsvOptions options = {});
 Csv load_csv(const Bytes& file, CsvOptions options = {});
 

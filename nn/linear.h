@@ -44,7 +44,7 @@ class Linear : public Module {
 };
 
 struct EmbeddingOptions {
-  std::optional<int64_t> padding_idx = {};  // a row that begins as zeros and takes no gradient: of padding
+  std::optional<int64_t> padding_idx = {};  // the row for padding: it begins as zeros and takes no gradient
 };
 
 // Rows of a table: ids (i64) [...] -> [..., width]. weight [rows, width], standard normal. Throws on an id outside of
