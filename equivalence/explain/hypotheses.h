@@ -17,9 +17,9 @@ namespace isonorm::equivalence {
 struct Evidence {
   Pair pair;
   Recorded what;
-  double tolerance = 0;                         // relative to pair.scale: below it the two are the same
-  double eps = 0x1p-52;                         // of the coarser dtype
-  int dim = -1;                                 // the stream's axis; -1: not known
+  double tolerance = 0;  // relative to pair.scale: below it the two are the same
+  double eps = 0x1p-52;  // of the coarser dtype
+  int dim = -1;          // the stream's axis; -1: not known
   // Another recorded tensor of both programs; nothing where it is not there.
   std::function<std::optional<Pair>(const Recorded&)> find = [](const Recorded&) { return std::nullopt; };
   // The output that was recorded last before this tensor and has its shape.

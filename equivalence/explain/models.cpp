@@ -15,7 +15,7 @@ namespace {
 // A search looks at so many rows or entries; what it finds is held to all of them.
 constexpr int64_t kFittedRows = 64, kFitted = 4096;
 
-double dot(const Tensor& a, const Tensor& b) { return sum(a * b).item(); }
+double inner_product(const Tensor& a, const Tensor& b) { return sum(a * b).item(); }
 
 Tensor as_rows(const Tensor& x) { return reshape(x, {x.numel() / x.size(-1), x.size(-1)}); }
 
@@ -143,15 +143,16 @@ UpdateModel UpdateModel::coupled_instead() const {
 
 UpdateModel UpdateModel::with_decay_of(const UpdateRows& r) const {
   UpdateModel m = *this;
-  const double squares = dot(r.before, r.before);
-  m.decay = squares > 0 ? dot(r.before, r.before - direction(m, r) * rate - r.after) / squares : 0;
+  const double squares = inner_product(r.before, r.before);
+  m.decay = squares > 0 ? inner_product(r.before, r.before - direction(m, r) * rate - r.after) / squares : 0;
   return m;
 }
 
 UpdateModel UpdateModel::with_rate_of(const UpdateRows& r) const {
   UpdateModel m = *this;
   const Tensor step = r.before * decay + direction(m, r) * rate;
-  const double squares = dot(step, step), by = squares > 0 ? dot(step, r.before - r.after) / squares : 0;
+  const double squares = inner_product(step, step),
+               by = squares > 0 ? inner_product(step, r.before - r.after) / squares : 0;
   m.decay *= by, m.rate *= by;
   return m;
 }
@@ -161,8 +162,8 @@ namespace {
 // Decay and rate by least squares together.
 UpdateModel with_both(UpdateModel m, const UpdateRows& r) {
   const Tensor u = direction(m, r), moved = r.before - r.after;
-  const double ww = dot(r.before, r.before), uu = dot(u, u), wu = dot(r.before, u);
-  const double wm = dot(r.before, moved), um = dot(u, moved), determinant = ww * uu - wu * wu;
+  const double ww = inner_product(r.before, r.before), uu = inner_product(u, u), wu = inner_product(r.before, u);
+  const double wm = inner_product(r.before, moved), um = inner_product(u, moved), determinant = ww * uu - wu * wu;
   m.decay = 0, m.rate = 1;
   if (determinant <= 1e-12 * ww * uu) return m.with_rate_of(r);  // the two are one direction, or nothing
   m.decay = (wm * uu - um * wu) / determinant, m.rate = (um * ww - wm * wu) / determinant;
