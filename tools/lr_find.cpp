@@ -12,6 +12,7 @@
 #include "tools/help.h"
 #include "tools/training_start.h"
 #include "tools/verb.h"
+#include "training/build_model.h"
 #include "training/records/curves.h"
 #include "training/steps/lr_range.h"
 
