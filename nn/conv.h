@@ -49,8 +49,8 @@ struct Conv1dLayerOptions {
   operator Conv1dOptions() const { return {stride, padding, dilation, groups}; }
 };
 
-// conv1d() of sequences [n, length, in] with weight [out, window, in / groups] and bias [out], which begin as those of Conv2d.
-// Throws if sizes or groups do not fit.
+// conv1d() of sequences [n, length, in] with weight [out, window, in / groups] and bias [out], which are initialized as
+// in Conv2d. Throws if sizes or groups do not fit.
 class Conv1d : public Module {
  public:
   Conv1d(int64_t in, int64_t out, int64_t window, Conv1dLayerOptions options = {});

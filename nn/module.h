@@ -96,7 +96,7 @@ class Module {
   // several, the values have to be equal.
   LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
 
-  // Clears the gradients of all parameters, as Optimizer::zero_grad() does.
+  // Clears every parameter's gradient, as Optimizer::zero_grad() does.
   void zero_grad();
 
   void train(bool on = true);  // for this module and all children; dropout acts in training only
@@ -143,10 +143,10 @@ class Module {
   // Replaces the child `name` by `child`, for example to train another head:
   //   net.replace("head", nn::Linear(64, 5));
   // References to the old child refer to the new one, which takes over its dtype, its device and whether it trains. The
-  // old parameters are gone: make the optimizer after this. Parameters that were tied to an old parameter become tied to
-  // the new parameter of the same name. Throws, and changes nothing, if there is no such child, if the new child is of
-  // another class or has no parameter of a tied one's name and shape, if another module of the model borrowed the old
-  // child (a tied head borrows its table), or if the module is part of a model that has something to redo().
+  // old parameters are gone: make the optimizer after this. Parameters that were tied to an old parameter become tied
+  // to the new parameter of the same name. Throws, and changes nothing, if there is no such child; if the new child is
+  // of another class or has no parameter of a tied one's name and shape; if another module of the model borrowed the
+  // old child (a tied head borrows its table); or if the module is part of a model that has something to redo().
   template <class M> M& replace(const std::string& name, M&& child) {
     if constexpr (is_given<M>()) {
       M& place = static_cast<M&>(replaceable(name, child));
@@ -284,9 +284,9 @@ template <class M, class... Arguments> M rebuild(const M& module, Arguments&&...
   }
 }
 
-// A second module like `module` (rebuild()) with its values and tensors of its own, on its device. Frozen parameters are
-// frozen in the copy, too. The layers of this library and containers of them need no arguments. No initial values are drawn
-// (SkipInit), and the default generator is afterwards where it was.
+// A second module like `module` (rebuild()) with its values and tensors of its own, on its device. Frozen parameters
+// are frozen in the copy, too. Layers of this library need no arguments, alone or in containers. No initial values are
+// drawn (SkipInit), and the default generator keeps its state.
 template <class M, class... Arguments> M clone(const M& module, Arguments&&... arguments) {
   const DrawsFrom back_afterwards(default_generator());
   const SkipInit skip;
@@ -297,10 +297,10 @@ template <class M, class... Arguments> M clone(const M& module, Arguments&&... a
 
 // A second module like `module` (rebuild()) that has its parameters and buffers, for two models with a common part:
 //   nn::Sequential actor(nn::shared(trunk), nn::Linear(64, 4)), critic(nn::shared(trunk), nn::Linear(64, 1));
-// Both train the same tensors: they are tied (Parameter::operator=). In a module that has both, the tensors are listed, saved and
-// counted once, under the first name, and clone() and checkpoints keep that. train() and eval() set the mode of one of them. Throws if
-// `module` or one of its children has a parametrisation, is on a residual stream or is a rank's part: share before that. Draws no
-// initial values, as clone().
+// Both train the same tensors: they are tied (Parameter::operator=). In a module that has both, the tensors are listed,
+// saved and counted once, under the first name, and clone() and checkpoints keep that. train() and eval() set the mode
+// of a single module. Throws if `module` or a child has a parametrisation, is on a residual stream or is a rank's part:
+// share before that. Draws no initial values, as clone().
 template <class M, class... Arguments> M shared(const M& module, Arguments&&... arguments) {
   const DrawsFrom back_afterwards(default_generator());
   const SkipInit skip;

@@ -41,8 +41,8 @@ class Ema {
   TensorMap state_dict() const;
   // state_dict() without the copy, to write a file: the next update changes the averages.
   TensorMap live_state() const;
-  // Takes over a copy of this state; averaging goes on bit-equal. Throws, and changes nothing, if a name is missing or unknown, if a
-  // shape or dtype differs, and between apply() and restore().
+  // Takes over a copy of this state; averaging continues bit-equal. Throws, and changes nothing, if a name is missing
+  // or unknown, if a shape or dtype differs, and between apply() and restore().
   void load_state_dict(const TensorMap& state);
 
  private:

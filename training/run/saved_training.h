@@ -1,4 +1,5 @@
-// SavedTraining: the checkpoint of a training. The same program goes on from it, bit-equal if batches and rates depend on the step alone.
+// SavedTraining: the checkpoint of a training. The same program continues from it, bit-equal if batches and rates
+// depend on the step alone.
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@ namespace isonorm::training {
 //                                              {"opt_c", opt_c}, {"average", ema}, {"seen", seen}});
 //   for (int step = saved.done(); step < 1000; ++step) { ...; if (step % 100 == 99) saved.save(step + 1); }
 //
-// It keeps references to the contents. As a callback of a loop it comes last, behind the callbacks that change the contents:
-// loop.every(10min, std::ref(saved)).
+// It keeps references to the contents. If a loop calls it, let it be the last callback, after the callbacks that change
+// the contents: loop.every(10min, std::ref(saved)).
 class SavedTraining {
  public:
   // If the file exists, the contents, the calling thread's random generator and done() take their values from it. If the file is
@@ -45,7 +46,7 @@ class SavedTraining {
   bool is_whole_ = false;  // the file
 };
 
-// The tensors of one content of a checkpoint, for a program that does not train:
+// The tensors of a checkpoint's content, for a program that does not train:
 //   critic.load_state_dict(training::saved_tensors("gan.ckpt", "critic"));
 // A file without names has the contents "model" and "optimizer". Throws like load_newest_checkpoint(). Also throws if the file has
 // no content of this name.
