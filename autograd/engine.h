@@ -31,15 +31,15 @@ void set_grad(const Tensor& x, const Tensor& g);
 // Is told of gradients while a backward goes on.
 struct GradientListener {
   std::vector<Tensor> leaves;  // each once
-  // Called once for each, with its number, as soon as nothing more comes to leaves[i].grad() in this backward: right behind the oldest op
-  // that reads it; at the beginning where the loss does not depend on it. A part of checkpoint() may read any leaf: behind the oldest of
-  // them. What it throws ends the backward.
+  // Called once for each, with its number, as soon as nothing more comes to leaves[i].grad() in this backward: right
+  // after the oldest op that reads it; at the beginning if the loss does not depend on it. A part of checkpoint() may
+  // read any leaf: then after the oldest part. An exception from it ends the backward.
   std::function<void(size_t i)> complete;
 };
 
 // Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent`
-// (shape of loss) stands for d final / d loss; it may be left out where loss has one element. Throws if the loss is undefined
-// or nothing requires a gradient, and on a second pass through a graph that is released.
+// (shape of loss) is d final / d loss; it may be left out if loss has one element. Throws if the loss is undefined or
+// nothing requires a gradient, and on a second pass through a graph that is released.
 struct BackwardOptions {
   bool retain_graph = false;  // the graph stays, with all that it keeps, for another backward
   // The gradients have a graph of their own, and can be differentiated like other results; the graph is retained. For
@@ -80,8 +80,8 @@ class HookHandle {
 
 // Calls hook(gradient of x) when a backward has summed it; the result takes its place (return the argument to only
 // look). Hooks of a tensor run in the order of their addition, until their handles remove them. If several threads
-// differentiate through a leaf, each of them calls its hooks, perhaps at the same time. Throws if x takes no gradient
-// or the hook is empty.
+// differentiate through a leaf, each thread calls its hooks, perhaps at the same time. Throws if x takes no gradient or
+// the hook is empty.
 HookHandle on_grad(const Tensor& x, GradHook hook);
 
 }  // namespace isonorm

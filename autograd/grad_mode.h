@@ -1,5 +1,5 @@
-// Switches of the calling thread: whether ops are recorded, whether every result is checked for NaN, and in which dtype
-// activations wait for the backward.
+// Switches of the calling thread: recording of ops, a check of every result for NaN, and the dtype of activations that
+// wait for the backward.
 #pragma once
 
 #include <memory>

@@ -19,7 +19,7 @@ class OpWatch {
   OpWatch(const OpWatch&) = delete;
   OpWatch& operator=(const OpWatch&) = delete;
 
-  // For track(): the watch of this thread; null if there is none.
+  // The watch of this thread, for track(); null if there is none.
   static const OpWatch* current();
   void show(const Node& node, std::span<const Tensor* const> results) const { see_(node, results); }
 

@@ -271,7 +271,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                 width = outputs(x.size(2), kernel.width, o.stride.width, o.padding.width, o.output_padding.width,
                                 o.dilation.width);
   numel({x.size(0), height, width, out}, op);
-  numel({x.size(0), x.size(1), x.size(2), kernel.height, kernel.width, out}, op);  // of all windows
+  numel({x.size(0), x.size(1), x.size(2), kernel.height, kernel.width, out}, op);  // the windows
   return transposed(
       {x.size(0), height, width, out, kernel.height, kernel.width, o.stride.height, o.stride.width, o.padding.height,
        o.padding.width, x.size(1), x.size(2), o.dilation.height, o.dilation.width, o.groups},

@@ -52,10 +52,10 @@ struct ConvTranspose2dOptions {
 //   y[n, h stride + i dilation - padding, w stride + j dilation - padding, o] +=
 //       sum over c of x[n, h, w, c] weight[c, i, j, o]
 //
-// x [images, height, width, in], weight [in, kernel height, kernel width, out / groups], bias [out] or undefined ->
-// [images, out height, out width, out]; dtypes as in conv2d(). A direction has
-// (size - 1) stride + dilation (kernel - 1) + 1 + output_padding - 2 padding outputs. A convolution with stride > 1 gives
-// several sizes of images the same number of outputs; output_padding chooses among these sizes.
+// Shapes: x [images, height, width, in], weight [in, kernel height, kernel width, out / groups], bias [out] or
+// undefined -> [images, out height, out width, out]; dtypes as in conv2d(). A direction has (size - 1) stride +
+// dilation (kernel - 1) + 1 + output_padding - 2 padding outputs. A convolution with stride > 1 gives several sizes of
+// images the same number of outputs; output_padding chooses among these sizes.
 //
 // Throws as conv2d(), if output_padding is below 0 or not below the larger of stride and dilation, and if the padding
 // leaves nothing of the output.

@@ -1,4 +1,5 @@
-// Distances and angles between vectors. Floating tensors of one dtype, computed in f32 for bf16. Definitions are PyTorch's.
+// Distances and angles between vectors. Floating tensors of the same dtype, computed in f32 for bf16. Definitions are
+// PyTorch's.
 #pragma once
 
 #include "core/tensor.h"

@@ -3,7 +3,7 @@
 // docs/ops.md.
 //
 // Integers (docs/numerics.md, "Integers and masks"):
-// - An operation of a floating and an integer tensor converts the integers to the floating dtype; one of i64 and u8
+// - An operation of a floating and an integer tensor converts the integers to the floating dtype; with i64 and u8 it
 //   converts u8 to i64.
 // - neg, abs, sign, floor, ceil, round, square, relu, clamp, pow by a whole number from 0 on, add, sub, mul, minimum,
 //   maximum and remainder of integers are integers; all other functions, and a clamp to fractions, compute in f32.

@@ -41,7 +41,7 @@ struct Entries {
   }
   bool varies() const { return sorted.size() > 1 && sorted.front() < sorted.back(); }
   bool fits(const Entries& o) const { return sorted.size() == o.sorted.size() && others == o.others; }
-  // The largest difference of entries in order of size from `by` times those of another tensor, relative to the largest.
+  // The largest difference between the sorted entries and `by` times another tensor's, relative to the largest.
   double distance(const Entries& o, double by = 1) const {
     double most = 0;
     for (size_t i = 0, n = sorted.size(); i < n; ++i)

@@ -72,8 +72,8 @@ class StreamCauses {
   }
 
  private:
-  // A cause whose setting makes B's parameters writers: they get what is left of A's without the mean along an axis, or, if they
-  // are a branch's, the branch loses the mean of what it gives.
+  // A cause whose setting makes B's parameters writers: they get A's without the mean along an axis, or, if they are a
+  // branch's, the branch's output loses its mean.
   StreamCause as_writers(const std::string& name, const std::string& sentence,
                          const std::vector<std::pair<size_t, int>>& which) const {
     StreamCause c{name, sentence, t_.own};

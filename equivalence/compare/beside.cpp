@@ -14,7 +14,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-// What A's buffer is in B; undefined if the map does not fit it.
+// A's buffer as B stores it; undefined if the map does not fit it.
 Tensor image_of(const Route& route, const Tensor& buffer) {
   try {
     return route.forward(detached::clone(detached::to(buffer, DType::f64)));
@@ -23,7 +23,7 @@ Tensor image_of(const Route& route, const Tensor& buffer) {
   }
 }
 
-// Whether a buffer of A and its partner start alike.
+// True if a buffer of A and its partner start alike.
 bool are_comparable(const Tensor& a, const Tensor& b, const Route& route, DType dtype) {
   if (a.dtype() != b.dtype() || (is_floating(a.dtype()) && a.dtype() != dtype)) return false;
   const Tensor image = image_of(route, a);

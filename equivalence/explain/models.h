@@ -55,9 +55,9 @@ struct UpdateRows {
   Tensor before, gradient, after;
 };
 
-// after = before - decay before - rate u, with u = g / (|g| + eps), which is the first step of Adam (Kingma & Ba, 1412.6980) and AdamW
-// (Loshchilov & Hutter, 1711.05101) with corrected moments, or u = g, of SGD. With a coupled decay, g is the gradient +
-// coupled before.
+// after = before - decay before - rate u, with u = g / (|g| + eps) or u = g. The first is the first step of Adam
+// (Kingma & Ba, 1412.6980) and AdamW (Loshchilov & Hutter, 1711.05101) with corrected moments, the second is SGD. With
+// a coupled decay, g is the gradient + coupled before.
 struct UpdateModel {
   bool adam = true;
   double decay = 0, rate = 0, eps = 0, coupled = 0;
