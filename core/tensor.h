@@ -359,8 +359,8 @@ requires std::is_arithmetic_v<T> Tensor tensor(T number) { return from_span(std:
 // is called with `data`, once, after the tensor and all views and graphs are gone, or if from_blob() throws.
 //
 // Writes of the caller through `data` change the tensor. A backward cannot see such a write: make none between a
-// forward and its backward. Tensors of two calls over one memory do not know of each other; take views of one tensor
-// instead.
+// forward and its backward. Tensors of two calls over one memory do not know of each other; take views of a single
+// tensor instead.
 //
 // Throws if shape and strides differ in rank, the strides pass int64, or `data` is null or not aligned to T.
 template <class T> Tensor from_blob(T* data, const Dims& shape, const Dims& strides) {

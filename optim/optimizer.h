@@ -26,7 +26,7 @@ class Optimizer {
   // Changes every parameter that has a gradient, in place. Parameters without a gradient, and their state, do not
   // change. Throws if nothing but the optimizer holds a parameter any more: the tensor that took its place would not
   // train. Throws, naming the parameter, if Module::to(dtype) has changed it since the first step, so that its state
-  // has another dtype. Gradients are multiplied by gradient_scale as they are read: with clip_factor() this clips
+  // has another dtype. Gradients are multiplied by gradient_scale when they are read: with clip_factor() this clips
   // without a separate pass.
   virtual void step(double gradient_scale = 1) = 0;
   // step() with the scale in a tensor, f64 of one element where the parameters lie: of clip_numbers(), so that no host

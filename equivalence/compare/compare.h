@@ -122,9 +122,9 @@ class MakeOptimizer {
 };
 
 // Trains A, its controls and B in lockstep on the same batches. B begins with A's initial parameters, mapped by `map`.
-// The verdict follows the rules of `isonorm prove` (criterion.h): at every step loss, gradients (M* g_B in A's
-// coordinates, before the optimizer's step() changes them) and weights (in B's coordinates, against M w_A, without
-// blind rows) stay within the bound that the controls give.
+// The verdict follows the rules of `isonorm prove` (criterion.h): at every step loss, gradients and weights stay within
+// the bound that the controls give. Gradients are compared in A's coordinates (M* g_B), before the optimizer's step()
+// changes them; weights in B's, against M w_A, without blind rows.
 //
 // The bound has to stay below the deviations of wrong trainings. These train A for kNegativeSteps steps (the batches
 // repeat if there are fewer) with a mistake: one batch is exchanged for another, or, if the two are equal, the gradient

@@ -39,7 +39,7 @@ std::vector<std::string> left_out(const nn::Module& a, const ParameterMap& map);
 void carry_over(const Partners& p);
 void carry_over(const std::vector<Tensor>& from, const Partners& p);
 
-// The dtype of all parameters. Throws if it is not f64 or f32.
+// The parameters' dtype. Throws if it is not f64 or f32.
 DType dtype_of(const Partners& p);
 
 // The seed that moves the weights of a control (counted from 1): 1, 2, ... for CompareOptions::seed = 1, as in a proof.

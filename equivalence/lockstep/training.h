@@ -69,7 +69,7 @@ class Training {
   std::vector<streams::NamedParameter> parameters_;  // in the order of the reference's
   double loss_ = 0;
   std::vector<Tensor> gradients_, weights_;  // one for each parameter; averages follow the weights
-  // A tensor whose gradient is smaller than this share of the largest of all gradients can be rounding noise.
+  // A tensor whose gradient is smaller than this share of the largest gradient can be rounding noise.
   double noise_share_ = 0;
   std::vector<double> moved_;  // how far controls moved each part of the gradients, relative to its own largest entry
 

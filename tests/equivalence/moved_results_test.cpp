@@ -1,4 +1,4 @@
-// Controls that move activations: which results move, by how much, and that a graph without them is what it was.
+// Controls that move activations: which results move, by how much, and that a graph without them does not change.
 #include "equivalence/compare/moved_results.h"
 
 #include "autograd/ops/index.h"

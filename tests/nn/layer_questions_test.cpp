@@ -1,5 +1,5 @@
-// What users of other libraries asked about layers of images and sequences, as small programs whose numbers follow from a
-// formula. The questions are issues of the repositories that each case names.
+// Questions of other libraries' users about layers of images and sequences, as small programs whose numbers follow from
+// a formula. The questions are issues of the repositories that each case names.
 #include <cmath>
 
 #include "autograd/engine.h"

@@ -66,7 +66,7 @@ OpCase interpolate_case() {
                      "images in another size: a copy of a pixel (nearest), or linear between pixels (bilinear)", kOnce);
   const auto add = [&](const Dims& shape, InterpolateOptions o) {
     const bool nearest = o.mode == Interpolation::nearest;
-    // The share of a pixel in an output: 1 for the nearest, else what is left of a distance to 1.
+    // The share of a pixel in an output: 1 for the nearest, else 1 minus its distance.
     const auto share = [=](int64_t pixels, int64_t outputs, double factor) {
       return [=](int64_t i, int64_t pixel) {
         const long double f =
