@@ -49,12 +49,13 @@ using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tens
 // dimension), so that rows far from 0 work. If the row is constant, h is relative to the standard deviation of the
 // whole tensor; if that is constant, too, to the entry's size, at most 1.
 //
-// A gradient counts as zero if each entry, analytic and numeric, is at most 4 eps |f| / h, with |f| the sum of |c f|, or at
-// most `absolute`. Differences resolve no less: the formula takes 1.5 / h times an error of f, which is rounded a few times.
+// A gradient counts as zero if each entry, analytic and numeric, is at most 4 eps |f| / h, with |f| the sum of |c f|,
+// or at most `absolute`. Differences resolve no less: the formula takes 1.5 / h times an error of f, which is rounded a
+// few times.
 //
-// f gets contiguous copies of the inputs (any shapes; floating ones f64, others are passed on). It must be smooth within
-// 2h: keep away from kinks and ties. Throws if an input or an output is f32 or bf16, f gives other values for the same
-// inputs, or f writes to an input.
+// f gets contiguous copies of the inputs (any shapes; floating ones f64, others are passed on). It must be smooth
+// within 2h: keep away from kinks and ties. Throws if an input or an output is f32 or bf16, f gives other values for
+// the same inputs, or f writes to an input.
 GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 

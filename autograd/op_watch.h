@@ -8,7 +8,8 @@
 
 namespace isonorm::autograd {
 
-// While it lives, `see` is called for every op that this thread records, in order. An inner watch replaces the outer one.
+// While it lives, `see` is called for every op that this thread records, in order. An inner watch replaces the outer
+// one.
 class OpWatch {
  public:
   // node: the recorded op; results: its outputs, in the graph, with their values.

@@ -30,8 +30,8 @@ class Saved {
   friend Saved save_activation(const Tensor& x);
 
   Tensor tensor_;
-  // The node that the tensor is output number output_ of; of a tensor that takes no gradient, its storage. Compared, never
-  // followed.
+  // The node that the tensor is output number output_ of; of a tensor that takes no gradient, its storage. Compared,
+  // never followed.
   const void* source_ = nullptr;
   int output_ = 0;
   uint32_t version_ = 0;

@@ -28,8 +28,8 @@ struct Csv {
 //   const Csv table = load_csv("houses.csv");
 //   const Tensor y = table["price"];
 //
-// Throws (invalid) if a cell is no number, naming the file, the line and the column. Throws if lines differ in their number of cells, a
-// quote does not end in its line, a line is over 16 MiB, or there is no row.
+// Throws (invalid) if a cell is no number, naming the file, the line and the column. Throws if lines differ in their
+// number of cells, a quote does not end in its line, a line is over 16 MiB, or there is no row.
 Csv load_csv(const std::string& path, CsvOptions options = {});
 Csv load_csv(const Bytes& file, CsvOptions options = {});
 

@@ -19,8 +19,9 @@ struct Conv2dLayerOptions {
   operator Conv2dOptions() const { return {stride, padding, dilation, groups}; }
 };
 
-// conv2d() with weight [out, window height, window width, in / groups] and bias [out], both uniform in +-1/sqrt(inputs of an output), as
-// PyTorch's. Throws where sizes or groups do not fit. PyTorch's weight is [out, in / groups, height, width]: nn::from_torch() converts it.
+// conv2d() with weight [out, window height, window width, in / groups] and bias [out], both uniform in +-1/sqrt(inputs
+// of an output), as PyTorch's. Throws where sizes or groups do not fit. PyTorch's weight is [out, in / groups, height,
+// width]: nn::from_torch() converts it.
 class Conv2d : public Module {
  public:
   Conv2d(int64_t in, int64_t out, Size2 window, Conv2dLayerOptions options = {});

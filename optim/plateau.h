@@ -1,4 +1,5 @@
-// ReduceOnPlateau: a learning rate that falls when a loss gets no better. Unlike a schedule it has a state, which a checkpoint holds.
+// ReduceOnPlateau: a learning rate that falls when a loss gets no better. Unlike a schedule it has a state, which a
+// checkpoint holds.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ struct PlateauOptions {
 // A schedule of its own is multiplied: [&](int64_t step) { return schedule(step) * plateau.factor(); }.
 class ReduceOnPlateau {
  public:
-  // Throws if lr, threshold, min_lr or eps is negative or not finite, factor is outside [0, 1), or patience or cooldown is negative.
+  // Throws if lr, threshold, min_lr or eps is negative or not finite, factor is outside [0, 1), or patience or cooldown
+  // is negative.
   explicit ReduceOnPlateau(double lr, PlateauOptions options = {});
   // Not copied: a loop that has a copy would not see the rate fall. Give it std::ref(plateau).
   ReduceOnPlateau(const ReduceOnPlateau&) = delete;
@@ -43,8 +45,8 @@ class ReduceOnPlateau {
   double operator()(int64_t) const { return lr_; }   // lr(), whatever the step
   double factor() const { return lr_ / first_lr_; }  // lr() / the rate at construction
 
-  // "lr", "best" (f64) and "bad", "cooldown" (i64): the rate, the least loss, the losses since then, and the losses that are still
-  // not counted.
+  // "lr", "best" (f64) and "bad", "cooldown" (i64): the rate, the least loss, the losses since then, and the losses
+  // that are still not counted.
   TensorMap state_dict() const;
   // Takes over this state; training continues bit-equal. Throws, and changes nothing, if a name is missing or unknown,
   // or a number is of another dtype or outside of its range.

@@ -35,8 +35,8 @@ struct Conv1dOptions {
   int64_t groups = 1;    // as in Conv2dOptions
 };
 
-// conv2d() of sequences, as images of height 1: x [sequences, length, in], weight [out, kernel, in / groups], bias [out] or
-// undefined -> [sequences, out length, out], with dtypes, lengths and refusals as there.
+// conv2d() of sequences, as images of height 1: x [sequences, length, in], weight [out, kernel, in / groups], bias
+// [out] or undefined -> [sequences, out length, out], with dtypes, lengths and refusals as there.
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Conv1dOptions options = {});
 
 struct ConvTranspose2dOptions {
@@ -47,8 +47,8 @@ struct ConvTranspose2dOptions {
   int64_t groups = 1;
 };
 
-// Transposed convolution, like PyTorch's conv_transpose2d: the gradient of conv2d() by its images. Every pixel of the input
-// adds its window to the output, which begins with the bias:
+// Transposed convolution, like PyTorch's conv_transpose2d: the gradient of conv2d() by its images. Every pixel of the
+// input adds its window to the output, which begins with the bias:
 //   y[n, h stride + i dilation - padding, w stride + j dilation - padding, o] +=
 //       sum over c of x[n, h, w, c] weight[c, i, j, o]
 //

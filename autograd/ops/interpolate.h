@@ -5,8 +5,8 @@
 
 namespace isonorm {
 
-// nearest: every pixel of the output is a copy of a pixel of the input. bilinear: linear interpolation along the height and
-// along the width.
+// nearest: every pixel of the output is a copy of a pixel of the input. bilinear: linear interpolation along the height
+// and along the width.
 enum class Interpolation { nearest, bilinear };
 
 // A factor for the height and one for the width; one number is used for both.

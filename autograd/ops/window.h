@@ -23,8 +23,8 @@ struct Steps {
   bool ceil = false;
 };
 
-// Throws, in the name of `op`, if x is no [images, height, width, channels] with pixels and a floating dtype, if a size, stride
-// or dilation is below 1, or a padding below 0.
+// Throws, in the name of `op`, if x is no [images, height, width, channels] with pixels and a floating dtype, if a
+// size, stride or dilation is below 1, or a padding below 0.
 void check_windows(const char* op, const Tensor& x, Size2 kernel, const Steps& steps);
 
 // Windows of size `kernel` over x [images, height, width, channels]. With reach = dilation (kernel - 1) + 1 a direction

@@ -11,9 +11,9 @@ struct Explained {
   std::vector<std::string> tried = {};  // the causes that were tested
 };
 
-// Tests causes at the point at which the models of the trial differ. A cause is named if the difference vanishes under it, in
-// the loss and in every gradient, within the comparison's bounds; if the two, run again without it, differ again; and if the
-// difference vanishes under it once more. The causes:
+// Tests causes at the point at which the models of the trial differ. A cause is named if the difference vanishes under
+// it, in the loss and in every gradient, within the comparison's bounds; if the two, run again without it, differ
+// again; and if the difference vanishes under it once more. The causes:
 //   a model that does not repeat itself; a factor that all gradients share; another eps of a norm; a part that acts in
 //   training only; a writer of B's stream that is not mapped (declared otherwise, forgotten, read as stored, stored mapped);
 //   a stream of A whose mean its loss sees, or that a vector scales; and, if the forwards part in a norm of A, another eps,

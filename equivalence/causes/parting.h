@@ -1,4 +1,5 @@
-// Internal: where two forwards, or two backwards, part. The ops of both models are recorded, and their results are compared.
+// Internal: where two forwards, or two backwards, part. The ops of both models are recorded, and their results are
+// compared.
 #pragma once
 
 #include <string>

@@ -31,7 +31,8 @@ std::string layer_of(const std::string& parameter) {
   return dot == std::string::npos ? "" : parameter.substr(0, dot);
 }
 
-// Parameters of B that have an axis of the stream's width, no role and no norm that owns them: by layer, each with that axis.
+// Parameters of B that have an axis of the stream's width, no role and no norm that owns them: by layer, each with that
+// axis.
 std::map<std::string, std::vector<std::pair<size_t, int>>> unnamed(const nn::Module& b,
                                                                    const std::vector<streams::NamedParameter>& all) {
   std::map<std::string, std::vector<std::pair<size_t, int>>> found;

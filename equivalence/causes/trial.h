@@ -55,8 +55,8 @@ class Trial {
   virtual bool within_loss(const Pair& pair) const = 0;
   // True if the budget allows gradients of `count` more runs of a model; uses them.
   virtual bool spend(int count) = 0;
-  // Runs both models. Loss and gradients agree if each is within its bound. but: a parameter of A whose gradient does not
-  // count. Weights, buffers and modes are as before afterwards.
+  // Runs both models. Loss and gradients agree if each is within its bound. but: a parameter of A whose gradient does
+  // not count. Weights, buffers and modes are as before afterwards.
   virtual bool agree(const Setting& setting, const std::string& but = "") = 0;
   // Like agree(), but runs both models again in the trial's own setting.
   virtual bool agree_again() = 0;

@@ -52,8 +52,8 @@ struct Comparison {
   std::vector<std::string> tried;
 
   bool same() const { return verdict == Verdict::same; }
-  // "same: ...", "undecided: ..." or "different: ...", and below that a line for each tensor that differs, for the place and
-  // for the cause.
+  // "same: ...", "undecided: ..." or "different: ...", and below that a line for each tensor that differs, for the
+  // place and for the cause.
   std::string message() const;
 };
 

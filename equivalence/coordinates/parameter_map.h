@@ -9,8 +9,8 @@
 //   map.concat({"mlp.gate.*", "mlp.up.*"}, "mlp.gate_up.*");         // two in A, one in B
 //   map.leave_out("h.*.attn.bias");                                // a mask that is no parameter
 //
-// The same from a file (JSON; only "a" must be there; "map" is a name or a list of names, in order; a list as "b" is a split, a
-// list as "a" a concatenation; an empty "b" leaves the parameter out):
+// The same from a file (JSON; only "a" must be there; "map" is a name or a list of names, in order; a list as "b" is a
+// split, a list as "a" a concatenation; an empty "b" leaves the parameter out):
 //
 //   [{"a": "blocks.*.attn.proj.*", "b": "h.*.attn.c_proj.*", "map": "recentre", "dim": 0},
 //    {"a": "conv.weight", "b": "patches.weight", "map": "reshape", "shape": [6, 12]},
@@ -36,8 +36,9 @@
 
 namespace isonorm::equivalence {
 
-// A linear map. Along dimension `dim`: identity, recentre, compress, expand, compress_reader, expand_reader, isometric (map.h).
-// transpose exchanges the two dimensions of a matrix. reshape gives a tensor of shape `shape`, its entries in row-major order.
+// A linear map. Along dimension `dim`: identity, recentre, compress, expand, compress_reader, expand_reader, isometric
+// (map.h). transpose exchanges the two dimensions of a matrix. reshape gives a tensor of shape `shape`, its entries in
+// row-major order.
 struct Leg {
   std::string map;
   int dim = 0;

@@ -1,5 +1,5 @@
-// A small language model twice: with the layers of the library, and ported by hand with other ops. The port has a switch for
-// every mistake that people make in ports; `bug` names the one that is on.
+// A small language model twice: with the layers of the library, and ported by hand with other ops. The port has a
+// switch for every mistake that people make in ports; `bug` names the one that is on.
 #pragma once
 
 #include <set>

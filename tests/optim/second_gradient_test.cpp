@@ -1,5 +1,5 @@
-// Gradient penalties of a model whose tensors were written to under NoGrad: by an optimizer, an average of weights, running
-// statistics.
+// Gradient penalties of a model whose tensors were written to under NoGrad: by an optimizer, an average of weights,
+// running statistics.
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"

@@ -1,4 +1,5 @@
-// Layers: linear maps associated differently, convolutions, embeddings, recurrence, dropout, checkpoints, shared and unused weights.
+// Layers: linear maps associated differently, convolutions, embeddings, recurrence, dropout, checkpoints, shared and
+// unused weights.
 #include "tests/right_pairs/pair.h"
 
 namespace isonorm::right_pairs {

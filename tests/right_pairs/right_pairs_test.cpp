@@ -52,7 +52,8 @@ TEST_CASE("right pairs: none is called different, and in f64 gradients are decid
     }
 }
 
-// "would show": the median over seeds of the least factor (gradients) or difference (trajectories) of a gradient that would have shown.
+// "would show": the median over seeds of the least factor (gradients) or difference (trajectories) of a gradient that
+// would have shown.
 TEST_CASE("right pairs: 54 seeds of each in f64 and f32", "[.long]") {
   std::printf("%-72s %5s %5s %9s %9s %10s\n", "pair", "dtype", "same", "undecided", "different", "would show");
   int comparisons = 0, different = 0;

@@ -1,5 +1,5 @@
-// Checkpoints and model files of models with tied and shared weights: each tensor is saved once, loads under either name, and the ties
-// stay.
+// Checkpoints and model files of models with tied and shared weights: each tensor is saved once, loads under either
+// name, and the ties stay.
 #include "autograd/engine.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"

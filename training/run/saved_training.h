@@ -21,18 +21,19 @@ namespace isonorm::training {
 // the contents: loop.every(10min, std::ref(saved)).
 class SavedTraining {
  public:
-  // If the file exists, the contents, the calling thread's random generator and done() take their values from it. If the file is
-  // damaged, they take them from FILE.previous. Throws like checkpoint_to_go_on_from(). Also throws if the contents differ: a name
-  // is missing or unexpected, or a content has another kind, shape or dtype. If it throws, nothing changes.
+  // If the file exists, the contents, the calling thread's random generator and done() take their values from it. If
+  // the file is damaged, they take them from FILE.previous. Throws like checkpoint_to_go_on_from(). Also throws if the
+  // contents differ: a name is missing or unexpected, or a content has another kind, shape or dtype. If it throws,
+  // nothing changes.
   SavedTraining(std::string path, std::vector<Content> contents);
-  // The contents are "model", "optimizer" and "best". The file has no names of contents: its tensors are "weights.<parameter>" and
-  // "optimizer.<state>".
+  // The contents are "model", "optimizer" and "best". The file has no names of contents: its tensors are
+  // "weights.<parameter>" and "optimizer.<state>".
   SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer);
   SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
 
   int done() const { return done_; }  // steps of the file; 0: there was none
-  // Replaces the file by the state after `step` steps. The file before stays as FILE.previous if it is not damaged. Throws as
-  // save_checkpoint(); then the file stays.
+  // Replaces the file by the state after `step` steps. The file before stays as FILE.previous if it is not damaged.
+  // Throws as save_checkpoint(); then the file stays.
   void save(int step);
   bool operator()(const TrainingStep& step) { return save(step.step), true; }
 
