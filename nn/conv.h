@@ -20,7 +20,7 @@ struct Conv2dLayerOptions {
 };
 
 // conv2d() with weight [out, window height, window width, in / groups] and bias [out], both uniform in +-1/sqrt(inputs
-// of an output), as PyTorch's. Throws where sizes or groups do not fit. PyTorch's weight is [out, in / groups, height,
+// of an output), as in PyTorch. Throws if sizes or groups do not fit. PyTorch's weight is [out, in / groups, height,
 // width]: nn::from_torch() converts it.
 class Conv2d : public Module {
  public:

@@ -16,7 +16,7 @@
 namespace isonorm::nn {
 namespace {
 
-// How PyTorch has a tensor of a module.
+// PyTorch's name and layout of a module's tensor.
 struct Spelling {
   std::string ours, theirs;
   Tensor tensor;                // here

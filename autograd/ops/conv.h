@@ -36,7 +36,7 @@ struct Conv1dOptions {
 };
 
 // conv2d() of sequences, as images of height 1: x [sequences, length, in], weight [out, kernel, in / groups], bias
-// [out] or undefined -> [sequences, out length, out], with dtypes, lengths and refusals as there.
+// [out] or undefined -> [sequences, out length, out], with the dtypes, lengths and errors of conv2d().
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Conv1dOptions options = {});
 
 struct ConvTranspose2dOptions {
@@ -57,7 +57,7 @@ struct ConvTranspose2dOptions {
 // dilation (kernel - 1) + 1 + output_padding - 2 padding outputs. A convolution with stride > 1 gives several sizes of
 // images the same number of outputs; output_padding chooses among these sizes.
 //
-// Throws as conv2d(), if output_padding is below 0 or not below the larger of stride and dilation, and if the padding
+// Throws like conv2d(), if output_padding is below 0 or not below the larger of stride and dilation, and if the padding
 // leaves nothing of the output.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         ConvTranspose2dOptions options = {});

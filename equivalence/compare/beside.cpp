@@ -66,7 +66,7 @@ BufferPairs::BufferPairs(const nn::Module& a, const nn::Module& b, const Paramet
     if (partner) reached.push_back(route->name);
     if (partner && are_comparable(buffer, *partner, *route, dtype))
       names_.push_back(name), routes_.push_back(*route);
-    else if (!partner || !route->legs.empty() || !same_bytes(buffer, *partner))  // a mask of infinities, say
+    else if (!partner || !route->legs.empty() || !same_bytes(buffer, *partner))  // for example a mask of infinities
       unpaired_.push_back(name);
   }
   for (const auto& [name, _] : second)

@@ -17,7 +17,7 @@ namespace {
 // One forward and backward of a model.
 struct Run {
   std::unique_ptr<OwnTraining> training;
-  std::vector<std::string> inputs;         // those that take gradients
+  std::vector<std::string> inputs;         // the inputs that take gradients
   std::vector<Tensor> of_inputs, buffers;  // gradients; buffers afterwards, as the second model stores them
 };
 

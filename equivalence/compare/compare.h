@@ -65,8 +65,8 @@ struct CompareOptions {
   double clip = 0;                // compare_trajectories: largest global norm of the gradient; 0: none
   bool may_be_identical = false;  // accepts gradients and weights that are equal to the last bit throughout
   bool inputs = true;             // compare_gradients: compares the gradients of the batch's floating inputs, too
-  // compare_gradients: the weights of a point are the present ones, each times 1 + u with u uniform in [-perturb,
-  // perturb]. 0: the present weights. Not set: new random weights. Set it if weights must keep their sign.
+  // compare_gradients: the weights of a point are the present ones, each times 1 + u with u uniform in
+  // [-perturb, perturb]. 0: the present weights. Not set: new random weights. Set it if weights must keep their sign.
   std::optional<double> perturb = {};
 };
 

@@ -171,7 +171,7 @@ class Trajectories {
     return first.empty() ? differ("second", copy_of_second(), copy_of_second()) : first;
   }
 
-  // With controls, which tell what among the gradients is rounding noise: a wrong training does not reach far in noise.
+  // Controls show the rounding noise among the gradients: a wrong training does not reach far in noise.
   std::vector<RunResult> train_wrong() {
     std::vector<RunResult> controls(static_cast<size_t>(o_.controls));
     std::vector<RunResult> wrong(gains(*a_).empty() ? 1 : 2);

@@ -12,7 +12,7 @@ namespace isonorm::equivalence {
 // The largest |value - reference| over `scale`. NaN where there is one. Shapes must be equal.
 double off_by(const Tensor& value, const Tensor& reference, double scale);
 
-// "0.25"; near 1 what differs from it, "1 + 1.0e-07".
+// "0.25"; near 1 the difference from 1, "1 + 1.0e-07".
 std::string factor_text(double factor);
 
 // |sum of g along dim| / largest entry, the largest over all rows; 0 where all sums are 0.

@@ -36,8 +36,8 @@ Values joined(const std::vector<Tensor>& tensors) {
 }
 
 // Hessian of loss() by the leaves, times a random vector v, against (8 (g(h) - g(-h)) - (g(2h) - g(-2h))) / 12h of
-// gradients g(t) at leaves + t v (Abramowitz & Stegun 25.3.6). Its error is h^4 / 30 times a fifth derivative, and eps
-// / h times g.
+// gradients g(t) at leaves + t v (Abramowitz & Stegun 25.3.6). Its errors are h^4 / 30 times a fifth derivative and
+// eps/h times g.
 template <class Loss> void check_hessian(const std::vector<Tensor>& leaves, const Loss& loss) {
   manual_seed(9);
   std::vector<Tensor> v, start;

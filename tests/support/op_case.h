@@ -98,14 +98,14 @@ struct OpCase {
 // outputs, must agree in f64. In bf16 the gradients must be those of the function that was computed: of `stored` in f64.
 struct FusedCase {
   std::string name;
-  size_t parameters = SIZE_MAX;  // inputs from this one on may be of f32 beside rows of bf16
+  size_t parameters = SIZE_MAX;  // inputs from this index on may be f32 with bf16 rows
   struct Sample {
     std::string label;
     Arrays inputs;
     std::function<Tensors(const Tensors&)> fused, reference;
-    // The composition, of f64, in which stored(x) is what the fused op goes on with where it stores x in bf16.
+    // The composition in f64. stored(x) is the value that the fused op uses further after it stores x in bf16.
     using Stored = Tensor (*)(const Tensor& x);
-    std::function<Tensors(const Tensors&, Stored)> stored = {};  // empty: it goes on with nothing that it stores
+    std::function<Tensors(const Tensors&, Stored)> stored = {};  // empty: it reads nothing that it stores
     double slope = 0;  // size of the terms in a gradient's sum, if they cancel
   };
   std::vector<Sample> samples = {};

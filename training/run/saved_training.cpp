@@ -92,7 +92,7 @@ void load_all(const std::vector<Content>& contents, const FileContents& found, c
   }
 }
 
-// Models come last: the state before of the last content need not be copied.
+// Models come last: the old state of the last content need not be copied.
 std::vector<Content> ordered(std::vector<Content> contents) {
   std::stable_partition(contents.begin(), contents.end(), [](const Content& c) { return c.kind() != kModel; });
   for (auto c = contents.begin(); c != contents.end(); ++c)
