@@ -19,16 +19,16 @@ namespace isonorm {
 // gradient, ops do not record anything for its sake, and the gradient that it had is gone. Throws where x is not
 // floating or is the result of a recorded op.
 const Tensor& require_grad(const Tensor& x, bool on = true);
-// Whether a gradient flows to x: it is a leaf that is not frozen, or was computed from one.
+// True if a gradient flows to x: x is a leaf that is not frozen, or was computed from one.
 bool requires_grad(const Tensor& x);
-// x.grad() is the gradient of a leaf: undefined before the first backward and where it is frozen, contiguous, with shape and
-// dtype of x. Throws where x is no leaf.
+// x.grad() is the gradient of a leaf: contiguous, with shape and dtype of x, and undefined before the first backward
+// and if x is frozen. Throws if x is no leaf.
 
 // Replaces the gradient of a leaf (undefined clears it): shares g's storage, or holds a copy where g is not contiguous.
 // Throws where x is no leaf or a frozen one, or shape or dtype differ.
 void set_grad(const Tensor& x, const Tensor& g);
 
-// Is told of gradients while a backward goes on.
+// Is told of gradients during a backward.
 struct GradientListener {
   std::vector<Tensor> leaves;  // each once
   // Called once for each, with its number, as soon as nothing more comes to leaves[i].grad() in this backward: right
@@ -46,8 +46,9 @@ struct BackwardOptions {
   // grad(). The rule of a fused op then runs the composition that defines the op. Throws, naming the op, in linear_cross_entropy,
   // in fused ops and norms of bf16, in layers of bf16 whose weights are f32, and in functions over ranks.
   bool create_graph = false;
-  // Of backward(), in the thread that has recorded the graph; null: nobody. No gradient has other bits with it. Throws where a leaf is the
-  // result of an op, and where a rule gives one a gradient that was complete (Flow::follow).
+  // For backward() in the thread that has recorded the graph; null: no listener. It does not change the bits of
+  // gradients. Throws if a leaf is the result of an op, and if a rule adds to a gradient that was complete
+  // (Flow::follow).
   const GradientListener* listener = nullptr;
 };
 void backward(const Tensor& loss, const Tensor& cotangent = {}, BackwardOptions options = {});

@@ -149,11 +149,11 @@ autograd::Node* track(const char* name, std::span<const Tensor> outputs, std::sp
 // True if an op that sees x now would be recorded for its sake.
 bool takes_gradient(const Tensor& x);
 
-// Whether a result may overwrite x: it is contiguous, and nothing but this handle refers to its elements.
+// True if a result may overwrite x: x is contiguous, and nothing but this handle refers to its elements.
 bool is_sole(const Tensor& x);
 
-// Adds `gradient` to `sum`: takes it over where `sum` is undefined, adds in place where nobody else holds `sum`, else
-// makes a new tensor; records the sum where one of them takes a gradient.
+// Adds `gradient` to `sum`: takes it over if `sum` is undefined, adds in place if nobody else holds `sum`, else makes a
+// new tensor. Records the sum if either takes a gradient.
 void accumulate(Tensor& sum, Tensor gradient);
 
 }  // namespace isonorm

@@ -7,7 +7,7 @@
 
 namespace isonorm::nn {
 
-// x weight^T + bias: [out, in] and [out], the bias undefined where there is none.
+// x weight^T + bias: [out, in] and [out], the bias undefined if there is none.
 struct Projection {
   Tensor weight, bias;
 };

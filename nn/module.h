@@ -37,7 +37,7 @@ struct NamedParameter {
   // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as
   // [begin, end).
   int64_t blind_begin = 0, blind_end = 0;
-  const Parametrisation* parametrisation = nullptr;  // null where the stored tensor is seen
+  const Parametrisation* parametrisation = nullptr;  // null if the stored tensor is seen
   bool is_part = false;                              // Parameter::hold_part
   std::vector<std::string> aliases = {};             // further names of a tied tensor; load_state_dict() takes either
 };
@@ -75,7 +75,7 @@ class Module {
   // operator(), which begins with ModuleScope scope(*this).
   Tensor operator()(const Tensor& x);
 
-  // Parameters of this module and of all children, in order of registration. A tensor that has several names (weight
+  // Parameters of this module and its children, in order of registration. A tensor that has several names (weight
   // tying) is listed once, under the first.
   std::vector<NamedParameter> named_parameters() const;
   std::vector<Tensor> parameters() const;
@@ -123,11 +123,11 @@ class Module {
   void to(Device device);
   void to(DType dtype);
 
-  // The parameter of that path; null where there is none.
+  // The parameter with this path; null if there is none.
   Parameter* find_parameter(const std::string& path);
 
-  // What was done to the module as a whole after it was made, as putting a model on a residual stream: clone() does it to
-  // a copy. It takes the place of what was there.
+  // A change to the whole module after its construction, for example putting a model on a residual stream: clone()
+  // repeats it on a copy. It replaces the change before.
   void redo(std::function<void(Module& copy)> done) { redo_ = std::move(done); }
   const std::function<void(Module&)>& redone() const { return redo_; }
 
@@ -160,7 +160,7 @@ class Module {
   }
 
  protected:
-  // What operator() runs: call that one.
+  // The computation that operator() runs: call operator().
   virtual Tensor forward(const Tensor& x);
 
   // Registers a child or a parameter under a name without dots, not used before. The parameter's tensor becomes a leaf.
@@ -181,7 +181,7 @@ class Module {
   // The same for state that no optimizer trains, as running statistics: it is saved, loaded, moved and converted with
   // the parameters, and takes no gradient. A tensor of the same shape, dtype and device can be assigned.
   Tensor& add_buffer(const std::string& name, const Tensor& value);
-  // `module`, which this one runs although another owns and trains it. It stays where it is.
+  // `module`, which this module runs although another module owns and trains it. It keeps its place.
   template <class M> M& borrow(M& module) {
     borrowed_.push_back(&module);
     return module;
@@ -224,7 +224,7 @@ class Module {
     return module && given;
   }
   void adopt(const std::string& name, std::unique_ptr<Module> child);
-  // The child of that name, ready to make room for `instead`, and `instead` ready to take it.
+  // The child with this name, ready to make room for `instead`, and `instead` ready to take its place.
   Module& replaceable(const std::string& name, Module& instead);
   void settle(const std::string& name, Module& child);
   void redo_on(Module& copy) const;  // what redo() was given, here or in children
@@ -245,17 +245,18 @@ class Module {
 // Throws if a parameter is only a part of the model's (Parameter::hold_part), which `what` would take for the whole.
 void check_whole(const Module& module, const std::string& what);
 
-// Makes a module that was built like `module` its copy: what redo() has, values, dtype, device, what is frozen and whether it trains.
+// Makes a module that was built like `module` its copy: the change of redo(), values, dtype, device, frozen parameters
+// and the training flag.
 void copy_state(Module& copy, const Module& module);
 
 // Ties all parameters and buffers of a module that was built like `module` to that module's.
 void share_state(Module& twin, const Module& module);
 
-// Copies of the tensors: what a state_dict() holds now, whatever trains on.
+// Copies of the tensors, to keep a state_dict() while training continues.
 //   const TensorMap best = nn::clone(net.state_dict());
 TensorMap clone(const TensorMap& tensors);
 
-// Whether a class says how another module like a given one is constructed: by a member function `M rebuild() const`, by a
+// True if a class says how a module like a given one is constructed: by a member function `M rebuild() const`, by a
 // member `options` that the constructor takes, or by a constructor without arguments.
 template <class M>
 concept Rebuildable = requires(const M& m) {

@@ -27,8 +27,7 @@ class Ema {
   // Takes the weights of this moment into the averages. Throws between apply() and restore(), and, naming the parameter, if
   // to() or replace() has changed a parameter's dtype, device or shape since construction.
   void update();
-  // Puts the averages into the parameters, in place, and keeps their own weights aside. Throws where that is done
-  // already.
+  // Puts the averages into the parameters, in place, and keeps their own weights aside. Throws if that is done already.
   void apply();
   // Puts the weights back. Throws where apply() was not called.
   void restore();

@@ -52,7 +52,7 @@ inline constexpr const char* kNoGradient =
 // A model, an objective and, for training, an optimizer.
 class OwnTraining : public Training {
  public:
-  // A itself, and its controls. `seed` is where the loss begins to draw.
+  // A itself, and its controls. `seed`: the loss's random numbers begin there.
   OwnTraining(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss, uint64_t seed);
   // B.
   OwnTraining(nn::Module& model, const Partners& partners, const Objective& loss, uint64_t seed);
@@ -84,8 +84,7 @@ class OwnTraining : public Training {
   bool has_gradient_ = false;
 };
 
-// Puts the values of all parameters and buffers, the gradients, and the training flags of all modules back when it
-// ends.
+// Restores at its end: the values of parameters and buffers, the gradients, and every module's training flag.
 class Restore {
  public:
   enum What { all, buffers };  // buffers: leaves the parameters unchanged
