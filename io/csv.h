@@ -21,14 +21,15 @@ struct Csv {
   Tensor operator[](const std::string& name) const;
 };
 
-// Reads a table of numbers (RFC 4180). Each line is a row and ends with \n or \r\n. The first line is a header if one of its cells is
-// neither empty nor a number. Cells may be quoted, and numbers may have spaces around them. Empty lines are skipped.
+// Reads a table of numbers (RFC 4180). Each line is a row and ends with \n or \r\n. The first line is a header if any
+// cell is neither empty nor a number. Cells may be quoted, and numbers may have spaces around them. Empty lines are
+// skipped.
 //
 //   const Csv table = load_csv("houses.csv");
 //   const Tensor y = table["price"];
 //
-// Throws (invalid) if a cell is no number, naming the file, the line and the column. Throws if lines differ in their number of cells, a
-// quote does not end in its line, a line is over 16 MiB, or there is no row.
+// Throws (invalid) if a cell is no number, naming the file, the line and the column. Throws if lines differ in their
+// number of cells, a quote does not end in its line, a line is over 16 MiB, or there is no row.
 Csv load_csv(const std::string& path, CsvOptions options = {});
 Csv load_csv(const Bytes& file, CsvOptions options = {});
 
