@@ -439,6 +439,20 @@ TEST_CASE("engine: AdamW in f32 that rounding moves is undecided, with a tensor 
   expected(Verdict::same, trained(kPlain));
 }
 
+TEST_CASE("engine: Nesterov's momentum is no other rate, though the first steps differ by a factor") {
+  const auto momenta = [](bool nesterov, double rate) -> MakeOptimizer {
+    return [=](const std::vector<Tensor>& p, Which which) {
+      const bool second = which == Which::second;
+      return std::make_unique<optim::Sgd>(
+          p, optim::SgdOptions{.lr = second ? rate : 0.1, .momentum = 0.9, .nesterov = second && nesterov});
+    };
+  };
+  const std::string other = expected(Verdict::different, paths_of<Layer>(momenta(true, 0.1))).message();
+  CHECK_THAT(other, Contains("look at the update") && Contains("no cause was found") && Contains("a learning rate"));
+  CHECK_THAT(expected(Verdict::different, paths_of<Layer>(momenta(false, 0.2))).message(),
+             Contains("cause: another learning rate") && Contains("the second model has 0.2, the first 0.1"));
+}
+
 TEST_CASE("engine: the two models may have optimizers of their own") {
   // AdamW, and AdamW without decay behind a decay that is written out.
   struct Decayed : optim::Optimizer {
