@@ -74,7 +74,8 @@ class UpdateCauses {
       optimizer->step();
       std::vector<Tensor> all;
       for (const size_t i : which_)
-        all.push_back(reshape(detach(leaves[i]).to(DType::f64) - seen_.b[i].before.to(DType::f64), {leaves[i].numel()}));
+        all.push_back(
+            reshape(detach(leaves[i]).to(DType::f64) - seen_.b[i].before.to(DType::f64), {leaves[i].numel()}));
       moved.push_back(cat(all));
     }
     return moved;

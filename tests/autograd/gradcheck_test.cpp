@@ -129,7 +129,9 @@ TEST_CASE("gradcheck is not ok if nothing was measured") {
 }
 
 TEST_CASE("gradcheck refuses a step and tolerances that measure nothing, and says if values are too large for it") {
-  const auto with = [](GradcheckOptions o) { return gradcheck([](const List& x) { return exp(x[0]); }, {values()}, o); };
+  const auto with = [](GradcheckOptions o) {
+    return gradcheck([](const List& x) { return exp(x[0]); }, {values()}, o);
+  };
   for (const double step : {0.0, -1e-3, std::nan(""), HUGE_VAL})
     CHECK_THROWS_WITH(with({.step = step, .zero = true}), Contains("expected a finite number above 0"));
   CHECK_THROWS_WITH(with({.tolerance = -1}), Contains("expected numbers from 0"));

@@ -61,8 +61,8 @@ TEST_CASE("a rule of a second derivative that keeps the result of an op that is 
   }
   // The node of exp() is freed, and that of the op below may get its address.
   const Saved power = save(exp(x));
-  track("gone", {&y}, {&x})->backward = differentiable(
-      [power, x = save(x)](Flow& g) { g.give(0, g.out() * (Tensor(power) * (1.0 + Tensor(x)))); });
+  track("gone", {&y}, {&x})->backward =
+      differentiable([power, x = save(x)](Flow& g) { g.give(0, g.out() * (Tensor(power) * (1.0 + Tensor(x)))); });
   CHECK_THROWS_WITH(grad(y, {x}, {}, kGraph), Contains("gone: its rule keeps"));
 }
 
