@@ -323,6 +323,13 @@ TEST_CASE("engine: NaN in the first model at drawn weights is undecided; options
     Tensor forward(const Tensor& x) override { return Layer::forward(x) * (composed ? NAN : 1); }
   };
   expected(Verdict::different, gradients_of<Broken>());
+  // NaN in the examples is no fault of the weights.
+  const auto a = makes<Layer>(false)(), b = makes<Layer>(true)();
+  const auto with_nan = [](int64_t) { return Examples{full({4, 8}, NAN, {DType::f64}), zeros({4}, {DType::i64})}; };
+  CHECK_THAT(expected(Verdict::undecided, compare_gradients(*a, *b, {}, cross_entropy_of, with_nan)).message(),
+             Contains("the examples have NaN") && !Contains("perturb"));
+  CHECK_THROWS_WITH(gradients_of<Layer>([](nn::Module&, const Examples&) { return Tensor(); }),
+                    Contains("the loss is undefined"));
 }
 
 TEST_CASE("engine: factories that give nothing are named") {
