@@ -53,7 +53,7 @@ using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tens
 //
 // f gets contiguous copies of the inputs (any shapes; floating ones f64, others are passed on). It must be smooth within
 // 2h: keep away from kinks and ties. Throws if an input or an output is f32 or bf16, f gives other values for the same
-// inputs, or f writes to an input.
+// inputs, or f writes to an input; and if step is not above 0, or tolerance or absolute is negative.
 GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 

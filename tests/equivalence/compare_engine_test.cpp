@@ -323,6 +323,13 @@ TEST_CASE("engine: NaN in the first model at drawn weights is undecided; options
     Tensor forward(const Tensor& x) override { return Layer::forward(x) * (composed ? NAN : 1); }
   };
   expected(Verdict::different, gradients_of<Broken>());
+  // NaN in the examples is no fault of the weights.
+  const auto a = makes<Layer>(false)(), b = makes<Layer>(true)();
+  const auto with_nan = [](int64_t) { return Examples{full({4, 8}, NAN, {DType::f64}), zeros({4}, {DType::i64})}; };
+  CHECK_THAT(expected(Verdict::undecided, compare_gradients(*a, *b, {}, cross_entropy_of, with_nan)).message(),
+             Contains("the examples have NaN") && !Contains("perturb"));
+  CHECK_THROWS_WITH(gradients_of<Layer>([](nn::Module&, const Examples&) { return Tensor(); }),
+                    Contains("the loss is undefined"));
 }
 
 TEST_CASE("engine: factories that give nothing are named") {
@@ -437,6 +444,20 @@ TEST_CASE("engine: AdamW in f32 that rounding moves is undecided, with a tensor 
   CHECK_THAT(c.message(), Contains("; rounding moves pair furthest") && Contains("an eps of 1e-5, or SGD"));
   expected(Verdict::same, trained(adamw(1e-5)));
   expected(Verdict::same, trained(kPlain));
+}
+
+TEST_CASE("engine: Nesterov's momentum is no other rate, though the first steps differ by a factor") {
+  const auto momenta = [](bool nesterov, double rate) -> MakeOptimizer {
+    return [=](const std::vector<Tensor>& p, Which which) {
+      const bool second = which == Which::second;
+      return std::make_unique<optim::Sgd>(
+          p, optim::SgdOptions{.lr = second ? rate : 0.1, .momentum = 0.9, .nesterov = second && nesterov});
+    };
+  };
+  const std::string other = expected(Verdict::different, paths_of<Layer>(momenta(true, 0.1))).message();
+  CHECK_THAT(other, Contains("look at the update") && Contains("no cause was found") && Contains("a learning rate"));
+  CHECK_THAT(expected(Verdict::different, paths_of<Layer>(momenta(false, 0.2))).message(),
+             Contains("cause: another learning rate") && Contains("the second model has 0.2, the first 0.1"));
 }
 
 TEST_CASE("engine: the two models may have optimizers of their own") {

@@ -31,7 +31,7 @@ class SavedTraining {
 
   int done() const { return done_; }  // steps of the file; 0: there was none
   // Replaces the file by the state after `step` steps. The file before stays as FILE.previous if it is not damaged. Throws as
-  // save_checkpoint(); then the file stays.
+  // save_checkpoint(), and if `step` is negative; then the file stays.
   void save(int step);
   bool operator()(const TrainingStep& step) { return save(step.step), true; }
 
