@@ -29,9 +29,10 @@ class DifferenceProbe {
   const std::vector<Tensor>& inputs() const { return x_; }
   const std::vector<double>& at(size_t input) const { return at_[input]; }  // the values of an input
   const std::vector<int>& outputs() const { return numbers_; }              // the numbers of the f64 outputs
-  bool has_outputs() const;                                                 // whether one of these has an entry
+  bool has_outputs() const;                                                 // whether any output has an entry
 
-  // Gradients of <c, f>, or of one of outputs() alone, by each f64 input. 0 if f does not depend on it.
+  // Gradients of <c, f>, or of output number `only` in outputs() alone, by each f64 input. 0 if f does not depend on
+  // it.
   Values gradients(std::optional<size_t> only = {});
 
   // A difference quotient along one entry of an input.

@@ -14,14 +14,14 @@ namespace isonorm::autograd {
 
 class EarlyLeaves {
  public:
-  // Passes the graph of `outputs` once. No backward is under way in it. Keeps a reference to `listener`. Throws if one of listener.leaves
-  // is the result of an op.
+  // Passes the graph of `outputs` once. No backward is under way in it. Keeps a reference to `listener`. Throws if a
+  // tensor in listener.leaves is the result of an op.
   EarlyLeaves(std::span<const Tensor> outputs, const GradientListener& listener);
   EarlyLeaves(std::span<const Tensor>, const GradientListener&&) = delete;
   EarlyLeaves(const EarlyLeaves&) = delete;
   EarlyLeaves& operator=(const EarlyLeaves&) = delete;
 
-  // Lets them wait for the backward that begins; tells of those that it does not come to.
+  // Makes the leaves wait for the backward that begins; tells of leaves that it does not come to.
   void begin(Frontier& frontier);
   // The number of the leaf that the backward has come to; none: nobody listens to it. Throws where it has been there.
   std::optional<size_t> number(const Node& leaf);

@@ -124,7 +124,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       const bool retained = options.retain_graph || options.create_graph;
       const Attaching attaching(options.create_graph ? &n : nullptr);
       Flow flow(n, frontier, one, retained);
-      // In bf16 needs_composition() throws: a rule that keeps a rounded weight is one of ops in other dtypes.
+      // In bf16 needs_composition() throws: in other dtypes a rule that keeps a rounded weight is made of ops.
       check(!options.create_graph || n.backward.is_differentiable() || !flow.needs_composition(), n.name,
             ": it has no second derivative: its rule is not made of ops (create_graph; docs/ops.md lists those that "
             "have one)");

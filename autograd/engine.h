@@ -19,35 +19,36 @@ namespace isonorm {
 // gradient, ops do not record anything for its sake, and the gradient that it had is gone. Throws where x is not
 // floating or is the result of a recorded op.
 const Tensor& require_grad(const Tensor& x, bool on = true);
-// Whether a gradient flows to x: it is a leaf that is not frozen, or was computed from one.
+// True if a gradient flows to x: x is a leaf that is not frozen, or was computed from one.
 bool requires_grad(const Tensor& x);
-// x.grad() is the gradient of a leaf: undefined before the first backward and where it is frozen, contiguous, with shape and
-// dtype of x. Throws where x is no leaf.
+// x.grad() is the gradient of a leaf: contiguous, with shape and dtype of x, and undefined before the first backward
+// and if x is frozen. Throws if x is no leaf.
 
 // Replaces the gradient of a leaf (undefined clears it): shares g's storage, or holds a copy where g is not contiguous.
 // Throws where x is no leaf or a frozen one, or shape or dtype differ.
 void set_grad(const Tensor& x, const Tensor& g);
 
-// Is told of gradients while a backward goes on.
+// Is told of gradients during a backward.
 struct GradientListener {
   std::vector<Tensor> leaves;  // each once
-  // Called once for each, with its number, as soon as nothing more comes to leaves[i].grad() in this backward: right behind the oldest op
-  // that reads it; at the beginning where the loss does not depend on it. A part of checkpoint() may read any leaf: behind the oldest of
-  // them. What it throws ends the backward.
+  // Called once for each, with its number, as soon as nothing more comes to leaves[i].grad() in this backward: right
+  // after the oldest op that reads it; at the beginning if the loss does not depend on it. A part of checkpoint() may
+  // read any leaf: then after the oldest part. An exception from it ends the backward.
   std::function<void(size_t i)> complete;
 };
 
 // Adds d loss / d leaf to the gradient of every leaf that `loss` was computed from, and releases the graph. `cotangent`
-// (shape of loss) stands for d final / d loss; it may be left out where loss has one element. Throws if the loss is undefined
-// or nothing requires a gradient, and on a second pass through a graph that is released.
+// (shape of loss) is d final / d loss; it may be left out if loss has one element. Throws if the loss is undefined or
+// nothing requires a gradient, and on a second pass through a graph that is released.
 struct BackwardOptions {
   bool retain_graph = false;  // the graph stays, with all that it keeps, for another backward
   // The gradients have a graph of their own, and can be differentiated like other results; the graph is retained. For
   // grad(). The rule of a fused op then runs the composition that defines the op. Throws, naming the op, in linear_cross_entropy,
   // in fused ops and norms of bf16, in layers of bf16 whose weights are f32, and in functions over ranks.
   bool create_graph = false;
-  // Of backward(), in the thread that has recorded the graph; null: nobody. No gradient has other bits with it. Throws where a leaf is the
-  // result of an op, and where a rule gives one a gradient that was complete (Flow::follow).
+  // For backward() in the thread that has recorded the graph; null: no listener. It does not change the bits of
+  // gradients. Throws if a leaf is the result of an op, and if a rule adds to a gradient that was complete
+  // (Flow::follow).
   const GradientListener* listener = nullptr;
 };
 void backward(const Tensor& loss, const Tensor& cotangent = {}, BackwardOptions options = {});
@@ -80,8 +81,8 @@ class HookHandle {
 
 // Calls hook(gradient of x) when a backward has summed it; the result takes its place (return the argument to only
 // look). Hooks of a tensor run in the order of their addition, until their handles remove them. If several threads
-// differentiate through a leaf, each of them calls its hooks, perhaps at the same time. Throws if x takes no gradient
-// or the hook is empty.
+// differentiate through a leaf, each thread calls its hooks, perhaps at the same time. Throws if x takes no gradient or
+// the hook is empty.
 HookHandle on_grad(const Tensor& x, GradHook hook);
 
 }  // namespace isonorm

@@ -1,5 +1,5 @@
-// Switches of the calling thread: whether ops are recorded, whether every result is checked for NaN, and in which dtype
-// activations wait for the backward.
+// Switches of the calling thread: recording of ops, a check of every result for NaN, and the dtype of activations that
+// wait for the backward.
 #pragma once
 
 #include <memory>
@@ -41,8 +41,8 @@ struct AnomalyOptions {
   bool infinities = false;  // stops at infinities, too. Masks are made of -inf, and log(0) is -inf.
 };
 
-// While it lives, the first op of this thread that produces NaN throws, naming itself and its module; backward rules of ops
-// recorded meanwhile do the same. Reads every result once more: for debugging.
+// While it lives, the first op of this thread that produces NaN throws, naming itself and its module; backward rules of
+// ops recorded meanwhile do the same. Reads every result once more: for debugging.
 class AnomalyMode {
  public:
   [[nodiscard]] explicit AnomalyMode(AnomalyOptions options = {});

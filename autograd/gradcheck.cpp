@@ -49,7 +49,7 @@ TensorsFunction as_list(const TensorFunction& f) {
 
 // One entry of an input, its gradient and its slope.
 struct Entry {
-  size_t input, leaf;  // its number among all inputs, and among those of f64
+  size_t input, leaf;  // its number among all inputs, and among the f64 inputs
   int64_t place;
   double step, analytic;
   DifferenceProbe::Slope slope;
@@ -59,7 +59,7 @@ struct Entry {
   double error() const { return std::abs(analytic - numeric()); }
 };
 
-// What explains the error of an entry; "" if nothing does.
+// The explanation of an entry's error; "" if there is none.
 std::string note_on(const DifferenceProbe& f, const Entry& e, double noise) {
   if (e.slope.outside)
     return text("a step of ", 2 * e.step, " from ", f.at(e.input)[static_cast<size_t>(e.place)],

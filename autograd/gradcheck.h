@@ -11,10 +11,10 @@
 namespace isonorm {
 
 struct GradcheckOptions {
-  double tolerance = 1e-7;  // largest error, relative to the largest entry of that input's gradient
+  double tolerance = 1e-7;  // largest error, relative to the largest entry of the input's gradient
   double absolute = 0;      // entries up to this count as zero: for a gradient that is a difference of large terms
-  double step = 0x1p-10;    // distance of the evaluations, relative to the spread of the row an entry stands in
-  bool zero = false;        // all gradients are zero by mathematics, as for sign(), floor() and detach()
+  double step = 0x1p-10;    // distance of the evaluations, relative to the spread of the entry's row
+  bool zero = false;        // all gradients are zero by mathematics: sign(), floor(), detach(), ...
   uint64_t seed = 1;        // draws the cotangents
 };
 
@@ -28,8 +28,8 @@ struct GradcheckResult {
   GradcheckStatus status = GradcheckStatus::nothing;
   bool ok = false;      // right, or nothing with GradcheckOptions::zero
   int64_t entries = 0;  // compared, over all inputs
-  // The worst entry of gradients that are not zero; input is -1 if there is none. error is |analytic - numeric| over the
-  // largest entry of that input's gradient.
+  // The worst entry of gradients that are not zero; input is -1 if there is none. error is |analytic - numeric| over
+  // the largest entry of the input's gradient.
   int input = -1;
   Dims index;
   double analytic = 0, numeric = 0, error = 0;
@@ -42,14 +42,16 @@ struct GradcheckResult {
 using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
-// Compares d <c, f(inputs)> / d inputs, c random, as backward() computes it with the four-point central difference
+// Compares d <c, f(inputs)> / d inputs, c random, for every entry of every floating input: the result of backward()
+// with the four-point central difference
 //   f'(x) ~ (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h
-// (error h^4 f^(5) / 30; Abramowitz & Stegun 25.3.6) for every entry of every floating input. h is `step` times the
-// standard deviation of the row (last dimension) that the entry stands in, so that rows far from 0 work; of the whole
-// tensor if the row is constant, and of the entry's size, at most 1, if that is too.
+// (error h^4 f^(5) / 30; Abramowitz & Stegun 25.3.6). h is `step` times the standard deviation of the entry's row (last
+// dimension), so that rows far from 0 work. If the row is constant, h is relative to the standard deviation of the
+// whole tensor; if that is constant, too, to the entry's size, at most 1.
 //
-// A gradient counts as zero if each entry, analytic and numeric, is at most 4 eps |f| / h, with |f| the sum of |c f|, or at
-// most `absolute`. Differences resolve no less: the formula takes 1.5 / h times an error of f, which is rounded a few times.
+// A gradient counts as zero if each entry, analytic and numeric, is at most 4 eps |f| / h, with |f| the sum of |c f|,
+// or at most `absolute`. Differences resolve no less: the formula takes 1.5 / h times an error of f, which is rounded a
+// few times.
 //
 // f gets contiguous copies of the inputs (any shapes; floating ones f64, others are passed on). It must be smooth within
 // 2h: keep away from kinks and ties. Throws if an input or an output is f32 or bf16, f gives other values for the same
@@ -57,9 +59,9 @@ using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tens
 GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 
-// gradcheck() of the gradients of <c, f(inputs)> that grad() computes with create_graph, by the inputs and by c. The result
-// counts as inputs those of f, then one c for each output of f that takes a gradient; as outputs, the gradients of the
-// floating inputs. Throws as gradcheck() and grad() do.
+// gradcheck() of the gradients of <c, f(inputs)> that grad() computes with create_graph, by the inputs and by c. The
+// inputs of the result are f's inputs, then a c for each output of f that takes a gradient; its outputs are the
+// gradients of the floating inputs. Throws like gradcheck() and grad().
 GradcheckResult gradgradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs,
                               const GradcheckOptions& o = {.tolerance = 1e-6});
 GradcheckResult gradgradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,

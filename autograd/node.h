@@ -75,47 +75,47 @@ struct Node : std::enable_shared_from_this<Node> {
 
 }  // namespace autograd
 
-// What a backward rule sees of its node. Inputs and outputs have their numbers in the call of track(); negative numbers
-// count from the end. Every function throws, naming the op, if there is no input or output of a number.
+// A node as its backward rule sees it. Inputs and outputs are numbered as in the call of track(); negative numbers
+// count from the end. Every function throws, naming the op, if a number is out of range.
 class Flow {
  public:
   Flow(autograd::Node& node, autograd::Frontier& frontier, bool one, bool retained)
       : node_(node), frontier_(frontier), one_(one), retained_(retained) {}
-  // Gradient of output i; zeros where no consumer gave one.
+  // Gradient of output i; zeros if no consumer gave one.
   const Tensor& out(int i = 0) {
     autograd::NodeOutput& s = output(i);
     if (!s.grad.defined()) s.grad = zeros(s);
     return s.grad;
   }
-  // Whether out() is the 1 that backward() begins with, for rules of losses: without reading it.
+  // True if out() is the 1 that backward() begins with; does not read it. Rules of losses use it.
   bool out_is_one() const { return one_; }
-  // Whether the rule may run again: it must not give away what it keeps.
+  // True if the rule may run again: it must not give away its saved tensors.
   bool retained() const { return retained_; }
-  // out(i) for a rule that hands it on: the node no longer holds it.
+  // out(i) for a rule that passes it on: the node no longer holds it.
   Tensor take(int i = 0) {
     out(i);
     return std::exchange(output(i).grad, {});
   }
   bool has_out(int i) const { return output(i).grad.defined(); }
-  // Room for a result like out(i): out(i) itself, to be overwritten, where it is contiguous and nobody else holds it.
+  // Room for a result like out(i): out(i) itself, to be overwritten, if it is contiguous and nobody else holds it.
   Tensor reuse(int i = 0);
-  // Whether input i takes a gradient. A rule need not compute what nobody wants.
+  // True if input i takes a gradient. A rule need not compute other gradients.
   bool wants(int i) const { return input(i).node != nullptr; }
   // The dtype of input i. Throws if input i takes no gradient.
   DType dtype(int i) const;
-  // Adds `gradient` to that of input i. Dimensions along which the input was broadcast are summed; the dtype becomes
-  // the input's.
+  // Adds `gradient` to the gradient of input i. Dimensions along which the input was broadcast are summed; the dtype
+  // becomes the input's.
   void give(int i, Tensor gradient);
-  // `data` with the graph of input i: gradients of its uses flow to input i. Undefined where data is.
+  // `data` with the graph of input i: gradients of its uses flow to input i. Undefined if data is.
   Tensor attached(int i, const Tensor& data) const;
   Tensor attached(int i, const Saved& saved) const { return attached(i, saved.data()); }
   // Zeros with the graph of input i, for an input whose values no gradient depends on, such as a bias; undefined if input i
   // takes no gradient.
   Tensor attached(int i) const;
-  // Adds `gradient` to that of y, made of attached() inputs and of leaves by ops that the rule has recorded: the
-  // backward goes on through them. Where the leaves are not among the inputs, the node says so (reaches_unseen).
+  // Adds `gradient` to the gradient of y. The rule has recorded the ops that made y from attached() inputs and leaves,
+  // and the backward continues through them. If the leaves are not among the inputs, the node says so (reaches_unseen).
   void follow(const Tensor& y, Tensor gradient);
-  // Whether the gradients need a graph (create_graph). A kernel does not give one, so a rule that calls a kernel then
+  // True if the gradients need a graph (create_graph). A kernel does not give one, so a rule that calls a kernel then
   // follows the composition that defines the op. Throws in bf16, naming the op: a composition rounds more often than
   // the kernel.
   bool needs_composition() const;
@@ -138,22 +138,22 @@ class Flow {
   const bool one_, retained_;
 };
 
-// Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, hangs it on the
-// outputs and returns it for the caller to set `backward`; otherwise returns nullptr. Undefined inputs count as taking
-// none. Throws if there is no output or one is undefined and, in anomaly mode, if one has a NaN. User-defined ops call this
-// as the built-in ones do; see docs/adding_an_op.md.
+// Records an op: when gradients are on and an input takes one, makes a node with an edge to each input, attaches it to
+// the outputs and returns it for the caller to set `backward`; otherwise returns nullptr. Undefined inputs count as
+// taking none. Throws if there is no output or one is undefined and, in anomaly mode, if one has a NaN. User-defined
+// ops call this as the built-in ones do; see docs/adding_an_op.md.
 autograd::Node* track(const char* name, std::initializer_list<const Tensor*> outputs,
                       std::initializer_list<const Tensor*> inputs);
 autograd::Node* track(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs);
 
-// Whether an op that sees x now would be recorded for its sake.
+// True if an op that sees x now would be recorded for its sake.
 bool takes_gradient(const Tensor& x);
 
-// Whether a result may overwrite x: it is contiguous, and nothing but this handle refers to its elements.
+// True if a result may overwrite x: x is contiguous, and nothing but this handle refers to its elements.
 bool is_sole(const Tensor& x);
 
-// Adds `gradient` to `sum`: takes it over where `sum` is undefined, adds in place where nobody else holds `sum`, else
-// makes a new tensor; records the sum where one of them takes a gradient.
+// Adds `gradient` to `sum`: takes it over if `sum` is undefined, adds in place if nobody else holds `sum`, else makes a
+// new tensor. Records the sum if either takes a gradient.
 void accumulate(Tensor& sum, Tensor gradient);
 
 }  // namespace isonorm

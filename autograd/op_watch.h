@@ -8,7 +8,8 @@
 
 namespace isonorm::autograd {
 
-// While it lives, `see` is called for every op that this thread records, in order. An inner watch replaces the outer one.
+// While it lives, `see` is called for every op that this thread records, in order. An inner watch replaces the outer
+// one.
 class OpWatch {
  public:
   // node: the recorded op; results: its outputs, in the graph, with their values.
@@ -19,7 +20,7 @@ class OpWatch {
   OpWatch(const OpWatch&) = delete;
   OpWatch& operator=(const OpWatch&) = delete;
 
-  // For track(): the watch of this thread; null if there is none.
+  // The watch of this thread, for track(); null if there is none.
   static const OpWatch* current();
   void show(const Node& node, std::span<const Tensor* const> results) const { see_(node, results); }
 

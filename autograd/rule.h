@@ -13,8 +13,8 @@ namespace isonorm {
 class Flow;
 
 // A rule that is made of ops alone, applied to the tensors of save() and Flow: recorded, it can be differentiated
-// itself. The floating tensors that it saves are inputs and outputs of the op, as track() got them. If it calls a kernel,
-// it follows the op's composition while it is recorded (Flow::needs_composition).
+// itself. The floating tensors that it saves are inputs and outputs of the op, as track() got them. If it calls a
+// kernel, it follows the op's composition while it is recorded (Flow::needs_composition).
 template <class F> struct Differentiable {
   F rule;
   bool valid;

@@ -11,14 +11,15 @@ namespace autograd {
 struct Node;  // autograd/node.h
 }
 
-// A tensor as an op saw it: data without graph (hence no cycle). An exact one shares its storage and is refused where
-// that was changed in place since; a rounded one is a copy, which no later change reaches.
+// A tensor as an op saw it: data without graph (hence no cycle). An exact one shares its storage and is refused if that
+// was changed in place since; a rounded one is a copy, which no later change reaches.
 class Saved {
  public:
   Saved() = default;
   explicit Saved(const Tensor& x);
-  // The saved tensor. While its rule runs to be differentiated, it has the graph of the input or output of the op that it
-  // is; throws if it is floating and none of them, since its share of the second derivative would be lost. Otherwise data().
+  // The saved tensor. While its rule runs to be differentiated, it has the graph of the input or output of the op that
+  // it is; throws if it is floating and neither, since its share of the second derivative would be lost. Otherwise
+  // data().
   Tensor get() const;
   operator Tensor() const { return get(); }
   // The saved tensor without graph, a new f32 one if it was rounded: a constant for second derivatives. Throws if the
@@ -29,8 +30,8 @@ class Saved {
   friend Saved save_activation(const Tensor& x);
 
   Tensor tensor_;
-  // The node that the tensor is output number output_ of; of a tensor that takes no gradient, its storage. Compared, never
-  // followed.
+  // The node that the tensor is output number output_ of; of a tensor that takes no gradient, its storage. Compared,
+  // never followed.
   const void* source_ = nullptr;
   int output_ = 0;
   uint32_t version_ = 0;

@@ -330,7 +330,7 @@ template <class T> Tensor from_vector(const std::vector<T>& values, const Dims& 
 // A CPU tensor with a copy of nested lists, of the shape that they have: std::vector, std::array, std::span or braces
 // (of up to three levels). tensor({{1., 2.}, {3., 4.}}) is f64 [2, 2], tensor({1.f}) f32 [1], tensor({1, 2}) i64 [2],
 // tensor({true}) u8 [1], tensor(std::vector<std::vector<float>>(2, {1, 2, 3})) f32 [2, 3]. The types are from_span()'s.
-// Throws if lists of one level differ in length, or a number is beyond int64_t.
+// Throws if lists of the same level differ in length, or a number is beyond int64_t.
 template <class L>
 requires(detail::Nested<L>::levels > 0) Tensor tensor(const L& list) {
   std::vector<element_t<typename detail::Nested<L>::number>> values;
@@ -359,8 +359,8 @@ requires std::is_arithmetic_v<T> Tensor tensor(T number) { return from_span(std:
 // is called with `data`, once, after the tensor and all views and graphs are gone, or if from_blob() throws.
 //
 // Writes of the caller through `data` change the tensor. A backward cannot see such a write: make none between a
-// forward and its backward. Tensors of two calls over one memory do not know of each other; take views of one tensor
-// instead.
+// forward and its backward. Tensors of two calls over one memory do not know of each other; take views of a single
+// tensor instead.
 //
 // Throws if shape and strides differ in rank, the strides pass int64, or `data` is null or not aligned to T.
 template <class T> Tensor from_blob(T* data, const Dims& shape, const Dims& strides) {

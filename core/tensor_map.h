@@ -19,7 +19,8 @@ class TensorMap {
   const Tensor* find(std::string_view name) const;
   // Throws where the name is not there.
   const Tensor& at(std::string_view name) const;
-  // The tensors whose names begin with `prefix`, under the rest of their names: below("encoder.") of a model's state is its encoder's.
+  // The tensors whose names begin with `prefix`, under the rest of their names: below("encoder.") of a model's state is
+  // its encoder's.
   TensorMap below(std::string_view prefix) const;
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }

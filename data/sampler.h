@@ -26,7 +26,7 @@ class Sampler {
   Sampler(int64_t examples, int64_t rows, uint64_t seed, SamplerOptions options = {});
 
   // Indices in [0, examples) of the examples of batch `step` (from 0), distinct unless there are weights. Valid until
-  // the next call. Throws if step is negative. Draws all indices anew if the call before was for another epoch.
+  // the next call. Throws if step is negative. Draws all indices again if the previous call was for another epoch.
   std::span<const int64_t> batch(int64_t step);
 
   int64_t rows() const { return rows_; }

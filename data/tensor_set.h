@@ -105,8 +105,9 @@ std::array<Subset<Set>, N> random_split(Set set, const Number (&parts)[N], uint6
 // A training and a test part.
 template <class Set> struct Fold { Subset<Set> train, test; };
 
-// k-fold cross-validation: k pairs of parts. The test parts have no example in common and together have all; they differ by at most
-// one in size. The training part has the other examples. Depends on size, k and seed alone. Throws unless 2 <= k <= set.size().
+// k-fold cross-validation: k pairs of parts. The test parts have no example in common and together have all; they
+// differ by at most one in size. The training part has the other examples. Depends on size, k and seed alone. Throws
+// unless 2 <= k <= set.size().
 //
 //   for (const auto& [train, test] : data::k_folds(set, 5)) ...
 template <class Set> std::vector<Fold<Set>> k_folds(Set set, int64_t k, uint64_t seed = 0) {

@@ -1,11 +1,11 @@
-// A data set of one's own: pictures that are drawn when they are asked for. A small convolution learns to tell bars.
+// A data set of your own: pictures that are drawn when they are asked for. A small convolution learns to tell bars.
 #include <iostream>
 
 #include "argument.h"
 
 using namespace isonorm;
 
-// A bar somewhere on 8 x 8 pixels, with noise. It lies if i is even, and stands if i is odd.
+// A bar somewhere on 8 x 8 pixels, with noise. It is horizontal if i is even, and vertical if i is odd.
 struct Bars {
   int64_t size() const { return 2000; }
   std::pair<Tensor, Tensor> operator[](int64_t i) const {

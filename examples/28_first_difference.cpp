@@ -1,5 +1,5 @@
-// A port with a mistake, and what the comparison says of it: is it in the forward, the backward or the update, where, and
-// why? Six mistakes, one at a time.
+// A port with a mistake, and the comparison's answers: is it in the forward, the backward or the update, at which
+// place, and why? Six mistakes, one at a time.
 #include <cstdio>
 #include <set>
 

@@ -21,7 +21,7 @@ class CsvLines {
  public:
   explicit CsvLines(const Bytes& file) : file_(file) {}
 
-  // The next line without its end; false behind the last one.
+  // The next line without its end; false after the last line.
   bool next(std::string& line) {
     size_t searched = at_, end;
     while ((end = held_.find('\n', searched)) == held_.npos && read_ < file_.size) {

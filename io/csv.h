@@ -21,8 +21,9 @@ struct Csv {
   Tensor operator[](const std::string& name) const;
 };
 
-// Reads a table of numbers (RFC 4180). Each line is a row and ends with \n or \r\n. The first line is a header if one of its cells is
-// neither empty nor a number. Cells may be quoted, and numbers may have spaces around them. Empty lines are skipped.
+// Reads a table of numbers (RFC 4180). Each line is a row and ends with \n or \r\n. The first line is a header if any
+// cell is neither empty nor a number. Cells may be quoted, and numbers may have spaces around them. Empty lines are
+// skipped.
 //
 //   const Csv table = load_csv("houses.csv");
 //   const Tensor y = table["price"];

@@ -7,12 +7,12 @@
 
 namespace isonorm {
 
-// The tensors of a safetensors file, of a state dict that torch.save wrote (since PyTorch 1.6), or of an .npz archive, on the CPU. The
-// content of the file says which it is, its name does not.
+// The tensors of a safetensors file, of a state dict that torch.save wrote (since PyTorch 1.6), or of an .npz archive,
+// on the CPU. The content of the file says which it is, its name does not.
 //
-// Numbers of a dtype that no tensor has become the smallest of ours that holds all of them: F16 and F8 f32; BOOL, I8, I16, U16, I32
-// and U32 i64. No value changes. Throws as load_safetensors() and load_npz(), if a pickle holds other things than a dict of tensors,
-// and on U64 and complex numbers.
+// A dtype that no tensor has becomes the smallest tensor dtype that holds every value: F16 and F8 become f32; BOOL, I8,
+// I16, U16, I32 and U32 become i64. No value changes. Throws as load_safetensors() and load_npz(), if a pickle holds
+// other things than a dict of tensors, and on U64 and complex numbers.
 //
 // In PyTorch: torch.save(model.state_dict(), "net.pt"). nn::from_torch() gives layers their names here.
 TensorMap load_state(const std::string& path);

@@ -7,7 +7,7 @@
 namespace isonorm::nn {
 namespace {
 
-// Uniform in +-1/sqrt(n), n the entries of weight[0]: the initial weight of this shape, or a bias beside it.
+// Uniform in +-1/sqrt(n), n the entries of weight[0]: the initial weight of this shape, or its bias.
 Tensor draw_beside(const Dims& weight, const Dims& shape) {
   const double bound = 1 / std::sqrt(static_cast<double>(numel(weight) / weight[0]));
   return init::uniform(shape, -bound, bound);

@@ -19,8 +19,9 @@ struct Conv2dLayerOptions {
   operator Conv2dOptions() const { return {stride, padding, dilation, groups}; }
 };
 
-// conv2d() with weight [out, window height, window width, in / groups] and bias [out], both uniform in +-1/sqrt(inputs of an output), as
-// PyTorch's. Throws where sizes or groups do not fit. PyTorch's weight is [out, in / groups, height, width]: nn::from_torch() converts it.
+// conv2d() with weight [out, window height, window width, in / groups] and bias [out], both uniform in +-1/sqrt(inputs
+// of an output), as in PyTorch. Throws if sizes or groups do not fit. PyTorch's weight is [out, in / groups, height,
+// width]: nn::from_torch() converts it.
 class Conv2d : public Module {
  public:
   Conv2d(int64_t in, int64_t out, Size2 window, Conv2dLayerOptions options = {});
@@ -49,8 +50,8 @@ struct Conv1dLayerOptions {
   operator Conv1dOptions() const { return {stride, padding, dilation, groups}; }
 };
 
-// conv1d() of sequences [n, length, in] with weight [out, window, in / groups] and bias [out], which begin as those of Conv2d.
-// Throws if sizes or groups do not fit.
+// conv1d() of sequences [n, length, in] with weight [out, window, in / groups] and bias [out], which are initialized as
+// in Conv2d. Throws if sizes or groups do not fit.
 class Conv1d : public Module {
  public:
   Conv1d(int64_t in, int64_t out, int64_t window, Conv1dLayerOptions options = {});

@@ -7,7 +7,7 @@
 
 namespace isonorm::nn {
 
-// x weight^T + bias: [out, in] and [out], the bias undefined where there is none.
+// x weight^T + bias: [out, in] and [out], the bias undefined if there is none.
 struct Projection {
   Tensor weight, bias;
 };
@@ -52,7 +52,7 @@ struct EmbeddingOptions {
 class Embedding : public Module {
  public:
   Embedding(int64_t rows, int64_t width, EmbeddingOptions options = {});
-  // The first n rows, [n, width]: what it gives for arange(n), without a look at the ids. Throws if there are fewer, and if
+  // The first n rows, [n, width]: the same as for arange(n), without a check of ids. Throws if there are fewer, and if
   // there is a padding_idx.
   Tensor first(int64_t n);
   Embedding rebuild() const { return Embedding(rows_, width_, options_); }

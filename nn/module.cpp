@@ -300,7 +300,7 @@ const Tensor* given_for(const NamedParameter& p, const TensorMap& state) {
   for (size_t i = 0; !given && i < p.aliases.size(); ++i) given = state.find(p.aliases[i]);
   return given;
 }
-// Whether tensors that do not fit have a name or a layout of PyTorch's (nn/torch_state.h).
+// True if a tensor that does not fit has a name or a layout of PyTorch's (nn/torch_state.h).
 bool is_torch_name(const std::string& name) {
   return name.ends_with("num_batches_tracked") || name.ends_with("in_proj_weight") ||
          name.find("weight_ih_l") != name.npos;

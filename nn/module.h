@@ -37,7 +37,7 @@ struct NamedParameter {
   // Rows of dimension 0 in which the loss does not depend on the parameter at all (the biases of attention keys), as
   // [begin, end).
   int64_t blind_begin = 0, blind_end = 0;
-  const Parametrisation* parametrisation = nullptr;  // null where the stored tensor is seen
+  const Parametrisation* parametrisation = nullptr;  // null if the stored tensor is seen
   bool is_part = false;                              // Parameter::hold_part
   std::vector<std::string> aliases = {};             // further names of a tied tensor; load_state_dict() takes either
 };
@@ -75,7 +75,7 @@ class Module {
   // operator(), which begins with ModuleScope scope(*this).
   Tensor operator()(const Tensor& x);
 
-  // Parameters of this module and of all children, in order of registration. A tensor that has several names (weight
+  // Parameters of this module and its children, in order of registration. A tensor that has several names (weight
   // tying) is listed once, under the first.
   std::vector<NamedParameter> named_parameters() const;
   std::vector<Tensor> parameters() const;
@@ -96,7 +96,7 @@ class Module {
   // several, the values have to be equal.
   LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
 
-  // Clears the gradients of all parameters, as Optimizer::zero_grad() does.
+  // Clears every parameter's gradient, as Optimizer::zero_grad() does.
   void zero_grad();
 
   void train(bool on = true);  // for this module and all children; dropout acts in training only
@@ -123,11 +123,11 @@ class Module {
   void to(Device device);
   void to(DType dtype);
 
-  // The parameter of that path; null where there is none.
+  // The parameter with this path; null if there is none.
   Parameter* find_parameter(const std::string& path);
 
-  // What was done to the module as a whole after it was made, as putting a model on a residual stream: clone() does it to
-  // a copy. It takes the place of what was there.
+  // A change to the whole module after its construction, for example putting a model on a residual stream: clone()
+  // repeats it on a copy. It replaces the change before.
   void redo(std::function<void(Module& copy)> done) { redo_ = std::move(done); }
   const std::function<void(Module&)>& redone() const { return redo_; }
 
@@ -143,10 +143,10 @@ class Module {
   // Replaces the child `name` by `child`, for example to train another head:
   //   net.replace("head", nn::Linear(64, 5));
   // References to the old child refer to the new one, which takes over its dtype, its device and whether it trains. The
-  // old parameters are gone: make the optimizer after this. Parameters that were tied to an old parameter become tied to
-  // the new parameter of the same name. Throws, and changes nothing, if there is no such child, if the new child is of
-  // another class or has no parameter of a tied one's name and shape, if another module of the model borrowed the old
-  // child (a tied head borrows its table), or if the module is part of a model that has something to redo().
+  // old parameters are gone: make the optimizer after this. Parameters that were tied to an old parameter become tied
+  // to the new parameter of the same name. Throws, and changes nothing, if there is no such child; if the new child is
+  // of another class or has no parameter of a tied one's name and shape; if another module of the model borrowed the
+  // old child (a tied head borrows its table); or if the module is part of a model that has something to redo().
   template <class M> M& replace(const std::string& name, M&& child) {
     if constexpr (is_given<M>()) {
       M& place = static_cast<M&>(replaceable(name, child));
@@ -160,7 +160,7 @@ class Module {
   }
 
  protected:
-  // What operator() runs: call that one.
+  // The computation that operator() runs: call operator().
   virtual Tensor forward(const Tensor& x);
 
   // Registers a child or a parameter under a name without dots, not used before. The parameter's tensor becomes a leaf.
@@ -181,7 +181,7 @@ class Module {
   // The same for state that no optimizer trains, as running statistics: it is saved, loaded, moved and converted with
   // the parameters, and takes no gradient. A tensor of the same shape, dtype and device can be assigned.
   Tensor& add_buffer(const std::string& name, const Tensor& value);
-  // `module`, which this one runs although another owns and trains it. It stays where it is.
+  // `module`, which this module runs although another module owns and trains it. It keeps its place.
   template <class M> M& borrow(M& module) {
     borrowed_.push_back(&module);
     return module;
@@ -224,7 +224,7 @@ class Module {
     return module && given;
   }
   void adopt(const std::string& name, std::unique_ptr<Module> child);
-  // The child of that name, ready to make room for `instead`, and `instead` ready to take it.
+  // The child with this name, ready to make room for `instead`, and `instead` ready to take its place.
   Module& replaceable(const std::string& name, Module& instead);
   void settle(const std::string& name, Module& child);
   void redo_on(Module& copy) const;  // what redo() was given, here or in children
@@ -245,17 +245,18 @@ class Module {
 // Throws if a parameter is only a part of the model's (Parameter::hold_part), which `what` would take for the whole.
 void check_whole(const Module& module, const std::string& what);
 
-// Makes a module that was built like `module` its copy: what redo() has, values, dtype, device, what is frozen and whether it trains.
+// Makes a module that was built like `module` its copy: the change of redo(), values, dtype, device, frozen parameters
+// and the training flag.
 void copy_state(Module& copy, const Module& module);
 
 // Ties all parameters and buffers of a module that was built like `module` to that module's.
 void share_state(Module& twin, const Module& module);
 
-// Copies of the tensors: what a state_dict() holds now, whatever trains on.
+// Copies of the tensors, to keep a state_dict() while training continues.
 //   const TensorMap best = nn::clone(net.state_dict());
 TensorMap clone(const TensorMap& tensors);
 
-// Whether a class says how another module like a given one is constructed: by a member function `M rebuild() const`, by a
+// True if a class says how a module like a given one is constructed: by a member function `M rebuild() const`, by a
 // member `options` that the constructor takes, or by a constructor without arguments.
 template <class M>
 concept Rebuildable = requires(const M& m) {
@@ -284,9 +285,9 @@ template <class M, class... Arguments> M rebuild(const M& module, Arguments&&...
   }
 }
 
-// A second module like `module` (rebuild()) with its values and tensors of its own, on its device. Frozen parameters are
-// frozen in the copy, too. The layers of this library and containers of them need no arguments. No initial values are drawn
-// (SkipInit), and the default generator is afterwards where it was.
+// A second module like `module` (rebuild()) with its values and tensors of its own, on its device. Frozen parameters
+// are frozen in the copy, too. Layers of this library need no arguments, alone or in containers. No initial values are
+// drawn (SkipInit), and the default generator keeps its state.
 template <class M, class... Arguments> M clone(const M& module, Arguments&&... arguments) {
   const DrawsFrom back_afterwards(default_generator());
   const SkipInit skip;
@@ -297,10 +298,10 @@ template <class M, class... Arguments> M clone(const M& module, Arguments&&... a
 
 // A second module like `module` (rebuild()) that has its parameters and buffers, for two models with a common part:
 //   nn::Sequential actor(nn::shared(trunk), nn::Linear(64, 4)), critic(nn::shared(trunk), nn::Linear(64, 1));
-// Both train the same tensors: they are tied (Parameter::operator=). In a module that has both, the tensors are listed, saved and
-// counted once, under the first name, and clone() and checkpoints keep that. train() and eval() set the mode of one of them. Throws if
-// `module` or one of its children has a parametrisation, is on a residual stream or is a rank's part: share before that. Draws no
-// initial values, as clone().
+// Both train the same tensors: they are tied (Parameter::operator=). In a module that has both, the tensors are listed,
+// saved and counted once, under the first name, and clone() and checkpoints keep that. train() and eval() set the mode
+// of a single module. Throws if `module` or a child has a parametrisation, is on a residual stream or is a rank's part:
+// share before that. Draws no initial values, as clone().
 template <class M, class... Arguments> M shared(const M& module, Arguments&&... arguments) {
   const DrawsFrom back_afterwards(default_generator());
   const SkipInit skip;

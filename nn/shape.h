@@ -1,4 +1,4 @@
-// Layers without parameters that leave values as they are, for nn::Sequential.
+// Layers without parameters that keep all values, for nn::Sequential.
 #pragma once
 
 #include "autograd/ops/shape.h"
@@ -12,8 +12,8 @@ class Identity : public Module {
   Tensor forward(const Tensor& x) override { return x; }
 };
 
-// flatten(): joins the dimensions first, ..., last into one, by default all but that of the batch: [n, ...] -> [n, rest].
-// Throws if the input has no such dimensions.
+// flatten(): joins the dimensions first, ..., last into one, by default all but the batch dimension: [n, ...] -> [n,
+// rest]. Throws if the input has no such dimensions.
 class Flatten : public Module {
  public:
   explicit Flatten(int first = 1, int last = -1) : first_(first), last_(last) {}

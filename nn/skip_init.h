@@ -3,10 +3,10 @@
 
 namespace isonorm::nn {
 
-// While it lives, the functions of nn::init (nn/init.h) draw nothing in this thread: layers of this library are made without their
-// random initial values, which are NaN until they are loaded. A value that is never loaded shows in the first loss. Ones and zeros,
-// as of norms and running statistics, are there. The default generator does not move. nn::clone, nn::shared and training::load_model
-// do so themselves (torch.nn.utils.skip_init).
+// While it lives, the functions of nn::init (nn/init.h) draw nothing in this thread: layers of this library are made
+// without their random initial values, which are NaN until they are loaded. A value that is never loaded shows in the
+// first loss. Ones and zeros, for example in norms and running statistics, are set. The default generator does not
+// move. nn::clone, nn::shared and training::load_model do so themselves (torch.nn.utils.skip_init).
 //
 //   const auto make = [] {
 //     const nn::SkipInit skip;

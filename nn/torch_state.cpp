@@ -16,7 +16,7 @@
 namespace isonorm::nn {
 namespace {
 
-// How PyTorch has a tensor of a module.
+// PyTorch's name and layout of a module's tensor.
 struct Spelling {
   std::string ours, theirs;
   Tensor tensor;                // here
@@ -26,7 +26,7 @@ struct Spelling {
   bool is_part() const { return tensor.rank() > 0 && tensor.size(0) != rows; }
 };
 
-// Of one module: begins of names below it, here and in PyTorch.
+// Beginnings of names below a module, here and in PyTorch.
 using Renames = std::vector<std::pair<std::string, std::string>>;
 
 Renames renames_of(const Module& module) {
@@ -74,7 +74,7 @@ std::vector<Spelling> spellings_of(const Module& module) {
     for (const std::string& alias : p.aliases) all.push_back({alias, alias, p.tensor});
   }
   const auto modules = module.named_modules();
-  for (auto m = modules.rbegin(); m != modules.rend(); ++m) {  // what is inside first: the beginnings are still ours
+  for (auto m = modules.rbegin(); m != modules.rend(); ++m) {  // inner modules first: the beginnings are still ours
     const std::string prefix = prefix_of(m->first);
     const Renames renames = renames_of(*m->second);
     for (Spelling& s : all) {

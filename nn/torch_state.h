@@ -21,15 +21,15 @@ namespace isonorm::nn {
 //   TransformerDecoderLayer: multihead_attn, norm2, norm3   cross, cross_norm, norm2
 //   BatchNorm.num_batches_tracked               (absent)
 //
-// Other names stay, also if `module` does not have them: load_state_dict() lists these. Throws, naming the tensor, if a tensor has
-// not the rank or the rows of PyTorch's.
+// Other names stay, also if `module` does not have them: load_state_dict() lists these. Throws, naming the tensor, if a
+// tensor has not the rank or the rows of PyTorch's.
 //
-// A Linear layer behind a flattened picture [channels, height, width] has its columns in that order. Here pictures are [height, width,
-// channels]: load w.reshape({out, channels, height, width}).permute({0, 2, 3, 1}).reshape({out, -1}).
+// A Linear layer after a flattened picture [channels, height, width] has its columns in that order. Here pictures are
+// [height, width, channels]: load w.reshape({out, channels, height, width}).permute({0, 2, 3, 1}).reshape({out, -1}).
 TensorMap from_torch(const Module& module, const TensorMap& state);
 
-// The reverse: the module's parameters and buffers under PyTorch's names and in its layouts, for load_state_dict() there.
-// num_batches_tracked is 0. Tensors of the same layout share storage with the module's.
+// The reverse: the module's parameters and buffers under PyTorch's names and in its layouts, for load_state_dict()
+// there. num_batches_tracked is 0. Tensors of the same layout share storage with the module's.
 //   save_safetensors("net.safetensors", nn::to_torch(net));
 TensorMap to_torch(const Module& module);
 

@@ -29,7 +29,7 @@ class Adafactor : public ElementwiseOptimizer {
   explicit Adafactor(const std::vector<Tensor>& parameters, AdafactorOptions options = {});
   explicit Adafactor(const std::vector<ParameterGroup<AdafactorOptions>>& groups);
   bool replays() const override { return false; }   // decay and rate are numbers of other kernels, too
-  bool by_entry() const override { return false; }  // means are those of rows and columns
+  bool by_entry() const override { return false; }  // means are over rows and columns
 
  private:
   Step step_of(int group, int64_t t) const override;

@@ -1,4 +1,4 @@
-// Adagrad: gradients divided by the root of the sum of all squares so far.
+// Adagrad: gradients divided by the root of the sum of their squares so far.
 #pragma once
 
 #include "optim/elementwise.h"
@@ -9,7 +9,7 @@ struct AdagradOptions {
   double lr = 1e-2;
   double lr_decay = 0;
   double weight_decay = 0;  // coupled (L2): added to the gradient as weight_decay w
-  double initial = 0;       // what the sum of squares starts with
+  double initial = 0;       // the sum of squares starts with it
   double eps = 1e-10;
 };
 

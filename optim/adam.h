@@ -12,7 +12,7 @@ struct AdamOptions {
   double weight_decay = 0;  // coupled (L2): added to the gradient as weight_decay w
 };
 
-// What Adam and AdamW share: two moments per parameter, "exp_avg" and "exp_avg_sq", and one rule.
+// The common part of Adam and AdamW: two moments per parameter, "exp_avg" and "exp_avg_sq", and one rule.
 class AdamBase : public ElementwiseOptimizer {
  protected:
   AdamBase(const char* name, size_t parameters, bool decoupled)

@@ -1,4 +1,5 @@
-// What the optimizers share whose steps end in an element-wise rule: one pass over memory for all parameters at once.
+// The common part of optimizers whose steps end in an element-wise rule: one pass over memory for all parameters at
+// once.
 #pragma once
 
 #include "core/formulas/update_rules.h"
@@ -30,15 +31,15 @@ class ElementwiseOptimizer : public Optimizer {
   ElementwiseOptimizer(const char* name, size_t parameters);
   ElementwiseOptimizer(ElementwiseOptimizer&&) noexcept;
   ElementwiseOptimizer& operator=(ElementwiseOptimizer&&) noexcept;
-  // What a parameter of `group` does in its own step t = 1, 2, ...
+  // The rule of a parameter of `group` in its own step t = 1, 2, ...
   virtual Step step_of(int group, int64_t t) const = 0;
-  // May change the updates before they run, by what it measures on whole tensors. One that changes numbers of theirs, or
-  // runs others, says so by replays(). stepped[i] is whose update i is.
+  // May change the updates before they run, by measurements on whole tensors. An optimizer that changes their numbers,
+  // or runs other updates, says so by replays(). stepped[i] is the parameter of update i.
   virtual void prepare(std::vector<kernels::Update>& updates, const std::vector<const Entry*>& stepped);
   void run(std::vector<kernels::Update>& updates) const;
   // The gradient in `dtype` times gradient_scale and gradient_factor.
   static Tensor scaled_gradient(const kernels::Update& update, DType dtype);
-  // Gives each update its trust ratio, by the norms of `pairs`: of each a weight and what it is to be compared with.
+  // Gives each update its trust ratio, by the norms of `pairs`: each has a weight and the tensor to compare it with.
   void set_trust(std::vector<kernels::Update>& updates, const std::vector<Tensor>& pairs,
                  const std::vector<kernels::TrustRatio>& ratios) const;
 
@@ -46,7 +47,7 @@ class ElementwiseOptimizer : public Optimizer {
   void take_step(double gradient_scale, const Tensor& gradient_factor);
 
   std::vector<const Entry*> stepped_;
-  std::vector<size_t> last_;  // what took part in the last step, by its number among the entries
+  std::vector<size_t> last_;  // the parameters in the last step, by their number among the entries
   double last_scale_ = 1;     // gradient_scale of that
   std::vector<kernels::Update> updates_;
 };

@@ -27,8 +27,7 @@ class Ema {
   // Takes the weights of this moment into the averages. Throws between apply() and restore(), and, naming the parameter, if
   // to() or replace() has changed a parameter's dtype, device or shape since construction.
   void update();
-  // Puts the averages into the parameters, in place, and keeps their own weights aside. Throws where that is done
-  // already.
+  // Puts the averages into the parameters, in place, and keeps their own weights aside. Throws if that is done already.
   void apply();
   // Puts the weights back. Throws where apply() was not called.
   void restore();
@@ -41,8 +40,8 @@ class Ema {
   TensorMap state_dict() const;
   // state_dict() without the copy, to write a file: the next update changes the averages.
   TensorMap live_state() const;
-  // Takes over a copy of this state; averaging goes on bit-equal. Throws, and changes nothing, if a name is missing or unknown, if a
-  // shape or dtype differs, and between apply() and restore().
+  // Takes over a copy of this state; averaging continues bit-equal. Throws, and changes nothing, if a name is missing
+  // or unknown, if a shape or dtype differs, and between apply() and restore().
   void load_state_dict(const TensorMap& state);
 
  private:

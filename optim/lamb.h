@@ -23,7 +23,7 @@ class Lamb : public ElementwiseOptimizer {
   explicit Lamb(const std::vector<Tensor>& parameters, LambOptions options = {});
   explicit Lamb(const std::vector<ParameterGroup<LambOptions>>& groups);
   bool replays() const override { return false; }   // the direction is an update of its own
-  bool by_entry() const override { return false; }  // norms are those of a whole tensor
+  bool by_entry() const override { return false; }  // norms are over a whole tensor
 
  private:
   Step step_of(int group, int64_t t) const override;

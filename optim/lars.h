@@ -21,7 +21,7 @@ class Lars : public ElementwiseOptimizer {
  public:
   explicit Lars(const std::vector<Tensor>& parameters, LarsOptions options = {});
   explicit Lars(const std::vector<ParameterGroup<LarsOptions>>& groups);
-  bool by_entry() const override { return false; }  // norms are those of a whole tensor
+  bool by_entry() const override { return false; }  // norms are over a whole tensor
 
  private:
   Step step_of(int group, int64_t t) const override;

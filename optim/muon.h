@@ -25,15 +25,15 @@ struct MuonOptions {
 };
 
 // X / max(|X|, eps), then `steps` times X <- a X + (b A + c A A) X with A = X X^T, computed on the side with fewer
-// rows: with the usual coefficients all singular values of the result lie near 1 (0.7 to 1.2), where those of X / |X|
-// are not tiny. x [rows, columns] of f32 or f64; no graph.
+// rows: with the usual coefficients all singular values of the result lie near 1 (0.7 to 1.2), except tiny singular
+// values of X / |X|. x [rows, columns] of f32 or f64; no graph.
 Tensor newton_schulz(const Tensor& x, const MuonOptions& options);
 
 // Matrices:  b += (1 - momentum) (gradient - b) (b starts at 0);  u = gradient + momentum (b - gradient), without
 // nesterov u = b;  w *= 1 - lr weight_decay;  w -= lr scale newton_schulz(u). Jordan, "Muon: An optimizer for hidden
 // layers in neural networks", 2024; the semantics of torch.optim.Muon, except that the iteration runs in the
-// accumulation type of the parameter (PyTorch: bf16). What is a hidden matrix is the caller's to say (embeddings and
-// heads are usually not):
+// accumulation type of the parameter (PyTorch: bf16). The caller says which matrices are hidden (embeddings and heads
+// are usually not):
 //   optim::Muon opt({{hidden, {.lr = 0.02}}}, {{rest, {.lr = 1e-3}}});
 // Parameters of f32, f64 or bf16, matrices first in the order of the state; state "momentum_buffer" for matrices, as
 // AdamW for the rest. Throws on options out of range and on a matrix that is not of rank 2.

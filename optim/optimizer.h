@@ -1,5 +1,6 @@
-// What all optimizers share: parameters in groups, their state, the learning rate, and how state is saved. Invariant:
-// the state of a parameter appears with its first gradient; no step after that takes new memory from the system.
+// The common part of all optimizers: parameters in groups, their state, the learning rate, and how state is saved.
+// Invariant: the state of a parameter appears with its first gradient; no step after that takes new memory from the
+// system.
 #pragma once
 
 #include <functional>
@@ -26,14 +27,15 @@ class Optimizer {
   // Changes every parameter that has a gradient, in place. Parameters without a gradient, and their state, do not
   // change. Throws if nothing but the optimizer holds a parameter any more: the tensor that took its place would not
   // train. Throws, naming the parameter, if Module::to(dtype) has changed it since the first step, so that its state
-  // has another dtype. Gradients are read as gradient_scale times what they hold: with clip_factor() that is clipping
-  // without a pass of its own.
+  // has another dtype. Gradients are multiplied by gradient_scale when they are read: with clip_factor() this clips
+  // without a separate pass.
   virtual void step(double gradient_scale = 1) = 0;
-  // step() with the scale in a tensor, f64 of one element where the parameters lie: of clip_numbers(), so that no host
-  // waits for it. An optimizer that does not say how reads the number, which waits.
+  // step() with the scale in a tensor, one f64 on the parameters' device, from clip_numbers(), so that no host waits
+  // for it. An optimizer that does not override it reads the number, which waits.
   virtual void step_scaled(const Tensor& gradient_scale);
 
-  // For a step that a device does again (gpu/steps/captured.h): whether advance() gives all that changes in it.
+  // For a step that a device does again (gpu/steps/captured.h): true if advance() gives every number that changes in
+  // it.
   virtual bool replays() const { return false; }
   // Counts a step of the parameters that took part in the last one, and gives the updates that it would make now, in
   // order and without tensors. Throws where replays() is false.
@@ -41,10 +43,11 @@ class Optimizer {
   // How often load_state_dict() has put new tensors in the place of the state.
   int loads() const { return loads_; }
 
-  // Whether the update of an entry depends on that entry alone, its gradient and its state: so parts of parameters can be updated apart.
+  // True if the update of an entry depends on that entry alone, its gradient and its state. Parts of parameters can
+  // then be updated separately.
   virtual bool by_entry() const { return false; }
 
-  // Clears the gradients of all parameters: they are undefined until the next backward().
+  // Clears every parameter's gradient: gradients are undefined until the next backward().
   void zero_grad();
 
   // The learning rate of a group, counted from the end if negative. Throws if there is no such group.
@@ -53,8 +56,8 @@ class Optimizer {
   // first group's rate at construction). Throws if a rate is negative or not finite, or if only the first group was made
   // with rate 0. Then no rate changes.
   void set_lr(double lr);
-  // Sets the learning rate of one group, counted from the end if negative. The factors for set_lr(lr) stay. Throws if there is no
-  // such group, and if lr is negative or not finite.
+  // Sets the learning rate of a group, counted from the end if negative. The factors for set_lr(lr) stay. Throws if
+  // there is no such group, and if lr is negative or not finite.
   void set_lr(int group, double lr);
   // Change an option of a group from the next step on, within the range that the constructor accepts. The options are not
   // part of state_dict(). Throw if the optimizer has no such option; set_momentum() also if the group was made without
@@ -65,7 +68,7 @@ class Optimizer {
   int groups() const { return static_cast<int>(lr_.size()); }
   std::vector<Tensor> parameters() const;
   const char* name() const { return name_; }
-  // The device of all parameters. Throws where they lie on several.
+  // The parameters' device. Throws if they lie on several.
   Device device() const;
 
   // A copy of the state: "group.<g>.lr", for groups after the first "group.<g>.lr_factor" (see set_lr()), and for each
@@ -106,7 +109,7 @@ class Optimizer {
     Dims shape = parameter.shape();
   };
 
-  // `name` goes before messages; `parameters`: how many all groups have. Throws where that is 0: nothing would train.
+  // `name` goes before messages; `parameters`: their number in all groups. Throws if that is 0: nothing would train.
   Optimizer(const char* name, size_t parameters);
   template <class Options> static size_t count(const std::vector<ParameterGroup<Options>>& groups) {
     size_t n = 0;
@@ -120,16 +123,16 @@ class Optimizer {
   // A group whose parameters keep tensors of their own shape, by these names.
   void add_group(const std::vector<Tensor>& parameters, double lr, const std::vector<const char*>& state_names = {},
                  double initial = 0);
-  // Throws "name: what is value, expected ..." where not ok.
+  // Throws "name: what is value, expected ..." if not ok.
   void check_option(bool ok, const char* what, double value, const char* expected) const;
 
-  // Throws where it is not f64 of one element on the parameters' device.
+  // Throws if it is not one f64 on the parameters' device.
   void check_factor(const Tensor& factor) const;
-  // For options that must lie in [0, 1), or be finite and not negative.
+  // Checks of options that must lie in [0, 1), or be finite and not negative.
   void check_fraction(const char* what, double value) const;
   void check_not_negative(const char* what, double value) const;
 
-  // Whether the parameter has a gradient; then makes its state where there is none yet, counts the step and gives the
+  // True if the parameter has a gradient; then makes its state if there is none yet, counts the step and gives the
   // gradient, contiguous.
   bool begin_step(Entry& e, Tensor& gradient);
   std::vector<Entry>& entries() { return entries_; }

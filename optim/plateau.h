@@ -1,4 +1,5 @@
-// ReduceOnPlateau: a learning rate that falls when a loss gets no better. Unlike a schedule it has a state, which a checkpoint holds.
+// ReduceOnPlateau: a learning rate that falls when a loss gets no better. Unlike a schedule it has a state, which a
+// checkpoint holds.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@ namespace isonorm::optim {
 
 struct PlateauOptions {
   double factor = 0.1;  // new rate = factor x old rate
-  int patience = 10;    // losses in a row without improvement that are tolerated
-  // A loss is an improvement if it is below best x (1 - threshold), or if `relative` is false below best - threshold.
+  int patience = 10;    // tolerated losses in a row without improvement
+  // A loss below best x (1 - threshold) is an improvement; if `relative` is false, a loss below best - threshold.
   double threshold = 1e-4;
   bool relative = true;
   int cooldown = 0;   // losses after a reduction that are not counted
@@ -19,7 +20,8 @@ struct PlateauOptions {
   double eps = 1e-8;  // a reduction by eps or less is left out
 };
 
-// The rate of torch.optim.lr_scheduler.ReduceLROnPlateau in mode "min". It is the rate of a Loop, of which a callback calls take():
+// The rate of torch.optim.lr_scheduler.ReduceLROnPlateau in mode "min". Use it as the rate of a Loop whose callback
+// calls take():
 //
 //   optim::ReduceOnPlateau plateau(1e-2, {.factor = 0.5, .patience = 2});
 //   training::Loop loop(step, batch, std::ref(plateau));
@@ -39,15 +41,15 @@ class ReduceOnPlateau {
   // Takes a loss. Returns whether the rate fell. NaN is no improvement.
   bool take(double loss);
 
-  double lr() const { return lr_; }                  // of now
+  double lr() const { return lr_; }                  // the present rate
   double operator()(int64_t) const { return lr_; }   // lr(), whatever the step
   double factor() const { return lr_ / first_lr_; }  // lr() / the rate at construction
 
-  // "lr", "best" (f64) and "bad", "cooldown" (i64): the rate, the least loss, the losses since then, and the losses that are still
-  // not counted.
+  // "lr", "best" (f64) and "bad", "cooldown" (i64): the rate, the least loss, the losses since then, and the losses
+  // that are still not counted.
   TensorMap state_dict() const;
-  // Takes over this state; training goes on bit-equal. Throws, and changes nothing, if a name is missing or unknown, or a number is
-  // of another dtype or outside of its range.
+  // Takes over this state; training continues bit-equal. Throws, and changes nothing, if a name is missing or unknown,
+  // or a number is of another dtype or outside of its range.
   void load_state_dict(const TensorMap& state);
 
  private:

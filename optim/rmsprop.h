@@ -17,8 +17,8 @@ struct RmspropOptions {
 // g = gradient + weight_decay w;  v = alpha v + (1 - alpha) g^2;  d = g / (sqrt(v) + eps), centered: a = alpha a + (1 -
 // alpha) g, d = g / (sqrt(v - a^2) + eps);  w -= lr d, with momentum b = momentum b + d, w -= lr b; all start at 0.
 // Tieleman and Hinton, "Neural Networks for Machine Learning", lecture 6.5, 2012; centered is Graves, "Generating
-// Sequences with Recurrent Neural Networks", 2013, with the semantics of torch.optim.RMSprop (eps outside the root).
-// Where rounding makes v - a^2 negative it counts as 0, where PyTorch gives NaN. Parameters of f32, f64 or bf16; state
+// Sequences with Recurrent Neural Networks", 2013, with the semantics of torch.optim.RMSprop (eps outside the root). If
+// rounding makes v - a^2 negative it counts as 0; PyTorch gives NaN. Parameters of f32, f64 or bf16; state
 // "square_avg", "grad_avg", "momentum_buffer". Throws on options out of range.
 class Rmsprop : public ElementwiseOptimizer {
  public:

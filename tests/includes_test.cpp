@@ -226,7 +226,7 @@ TEST_CASE("no header includes itself by a detour") {
   }
 }
 
-// Every script that includes isonorm.h compiles what it includes.
+// Every script that includes isonorm.h compiles the headers that it includes.
 TEST_CASE("isonorm.h brings no threads, streams and other large headers of the standard library") {
   const Set large = {
       "any",     "condition_variable", "filesystem", "fstream", "future", "iostream", "random", "ranges", "regex",

@@ -60,7 +60,7 @@ std::vector<Layout> layouts_of(const OpCase& op) {
 // far longer, so on a device one of `of` samples is checked; `of` is prime to the number of layouts, so that all come up.
 bool is_drawn(size_t met, size_t of) { return test_device() == kCpu || met % of == 0; }
 
-// Whether the row that a run of a test case checks has a sample whose gradient is not zero. If none has one, nothing was
+// Measured: does the row that a test case checks have a sample whose gradient is not zero? If none has one, nothing was
 // measured, and the row has to say that this is right.
 class Measured {
  public:

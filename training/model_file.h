@@ -54,10 +54,10 @@ data::Alphabet alphabet_of(const SafetensorsFile& file);
 // Saves a module's parameters and buffers as a safetensors file and, where a row of `models` is of its type, describe() of it:
 // verify, convert and train --init then know what it is. `ids`: what ids_of() gives. Throws as save_safetensors and describe.
 void save_model(const std::string& path, const nn::Module& model, ModelList models = kModels, const Metadata& ids = {});
-// The model of such a file or of a checkpoint of `isonorm train`, with its weights, in evaluation mode and in the dtype that
-// the file has it in. Draws no initial values (nn::SkipInit); the default generator is afterwards where it was. Throws if
-// the file does not say what model it holds, or its tensors are not that model's. A module of the user's own class is
-// constructed by its program: net.load_state_dict(load_model_file(path).state).
+// Loads the model, with its weights, from such a file or a checkpoint of `isonorm train`, in evaluation mode and in the
+// file's dtype. Draws no initial values (nn::SkipInit); the default generator keeps its state. Throws if the file does
+// not say what model it holds, or its tensors are not that model's. A module of the user's own class is constructed by
+// its program: net.load_state_dict(load_model_file(path).state).
 std::unique_ptr<nn::Module> load_model(const std::string& path, ModelList models = kModels);
 
 }  // namespace isonorm::training

@@ -19,7 +19,7 @@ constexpr int64_t kMadePairs = 4096;
 
 int64_t letters(const TrainingOptions& o) { return o.letters > 0 ? o.letters : 13; }
 
-// What stands in for a file: random letters, so many that each is there, or sentences.
+// The text that replaces a file: random letters, enough that each occurs, or sentences.
 std::vector<uint8_t> own_text(const TrainingOptions& o) {
   if (o.letters == 0) {
     const std::string sentences = data::made_text(o.seed, 1 << 15);

@@ -6,8 +6,8 @@
 
 namespace isonorm::detail {
 
-// y, a result in bf16 of ops that take the place of `op` if the CPU has no products of bf16. These ops may have second
-// derivatives where the op has none: y refuses them as the op does, so that a program behaves alike on every CPU.
+// y, a result in bf16 of ops that take the place of `op` if the CPU has no products of bf16. Unlike `op`, these ops may
+// have second derivatives: y refuses them as `op` does, so that a program behaves alike on every CPU.
 inline Tensor refuse_second_gradient(const char* op, const Tensor& y) {
   const Tensor same = detach(y);
   if (auto* n = track(op, {&same}, {&y}))

@@ -5,7 +5,7 @@
 
 namespace isonorm::detail {
 
-// map(x), recorded as `name`. Its gradient is adjoint(cotangent), recorded in the same way, so gradients of all orders
+// map(x), recorded as `name`. Its gradient is adjoint(cotangent), recorded in the same way, so gradients of every order
 // exist. Both functions record nothing themselves.
 template <class Map, class Adjoint>
 Tensor linear_map(const char* name, const Tensor& x, const Map& map, const Adjoint& adjoint) {

@@ -31,8 +31,9 @@ Tensor repeat(const Tensor& x, const std::vector<int64_t>& times);  // tiles: ti
 Tensor repeat_interleave(const Tensor& x, int64_t times, int dim);
 Tensor tril(const Tensor& x, int64_t diagonal = 0);  // zero above the diagonal of the last two dimensions
 Tensor triu(const Tensor& x, int64_t diagonal = 0);  // zero below it
-// A vector [n] as the diagonal of a matrix of zeros [n + |diagonal|, n + |diagonal|]; of a matrix its diagonal, a vector. diagonal > 0:
-// above the main one, < 0: below. Throws on another rank, and if a matrix has no such diagonal.
+// A vector [n] becomes the diagonal of a matrix of zeros [n + |diagonal|, n + |diagonal|]; a matrix gives its diagonal,
+// a vector. diagonal > 0: above the main diagonal, < 0: below. Throws on another rank, and if a matrix has no such
+// diagonal.
 Tensor diag(const Tensor& x, int64_t diagonal = 0);
 // For axes of rank 1 with sizes n_1 ... n_k as many tensors [n_1, ..., n_k], views: the i-th is axes[i] along dimension
 // i and constant along the others ("ij"). Throws on another rank, and where they lie on two devices.

@@ -74,8 +74,8 @@ Tensor forward(const WindowShape& s, const Tensor& x, const Tensor& weight, cons
   return y;
 }
 
-// The windows of the convolution that maps gradients of outputs to gradients of inputs. None unless the stride is 1, the
-// windows fill the padded images, and no window sees padding alone.
+// The windows of the convolution that maps gradients of outputs to gradients of inputs. None unless the stride is 1,
+// the windows fill the padded images, and no window sees padding alone.
 std::optional<WindowShape> adjoint(const WindowShape& s, int64_t out) {
   WindowShape back = s;
   back.height = s.out_h, back.width = s.out_w, back.channels = out, back.out_h = s.height, back.out_w = s.width;
@@ -86,7 +86,8 @@ std::optional<WindowShape> adjoint(const WindowShape& s, int64_t out) {
   return back;
 }
 
-// dx, in the accumulation dtype. The bias is added to each pixel: dx is also the output of a transposed convolution of dy.
+// dx, in the accumulation dtype. The bias is added to each pixel: dx is also the output of a transposed convolution of
+// dy.
 Tensor input_gradient(const WindowShape& s, const Tensor& dy, const Tensor& weight, const Tensor& bias = {}) {
   const TensorOptions sums{acc_dtype(dy.dtype()), dy.device()};
   const Tensor dx = empty({s.images, s.height, s.width, s.channels}, sums), w = by_group(s, weight);
@@ -271,7 +272,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                 width = outputs(x.size(2), kernel.width, o.stride.width, o.padding.width, o.output_padding.width,
                                 o.dilation.width);
   numel({x.size(0), height, width, out}, op);
-  numel({x.size(0), x.size(1), x.size(2), kernel.height, kernel.width, out}, op);  // of all windows
+  numel({x.size(0), x.size(1), x.size(2), kernel.height, kernel.width, out}, op);  // the windows
   return transposed(
       {x.size(0), height, width, out, kernel.height, kernel.width, o.stride.height, o.stride.width, o.padding.height,
        o.padding.width, x.size(1), x.size(2), o.dilation.height, o.dilation.width, o.groups},

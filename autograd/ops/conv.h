@@ -35,8 +35,8 @@ struct Conv1dOptions {
   int64_t groups = 1;    // as in Conv2dOptions
 };
 
-// conv2d() of sequences, as images of height 1: x [sequences, length, in], weight [out, kernel, in / groups], bias [out] or
-// undefined -> [sequences, out length, out], with dtypes, lengths and refusals as there.
+// conv2d() of sequences, as images of height 1: x [sequences, length, in], weight [out, kernel, in / groups], bias
+// [out] or undefined -> [sequences, out length, out], with the dtypes, lengths and errors of conv2d().
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Conv1dOptions options = {});
 
 struct ConvTranspose2dOptions {
@@ -47,17 +47,17 @@ struct ConvTranspose2dOptions {
   int64_t groups = 1;
 };
 
-// Transposed convolution, like PyTorch's conv_transpose2d: the gradient of conv2d() by its images. Every pixel of the input
-// adds its window to the output, which begins with the bias:
+// Transposed convolution, like PyTorch's conv_transpose2d: the gradient of conv2d() by its images. Every pixel of the
+// input adds its window to the output, which begins with the bias:
 //   y[n, h stride + i dilation - padding, w stride + j dilation - padding, o] +=
 //       sum over c of x[n, h, w, c] weight[c, i, j, o]
 //
-// x [images, height, width, in], weight [in, kernel height, kernel width, out / groups], bias [out] or undefined ->
-// [images, out height, out width, out]; dtypes as in conv2d(). A direction has
-// (size - 1) stride + dilation (kernel - 1) + 1 + output_padding - 2 padding outputs. A convolution with stride > 1 gives
-// several sizes of images the same number of outputs; output_padding chooses among these sizes.
+// Shapes: x [images, height, width, in], weight [in, kernel height, kernel width, out / groups], bias [out] or
+// undefined -> [images, out height, out width, out]; dtypes as in conv2d(). A direction has (size - 1) stride +
+// dilation (kernel - 1) + 1 + output_padding - 2 padding outputs. A convolution with stride > 1 gives several sizes of
+// images the same number of outputs; output_padding chooses among these sizes.
 //
-// Throws as conv2d(), if output_padding is below 0 or not below the larger of stride and dilation, and if the padding
+// Throws like conv2d(), if output_padding is below 0 or not below the larger of stride and dilation, and if the padding
 // leaves nothing of the output.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         ConvTranspose2dOptions options = {});

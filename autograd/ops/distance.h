@@ -1,13 +1,14 @@
-// Distances and angles between vectors. Floating tensors of one dtype, computed in f32 for bf16. Definitions are PyTorch's.
+// Distances and angles between vectors. Floating tensors of the same dtype, computed in f32 for bf16. Definitions are
+// PyTorch's.
 #pragma once
 
 #include "core/tensor.h"
 
 namespace isonorm {
 
-// Euclidean distance of every row of a to every row of b: a [..., n, width], b [..., m, width] -> [..., n, m]; leading dimensions
-// broadcast. The gradient at distance 0 is 0. Takes memory for n m width numbers. Throws if widths or dtypes differ, or if a or b
-// has no rows (rank below 2).
+// Euclidean distance of every row of a to every row of b: a [..., n, width], b [..., m, width] -> [..., n, m]; leading
+// dimensions broadcast. The gradient at distance 0 is 0. Takes memory for n m width numbers. Throws if widths or dtypes
+// differ, or if a or b has no rows (rank below 2).
 Tensor cdist(const Tensor& a, const Tensor& b);
 
 // a . b / (max(|a|, eps) max(|b|, eps)) along dim, which the result lacks; a and b broadcast. Throws if dtypes differ.

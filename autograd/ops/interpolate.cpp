@@ -16,7 +16,7 @@
 namespace isonorm {
 namespace {
 
-// The places, in pixels, at which the outputs of one direction are read: f64 [outputs].
+// The places, in pixels, at which the outputs along a direction are read: f64 [outputs].
 Tensor places_to_read(int64_t pixels, int64_t outputs, double factor, const InterpolateOptions& o, Device device) {
   const double s = static_cast<double>(pixels), n = static_cast<double>(outputs);
   const Tensor i = arange(0, n, 1, {DType::f64, device});
@@ -28,8 +28,8 @@ Tensor places_to_read(int64_t pixels, int64_t outputs, double factor, const Inte
   return clamp(at, 0, s - 1);
 }
 
-// One direction of an interpolation, a linear map: output i is the sum of weight[i, k] x[id[i, k]] over the pixel at its
-// place, or the two pixels beside it.
+// One direction of an interpolation, a linear map: output i is the sum of weight[i, k] x[id[i, k]] over the pixel at
+// its place, or the two pixels around it.
 class Direction {
  public:
   Direction(int dim, int64_t pixels, const Tensor& places, Interpolation mode)

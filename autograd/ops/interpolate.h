@@ -5,11 +5,11 @@
 
 namespace isonorm {
 
-// nearest: every pixel of the output is a copy of a pixel of the input. bilinear: linear interpolation along the height and
-// along the width.
+// nearest: every pixel of the output is a copy of a pixel of the input. bilinear: linear interpolation along the height
+// and along the width.
 enum class Interpolation { nearest, bilinear };
 
-// A factor for the height and one for the width; one number stands for both.
+// A factor for the height and one for the width; one number is used for both.
 struct Scale2 {
   double height, width;
   constexpr Scale2(double both) : height(both), width(both) {}
@@ -32,8 +32,8 @@ struct InterpolateOptions {
 //   bilinear, align_corners:  i (s - 1) / (o - 1), 0 if o is 1
 // with f = scale_factor, or o / s if the size is given. bf16 is computed in f32.
 //
-// Throws on another rank or dtype, images without pixels, if not exactly one of size and scale_factor is given, if a size is
-// below 1, and on align_corners of nearest.
+// Throws on another rank or dtype, on images without pixels and on align_corners of nearest. Also throws if both size
+// and scale_factor are given, or neither, and if a size is below 1.
 Tensor interpolate(const Tensor& x, InterpolateOptions options);
 
 }  // namespace isonorm

@@ -44,7 +44,8 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Red
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 // With d = x - target: d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) (Huber, 1964). Throws unless delta > 0.
 Tensor huber_loss(const Tensor& x, const Tensor& target, double delta = 1, Reduction reduction = Reduction::mean);
-// huber_loss() / delta, with beta for delta: d^2 / (2 beta) if |d| < beta, else |d| - beta / 2. beta 0: l1_loss(). Throws if beta < 0.
+// huber_loss() / delta, with beta for delta: d^2 / (2 beta) if |d| < beta, else |d| - beta / 2. beta 0: l1_loss().
+// Throws if beta < 0.
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta = 1, Reduction reduction = Reduction::mean);
 // Kullback and Leibler's divergence of log-probabilities x from probabilities `target`, single losses target (ln target -
 // x), 0 where target is 0; with log_target the target, too, holds logarithms. As PyTorch's kl_div: mean is over all

@@ -3,11 +3,11 @@
 // docs/ops.md.
 //
 // Integers (docs/numerics.md, "Integers and masks"):
-// - An operation of a floating and an integer tensor converts the integers to the floating dtype; one of i64 and u8
+// - An operation of a floating and an integer tensor converts the integers to the floating dtype; with i64 and u8 it
 //   converts u8 to i64.
 // - neg, abs, sign, floor, ceil, round, square, relu, clamp, pow by a whole number from 0 on, add, sub, mul, minimum,
 //   maximum and remainder of integers are integers; all other functions, and a clamp to fractions, compute in f32.
-// - Of u8 alone the result is u8, modulo 256, but for neg, add and sub, and for add, sub and mul by a number: i64.
+// - u8 alone gives u8, modulo 256. But neg, add and sub, and add, sub and mul by a number, give i64.
 // - Results beyond 2^63 are not defined. A number that add, sub, mul, minimum, maximum or remainder of integers is given must be
 //   whole; another one throws.
 #pragma once

@@ -25,10 +25,10 @@ Tensor max_pool2d(const Tensor& x, Size2 window, Pool2dOptions options = {});
 // The mean of each window; what lies behind the padding never counts. NaN where nothing counts.
 Tensor avg_pool2d(const Tensor& x, Size2 window, Pool2dOptions options = {});
 
-// Means of windows that are chosen for a size of the output, like PyTorch's adaptive_avg_pool2d: in a direction of s pixels,
-// output i of o is the mean of pixels floor(i s / o), ..., ceil((i + 1) s / o) - 1. Windows may overlap, and the output may be
-// larger than the image. x [images, height, width, channels] of a floating dtype -> [images, size.height, size.width,
-// channels]. Throws on another rank or dtype, images without pixels, and a size below 1.
+// Means of windows that are chosen for a size of the output, like PyTorch's adaptive_avg_pool2d: in a direction of s
+// pixels, output i of o is the mean of pixels floor(i s / o), ..., ceil((i + 1) s / o) - 1. Windows may overlap, and
+// the output may be larger than the image. x [images, height, width, channels] of a floating dtype -> [images,
+// size.height, size.width, channels]. Throws on another rank or dtype, images without pixels, and a size below 1.
 Tensor adaptive_avg_pool2d(const Tensor& x, Size2 size);
 
 }  // namespace isonorm

@@ -229,7 +229,7 @@ Tensor place(const char* op, const Tensor& x, int dim, bool keepdim, bool of_sma
   check(p.count > 0, op, ": dimension ", dim, " of shape ", x.shape(), " is empty");
   Tensor index = empty(keepdim ? p.keepdim : p.kept, {DType::i64, x.device()});
   const Tensor from = detached::contiguous(widened(x));
-  // -1 - x reverses the order of all i64; -x overflows at the smallest.
+  // -1 - x reverses the order of every i64; -x overflows at the smallest.
   const auto reversed = [&] { return is_floating(x.dtype()) ? neg(detach(from)) : sub(-1, from); };
   kernels::arg_max.on(x.device(), along(x, p), index, of_smallest ? reversed() : from);
   return index;

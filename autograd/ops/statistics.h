@@ -14,11 +14,11 @@ TopK median(const Tensor& x, int dim, bool keepdim = false);
 // The median of all elements, without dimensions. Throws if there are none.
 Tensor median(const Tensor& x);
 
-// The value below which a share q of the elements along one dimension lies: sorted element number q (n - 1), between two
-// elements by linear interpolation; NaN if an element is NaN. Floating x; bf16 is computed in f32. The gradient goes to
-// the one or two elements. Throws unless q is in [0, 1], and if the dimension is empty.
+// The value below which a share q of the elements along one dimension lies: sorted element number q (n - 1), between
+// two elements by linear interpolation; NaN if an element is NaN. Floating x; bf16 is computed in f32. The gradient
+// goes to the one or two elements. Throws unless q is in [0, 1], and if the dimension is empty.
 Tensor quantile(const Tensor& x, double q, int dim, bool keepdim = false);
-// The quantile of all elements, without dimensions.
+// The quantile over all elements, a tensor [].
 Tensor quantile(const Tensor& x, double q);
 
 // The distinct values of x in ascending order, rank 1; every NaN counts as distinct. Not differentiable.

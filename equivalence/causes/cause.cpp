@@ -17,7 +17,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-// The factor that all gradients of B have in common, those of rounding noise apart; nothing if they have none.
+// The factor that all gradients of B have in common, except gradients of rounding noise; nothing if there is none.
 std::optional<double> shared_factor(const Trial& t) {
   NoGrad no_grad;
   double along = 0, size = 0;
@@ -70,8 +70,8 @@ class Causes {
   }
 
  private:
-  // Whether the difference vanishes under a change, is there without it, and vanishes again. on, off: what the change does to
-  // the models beside the setting.
+  // True if the difference vanishes under a change, is there without it, and vanishes again. on(), off(): change the
+  // models themselves, and change them back.
   bool removes(
       const std::string& name, const Setting& s, const std::string& sentence, const std::function<void()>& on = [] {},
       const std::function<void()>& off = [] {}, const std::string& but = "") {
@@ -250,7 +250,7 @@ class Causes {
     return false;
   }
 
-  // Of a norm that is changed for a trial and changed back.
+  // The options of a norm that is changed for a trial and changed back.
   static NormSpec& spec_of(nn::Norm& n) { return const_cast<NormSpec&>(n.spec()); }
 
   Trial& t_;

@@ -41,7 +41,7 @@ struct Entries {
   }
   bool varies() const { return sorted.size() > 1 && sorted.front() < sorted.back(); }
   bool fits(const Entries& o) const { return sorted.size() == o.sorted.size() && others == o.others; }
-  // The largest difference of entries in order of size from `by` times those of another tensor, relative to the largest.
+  // The largest difference between the sorted entries and `by` times another tensor's, relative to the largest.
   double distance(const Entries& o, double by = 1) const {
     double most = 0;
     for (size_t i = 0, n = sorted.size(); i < n; ++i)
@@ -64,7 +64,7 @@ struct Traced {
   std::vector<std::string> reads;  // the parameters
   std::string behind;              // the layer or parameter before it
   std::optional<Entries> gradient = {};
-  double moved = 0, gradient_moved = 0;  // what controls do to it
+  double moved = 0, gradient_moved = 0;  // how far controls move it
 
   // "`linear` [4, 8] of q.weight in q"; of a result that is no layer's and reads no parameter also the layer before it.
   std::string name() const {
@@ -81,7 +81,7 @@ struct Trace {
   bool complete = true;
 };
 
-// Moves a result by one ulp, but for infinities and whole numbers, which no op has rounded.
+// Moves a result by one ulp, except infinities and whole numbers, which no op has rounded.
 void move_result(const autograd::Node& op, const Tensor& result, uint64_t seed, uint64_t stream) {
   const std::string_view name = op.name;
   if (op.is_view || !is_floating(result.dtype()) || name == "amax" || name == "amin") return;
@@ -91,11 +91,11 @@ void move_result(const autograd::Node& op, const Tensor& result, uint64_t seed, 
   copy_into(x, where(is_rounded, moved_by_ulps(x, seed, stream), x));
 }
 
-// control: moves every result, by this seed; 0: none.
+// control: the seed that moves every result; 0: no move.
 Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& parameters, const Trial& t, bool gradients,
             uint64_t control = 0) {
   Trace all;
-  std::map<const autograd::Node*, size_t> first;  // of a node the first result
+  std::map<const autograd::Node*, size_t> first;  // the first result of a node
   std::map<const autograd::Node*, std::string> leaves;
   for (const streams::NamedParameter& p : parameters)
     if (p.tensor.impl().node) leaves[p.tensor.impl().node.get()] = p.name;

@@ -1,4 +1,5 @@
-// Internal: where two forwards, or two backwards, part. The ops of both models are recorded, and their results are compared.
+// Internal: where two forwards, or two backwards, part. The ops of both models are recorded, and their results are
+// compared.
 #pragma once
 
 #include <string>
@@ -12,13 +13,12 @@ struct Parting {
   std::string path;      // of the module of A whose op is the first that differs, in the forward
 };
 
-// A result of A is found in B if some op
-// of B has one with the same entries in any order, within what an ulp of A's weights does to it. So the two may compute the
-// same by other ops and in other layouts.
+// A result of A is found in B if an op of B has a result with the same entries in any order, up to the change that an
+// ulp of A's weights causes. The two models may therefore use other ops and other layouts.
 //
-// If the loss differs: the last results of A that are found in B, or from which one that is found is computed, and the first
-// op behind them of which that is not true. If the loss agrees: the last result found in B whose gradient is another one; the
-// gradients of what is computed behind it agree.
+// If the loss differs, names the last results of A that agree, and the first op after them whose result does not. A
+// result agrees if it is found in B, or if a result that is found is computed from it. If the loss agrees, names the
+// last result found in B whose gradient differs; the gradients of later results agree.
 Parting where_they_part(Trial& trial);
 
 }  // namespace isonorm::equivalence

@@ -31,7 +31,8 @@ std::string layer_of(const std::string& parameter) {
   return dot == std::string::npos ? "" : parameter.substr(0, dot);
 }
 
-// Parameters of B that have an axis of the stream's width, no role and no norm that owns them: by layer, each with that axis.
+// Parameters of B that have an axis of the stream's width, no role and no norm that owns them: by layer, each with that
+// axis.
 std::map<std::string, std::vector<std::pair<size_t, int>>> unnamed(const nn::Module& b,
                                                                    const std::vector<streams::NamedParameter>& all) {
   std::map<std::string, std::vector<std::pair<size_t, int>>> found;
@@ -72,8 +73,8 @@ class StreamCauses {
   }
 
  private:
-  // A cause whose setting makes B's parameters writers: they get what is left of A's without the mean along an axis, or, if they
-  // are a branch's, the branch loses the mean of what it gives.
+  // A cause whose setting makes B's parameters writers: they get A's without the mean along an axis, or, if they are a
+  // branch's, the branch's output loses its mean.
   StreamCause as_writers(const std::string& name, const std::string& sentence,
                          const std::vector<std::pair<size_t, int>>& which) const {
     StreamCause c{name, sentence, t_.own};

@@ -5,7 +5,8 @@
 
 namespace isonorm::equivalence {
 
-// A cause, as the setting in which it would make the two agree, and what that changes in the models beside it.
+// A cause to test: the setting that would make the two models agree. on() changes the models themselves before a run,
+// and off() changes them back.
 struct StreamCause {
   std::string name, sentence;
   Setting setting;
@@ -13,10 +14,10 @@ struct StreamCause {
   std::string but = {};  // the gradient of this parameter does not count
 };
 
-// None if B is on no stream that takes means off.
+// Empty if B is on no stream that takes means off.
 std::vector<StreamCause> stream_causes(Trial& trial);
 
-// What a model's stream may have to do with an error of its forward, in brackets; empty where nothing shows.
+// A hint, in brackets, that the model's stream may have caused an error of its forward; empty if there is no sign.
 std::string stream_hint(nn::Module& model, const std::string& error);
 
 }  // namespace isonorm::equivalence

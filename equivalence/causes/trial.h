@@ -12,14 +12,14 @@
 
 namespace isonorm::equivalence {
 
-// How the two models of a trial run. Both get their parameters from the point, A's are tensors of it, B's what the map makes
-// of them. Gradients are with respect to the point's tensors.
+// How the two models of a trial run. A gets the point's tensors as its parameters, and B gets the mapped tensors.
+// Gradients are with respect to the point's tensors.
 struct Setting {
   std::vector<Tensor> point;
   std::vector<Tensor> more_a;  // added to A's parameters; undefined: nothing
   std::vector<int> no_mean_a;  // the axis along which A's parameters lose their mean; -1: none
-  std::vector<int> no_mean_b;  // the same of B's, behind the map
-  bool changes_a = false;      // else A's result is that of the trial's own setting
+  std::vector<int> no_mean_b;  // the same for B's, after the map
+  bool changes_a = false;      // false: A's result in the trial's own setting is used
   bool changes_b = false;
 };
 
@@ -46,19 +46,19 @@ class Trial {
   DType dtype = DType::f64;
   std::vector<streams::NamedParameter> of_a, of_b;  // parameters and their partners
   std::vector<bool> mapped;                         // whether a map acts between the two
-  Setting own;                                      // the setting in which they differ
+  Setting own;                                      // the setting that shows the difference
   TrialPair loss_pair;
   std::vector<TrialPair> gradients;
 
-  // Whether a pair is within the bound of gradient k, or of the loss.
+  // True if a pair is within the bound of gradient k, or of the loss.
   virtual bool within(size_t k, const Pair& pair) const = 0;
   virtual bool within_loss(const Pair& pair) const = 0;
-  // Whether gradients are left for `count` more runs of a model; uses them.
+  // True if the budget allows gradients of `count` more runs of a model; uses them.
   virtual bool spend(int count) = 0;
-  // Runs both models. Loss and gradients agree if each is within its bound. but: a parameter of A whose gradient does not
-  // count. Weights, buffers and modes are as before afterwards.
+  // Runs both models. Loss and gradients agree if each is within its bound. but: a parameter of A whose gradient does
+  // not count. Weights, buffers and modes are as before afterwards.
   virtual bool agree(const Setting& setting, const std::string& but = "") = 0;
-  // As agree(), with both models run anew in the trial's own setting.
+  // Like agree(), but runs both models again in the trial's own setting.
   virtual bool agree_again() = 0;
   // Runs f. Weights, buffers, gradients and modes of both models are as before afterwards.
   virtual void keep(const std::function<void()>& f) = 0;

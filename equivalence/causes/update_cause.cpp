@@ -15,7 +15,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-// What a formula of a step may leave: rounding, since it is written in other ops than the optimizer.
+// The largest error of a correct formula for a step: rounding, since it uses other ops than the optimizer.
 double left_by_rounding(DType dtype) { return dtype == DType::f64 ? 1e-12 : 1e-5; }
 
 UpdateRows one_list(const std::vector<const UpdateRows*>& all) {
@@ -42,7 +42,7 @@ class UpdateCauses {
   }
 
  private:
-  // Whether an optimizer that `make` gives takes the step from the same weights and gradients.
+  // True if an optimizer from `make` takes the step from the same weights and gradients.
   bool steps(const std::vector<UpdateRows>& rows) const {
     std::vector<Tensor> leaves;
     for (const UpdateRows& r : rows) {

@@ -14,7 +14,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-// What A's buffer is in B; undefined if the map does not fit it.
+// A's buffer as B stores it; undefined if the map does not fit it.
 Tensor image_of(const Route& route, const Tensor& buffer) {
   try {
     return route.forward(detached::clone(detached::to(buffer, DType::f64)));
@@ -23,7 +23,7 @@ Tensor image_of(const Route& route, const Tensor& buffer) {
   }
 }
 
-// Whether a buffer of A and its partner start alike.
+// True if a buffer of A and its partner start alike.
 bool are_comparable(const Tensor& a, const Tensor& b, const Route& route, DType dtype) {
   if (a.dtype() != b.dtype() || (is_floating(a.dtype()) && a.dtype() != dtype)) return false;
   const Tensor image = image_of(route, a);
@@ -66,7 +66,7 @@ BufferPairs::BufferPairs(const nn::Module& a, const nn::Module& b, const Paramet
     if (partner) reached.push_back(route->name);
     if (partner && are_comparable(buffer, *partner, *route, dtype))
       names_.push_back(name), routes_.push_back(*route);
-    else if (!partner || !route->legs.empty() || !same_bytes(buffer, *partner))  // a mask of infinities, say
+    else if (!partner || !route->legs.empty() || !same_bytes(buffer, *partner))  // for example a mask of infinities
       unpaired_.push_back(name);
   }
   for (const auto& [name, _] : second)

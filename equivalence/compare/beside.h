@@ -1,4 +1,5 @@
-// Internal: what a step computes beside the loss and the gradients of parameters: gradients of floating inputs, and buffers.
+// Internal: the results of a step besides the loss and the gradients of parameters: gradients of floating inputs, and
+// buffers.
 #pragma once
 
 #include "equivalence/coordinates/parameter_map.h"

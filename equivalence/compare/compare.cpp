@@ -19,7 +19,7 @@ namespace {
 // One forward and backward of a model.
 struct Run {
   std::unique_ptr<OwnTraining> training;
-  std::vector<std::string> inputs;         // those that take gradients
+  std::vector<std::string> inputs;         // the inputs that take gradients
   std::vector<Tensor> of_inputs, buffers;  // gradients; buffers afterwards, as the second model stores them
 };
 
@@ -162,7 +162,7 @@ class Drawn {
     return m.first.training->has_gradient() ? "" : "no parameter of the first model gets a gradient from the loss";
   }
 
-  // The loss and all gradients, then what lies beside them.
+  // The loss and all gradients, then the gradients of inputs and the buffers.
   std::vector<Seen> look(const Sides& m) const {
     std::vector<const Training*> noted;
     for (const Run& control : m.controls) noted.push_back(control.training.get());
@@ -179,8 +179,8 @@ class Drawn {
     return seen;
   }
 
-  // Relative to the tensor's largest entry, or to `otherwise` if all of it is 0. Counts as rounding noise if the controls
-  // move it too far for a verdict.
+  // Relative to the tensor's largest entry, or to `otherwise` if the tensor is 0. Counts as rounding noise if the
+  // controls move it too far for a verdict.
   Seen see_beside(const char* quantity, const std::string& name, const Sides& m, std::vector<Tensor> Run::*of, size_t i,
                   double otherwise) const {
     const Tensor& reference = (m.first.*of)[i];

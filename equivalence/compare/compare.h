@@ -1,5 +1,5 @@
-// Comparing models of one's own: do two modules have the same gradients, and do they train the same? What counts as
-// the same is measured beside it, with controls: the first model moved by one unit in the last place.
+// Compares two modules of a user: do they have the same gradients, and do they train the same? Controls measure how far
+// rounding can move a result: they are copies of the first model, moved by one unit in the last place.
 //
 //   equivalence::Comparison c = equivalence::compare_gradients(
 //       layer, rms, {}, training::cross_entropy_of, [&](int64_t point) { return batch(point); });
@@ -23,8 +23,7 @@
 
 namespace isonorm::equivalence {
 
-// What an objective draws at random it draws from the default generator, which stands at the same place for every
-// model.
+// An objective draws its random numbers from the default generator, which has the same state for every model.
 using training::Objective;
 
 // The examples of a point or step, counted from 0.
@@ -33,71 +32,71 @@ using Batches = std::function<training::Examples(int64_t)>;
 // The result of a comparison.
 struct Comparison {
   Verdict verdict = Verdict::different;
-  std::string reason;  // one sentence: the share of the bound and what would have shown, or what differs
-  // The first step (or point) at which something differs, the entry furthest off, and every tensor that differs there, in
-  // the order of A's parameters.
+  std::string reason;  // one sentence: the share of the bound and the detectable change, or the difference
+  // The first step (or point) with a difference: the entry furthest off, and every tensor that differs there, in the
+  // order of A's parameters.
   std::optional<Difference> first;
   Horizon horizon;                    // of compare_trajectories
   double deviation = 0, control = 0;  // the largest, over gradients (and weights): of B, of the controls
-  // compare_gradients, where nothing differs: a factor of 1 + so much of any tensor would have shown, but for those that
-  // are 0 or rounding noise.
+  // compare_gradients, if nothing differs: any tensor times 1 + resolution would have been detected, except tensors
+  // that are 0 or rounding noise.
   double resolution = 0;
-  // What was compared nowhere: parameters that the map leaves out, buffers without a partner, ... Part of message() if
-  // the verdict is `same`.
+  // Everything that was not compared: parameters that the map leaves out, buffers without a partner, ... Part of
+  // message() if the verdict is `same`.
   std::vector<std::string> not_compared;
 
-  // Of a difference, if something shows it: the place at which the two forwards, or the two backwards, part; a cause that was
-  // tested: applied to the models at hand, it removes the difference in the loss and in every gradient, and without it the
-  // difference is there again; else the causes that were tested in vain.
+  // Set for a difference, if they are found. place: the point at which the two forwards, or the two backwards, part.
+  // cause: tested on these two models; with it the difference in the loss and in every gradient vanishes, and without
+  // it the difference is there again. tried: if there is no cause, the causes that were tested in vain.
   std::string place, cause;
   std::vector<std::string> tried;
 
   bool same() const { return verdict == Verdict::same; }
-  // "same: ...", "undecided: ..." or "different: ...", and below that a line for each tensor that differs, for the place and
-  // for the cause.
+  // "same: ...", "undecided: ..." or "different: ...", and below that a line for each tensor that differs, for the
+  // place and for the cause.
   std::string message() const;
 };
 
 struct CompareOptions {
   int points = 5;                 // compare_gradients: random points
-  int steps = 20;                 // compare_trajectories: of training
+  int steps = 20;                 // compare_trajectories: training steps
   int controls = 4;               // copies of A moved by one ulp
-  uint64_t seed = 1;              // of the points, the controls and what the loss draws
+  uint64_t seed = 1;              // for the points, the controls and the loss's random numbers
   double clip = 0;                // compare_trajectories: largest global norm of the gradient; 0: none
   bool may_be_identical = false;  // accepts gradients and weights that are equal to the last bit throughout
   bool inputs = true;             // compare_gradients: compares the gradients of the batch's floating inputs, too
   // compare_gradients: the weights of a point are the present ones, each times 1 + u with u uniform in
-  // [-perturb, perturb]. 0: the present weights. None: weights are drawn anew. For weights that must keep their sign.
+  // [-perturb, perturb]. 0: the present weights. Not set: new random weights. Set it if weights must keep their sign.
   std::optional<double> perturb = {};
 };
 
-// Compares the gradients of `loss` in all parameters of A with those of B, mapped back: g_A and M* g_B, and the losses;
-// also, with CompareOptions::inputs, the gradients of the batch's floating inputs and further tensors (not of its
-// targets), and after the step the buffers that the map relates and that begin with the same values.
+// Compares the losses of A and B and their gradients in all parameters, B's mapped back: g_A and M* g_B. With
+// CompareOptions::inputs it also compares the gradients of the batch's floating inputs and further tensors (not of its
+// targets). After the step it compares the buffers that the map relates and that begin with the same values.
 //
-// At each point A's parameters are drawn anew, of their present size and with a mean of half of it (0.1 if a parameter is
-// 0), and B gets what `map` makes of them. Frozen parameters, and parameters that the map leaves out, keep their values.
-// CompareOptions::perturb moves the present weights instead. Every run begins with the present buffers. At the end both
-// models have their parameters, buffers and gradients back. f64 and f32.
+// At each point A's parameters get random values of their present size (0.1 if a parameter is 0) with a mean of about
+// half that size, and B gets the mapped values. Frozen parameters, and parameters that the map leaves out, keep their
+// values. CompareOptions::perturb moves the present weights instead. Every run begins with the present buffers. At the
+// end both models have their parameters, buffers and gradients back. f64 and f32.
 //
-// Each tensor is held against its own controls of that point: its entries, and its size as a whole (power.h), stay within
-// bound() of criterion.h.
-//   different  also: a parameter that either model lacks, a NaN in B alone, models that share tensors
-//   undecided  a model that does not repeat itself at the first point, a NaN in A, equal bits at every point, controls
+// Each tensor is compared with its own controls at the same point: its entries, and its size as a whole (power.h), stay
+// within bound() of criterion.h.
+//   different: also a parameter that either model lacks, a NaN in B alone, models that share tensors
+//   undecided: a model that does not repeat itself at the first point, a NaN in A, equal bits at every point, controls
 //              that do not move, a resolution above largest_bound()
 //
 // Calls `loss` controls + 2 times at each point, and four times more at the first; again only if the models differ.
-// Throws where the loss does.
+// Throws if the loss throws.
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,
                              const Batches& batches, const CompareOptions& options = {});
 
 using MakeModel = std::function<std::unique_ptr<nn::Module>()>;
 
-// Which model something is made for. Controls and wrong trainings are copies of the first.
+// The first or the second model. Controls and wrong trainings are copies of the first.
 enum class Which { first, second };
 
-// Makes the optimizer of a model: a function of its parameters, or of its parameters and of which model it is. The second
-// kind gives the two models optimizers or schedules of their own.
+// Makes the optimizer of a model: a function of its parameters, or of its parameters and Which. The second kind can
+// give the two models different optimizers or schedules.
 //
 //   [](const std::vector<Tensor>& p, equivalence::Which which) -> std::unique_ptr<optim::Optimizer> {
 //     if (which == equivalence::Which::first) return std::make_unique<optim::AdamW>(p);
@@ -122,17 +121,17 @@ class MakeOptimizer {
   std::function<std::unique_ptr<optim::Optimizer>(const Parameters&, Which)> make_;
 };
 
-// Trains A, its controls and B in lockstep on the same batches, B from what `map` makes of A's initial parameters, and
-// judges as `isonorm prove` does (criterion.h): at every step loss, gradients (M* g_B in A's coordinates, before the
-// optimizer's step() changes them) and weights (in B's, against M w_A; blind rows left out) stay within the bound that the
-// controls give.
+// Trains A, its controls and B in lockstep on the same batches. B begins with A's initial parameters, mapped by `map`.
+// The verdict follows the rules of `isonorm prove` (criterion.h): at every step loss, gradients and weights stay within
+// the bound that the controls give. Gradients are compared in A's coordinates (M* g_B), before the optimizer's step()
+// changes them; weights in B's, against M w_A, without blind rows.
 //
-// The wrong trainings that the bound has to stay below are A's own over kNegativeSteps steps (batches from the first on
-// again if there are fewer): with one batch exchanged for another, or, if these two are equal, with the gradient of one
-// step negated; and, if A has norms with gains, with these frozen.
+// The bound has to stay below the deviations of wrong trainings. These train A for kNegativeSteps steps (the batches
+// repeat if there are fewer) with a mistake: one batch is exchanged for another, or, if the two are equal, the gradient
+// of a step is negated. If A has norms with gains, a second wrong training freezes them.
 //
-// Models and optimizers are made here; the initial parameters are those of the first `make_a()`. Both functions are called
-// several times. A model that does not repeat itself on the first batch is undecided. Calls `batches` for steps in order,
+// Models and optimizers are made here, by several calls of these functions; the initial parameters come from the first
+// `make_a()`. A model that does not repeat itself on the first batch is undecided. Calls `batches` for steps in order,
 // and again from 0. Throws if a function makes no model or no optimizer.
 Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
                                 const Objective& loss, const MakeOptimizer& make_optimizer, const Batches& batches,

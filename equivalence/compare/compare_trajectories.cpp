@@ -42,7 +42,7 @@ class Frozen : public OwnTraining {
   }
 };
 
-// A, trained on another batch at one step. If all batches are one, the gradient of that step has the wrong sign.
+// A, trained on another batch at one step. If both batches are equal, the step's gradient has the wrong sign.
 class Misled : public OwnTraining {
  public:
   Misled(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss, uint64_t seed,
@@ -146,7 +146,7 @@ class Trajectories {
     return added;
   }
 
-  // One more training of B, from what the map makes of A's parameters.
+  // One more training of B, from A's mapped parameters.
   std::unique_ptr<OwnTraining> copy_of_second() {
     models_.push_back(made(make_b_, "make_b"));
     nn::Module& copy = *models_.back();
@@ -171,7 +171,7 @@ class Trajectories {
     return first.empty() ? differ("second", copy_of_second(), copy_of_second()) : first;
   }
 
-  // With controls, which tell what among the gradients is rounding noise: a wrong training does not reach far in that.
+  // Controls show the rounding noise among the gradients: a wrong training does not reach far in noise.
   std::vector<RunResult> train_wrong() {
     std::vector<RunResult> controls(static_cast<size_t>(o_.controls));
     std::vector<RunResult> wrong(gains(*a_).empty() ? 1 : 2);
@@ -186,7 +186,7 @@ class Trajectories {
     return wrong;
   }
 
-  // What the verdict alone does not say.
+  // Adds the findings that the verdict alone does not give.
   void explain(const RunResult& reference, OwnTraining& first, OwnTraining& second) {
     if (result_.verdict == Verdict::undecided) result_.reason = why_undecided(reference, first);
     if (result_.verdict == Verdict::different) {
@@ -213,7 +213,7 @@ class Trajectories {
                 "; Adam makes full steps of gradients that are mostly rounding: try it with an eps of 1e-5, or SGD");
   }
 
-  // What differs at the first step that does: looked at with new models, trained up to there.
+  // Examines the first step that differs, with new models that are trained up to there.
   Explained cause(const OwnTraining& second) {
     Explained explained;
     if (!second.has_gradient()) explained.cause = kNoGradient;
@@ -243,7 +243,7 @@ class Trajectories {
     for (const streams::NamedParameter& q : p.a) names.push_back(q.name);
     return names;
   }
-  // Whether a map acts on some parameter whose weights differ.
+  // True if a map acts on some parameter whose weights differ.
   bool some_mapped(const Partners& p) const {
     const std::vector<std::string> names = differing();
     for (size_t i = 0; i < p.a.size(); ++i)

@@ -20,7 +20,7 @@ std::string in_words(const std::vector<std::string>& parts, const char* last = "
 
 std::string counted(size_t n, const std::string& quantity) { return plural(static_cast<int64_t>(n), quantity.c_str()); }
 
-// Two numbers with the fewest digits, but at least 4, that show their difference in two of them.
+// Two numbers with the fewest digits, but at least 4, that show their difference in two digits.
 std::pair<std::string, std::string> told_apart(double a, double b) {
   int digits = 4;
   while (digits < 17 && !(std::abs(a - b) >= 10 * std::pow(10, 1 - digits) * std::max(std::abs(a), std::abs(b))))

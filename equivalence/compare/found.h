@@ -1,4 +1,4 @@
-// Internal: what a comparison makes of what it measured, whoever trained or ran the models: points to a verdict, and trajectories.
+// Internal: from measurements to a verdict, for points and for trajectories, whoever trained or ran the models.
 #pragma once
 
 #include <cmath>
@@ -24,7 +24,8 @@ struct Seen {
   double share(DType dtype) const;
 };
 
-// "at point 1 the loss agrees, and 2 of 8 gradients do not: look at the backward". at: "at point 1"; counts: the loss first.
+// "at point 1 the loss agrees, and 2 of 8 gradients do not: look at the backward". at: "at point 1"; counts: the loss
+// first.
 std::string where_to_look(const std::string& at, std::span<const CompareCount> counts);
 
 // "gradient of w: 2.0e+00, the bound is 5.8e-13; w[3, 1] is 0.031, in the reference -0.012".
@@ -33,7 +34,7 @@ std::string row_of(const DifferingTensor& t);
 // The losses of two trainings.
 Pair loss_pair(const Training& run, const Training& reference);
 
-// The loss of `run` beside that of `reference`, or its gradients; `controls` are those of the reference, which has noted them.
+// The loss or the gradients of `run` with the loss or the gradients of `reference`, which has noted its `controls`.
 Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls);
 std::vector<Seen> see_gradients(const Training& run, const Training& reference,
                                 std::span<const Training* const> controls, const char* quantity = "gradient");
@@ -44,7 +45,7 @@ class Points {
   Points(DType dtype, int points, bool may_be_identical)
       : dtype_(dtype), points_(points), may_be_identical_(may_be_identical) {}
 
-  // What was seen at a point, counted from 1: the loss first, then as many others as at every point.
+  // The measurements at a point, counted from 1: the loss first, then the same others as at every point.
   void note(int point, const std::vector<Seen>& seen);
   bool differs() const { return result_.first.has_value(); }
   const Seen& worst(std::span<const Seen> seen) const;
@@ -52,7 +53,7 @@ class Points {
   Comparison found();
 
  private:
-  // Of a quantity, after all points so far: a factor of 1 + `factor` of it would have shown.
+  // A quantity after the points so far: the quantity times 1 + `factor` would have been detected.
   struct Known {
     std::string name;
     double factor = INFINITY;
@@ -80,7 +81,7 @@ struct Partners;
 Explained explain_at(nn::Module& a, nn::Module& b, const ParameterMap& map, const Partners& partners,
                      const Objective& loss, const training::Examples& batch, const CompareOptions& options, int budget);
 
-// The verdict on a run that was trained in `all` beside these controls; `wrong` are the wrong trainings.
+// The verdict on a run that was trained in `all` with these controls; `wrong` are the wrong trainings.
 Comparison found(RunResult run, std::span<const RunResult> controls, std::span<const RunResult> wrong,
                  const Lockstep& all, DType dtype);
 

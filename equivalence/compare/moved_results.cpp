@@ -12,7 +12,8 @@
 namespace isonorm::equivalence {
 namespace {
 
-// A number that an op may have rounded: finite, and no whole number below `1 / epsilon`, from which on all are whole.
+// A number that an op may have rounded: finite, and no whole number below `1 / epsilon` (above that, all numbers are
+// whole).
 bool is_rounded(double x, double epsilon) {
   return std::isfinite(x) && (x != std::trunc(x) || std::abs(x) * epsilon >= 1);
 }
@@ -35,11 +36,11 @@ MovedResults::MovedResults(uint64_t seed)
 void MovedResults::move(const char* op, const Tensor& result) {
   const std::string_view name = op;
   if (!is_floating(result.dtype()) || name == "amax" || name == "amin") return;
-  // Beside the streams of the parameters, which move_by_one_ulp() draws with the same seed.
+  // Not a stream of a parameter: move_by_one_ulp() draws these with the same seed.
   const uint64_t stream = (uint64_t{1} << 32) + ops_++;
   visit_floating(result.dtype(), name.data(), [&]<class T>() {
     std::vector<T> values = result.to_vector<T>();
-    for (size_t i = 0; i < values.size(); i += 128) {  // the bits of one draw
+    for (size_t i = 0; i < values.size(); i += 128) {  // a draw has 128 bits
       const auto draw = philox(seed_, i / 128, stream);
       for (size_t j = i; j < std::min(i + 128, values.size()); ++j)
         if (is_rounded(static_cast<double>(values[j]), epsilon(result.dtype())))

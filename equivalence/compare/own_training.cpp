@@ -157,7 +157,7 @@ void OwnTraining::differentiate(const training::Examples& batch) {
     const Tensor g =
         tensors_[i].read([](const Tensor& p) { return p.grad().defined() ? p.grad() : zeros(p.shape(), p.options()); });
     const Tensor seen = routes_.empty() ? g : routes_[i].adjoint(g, shapes_[i]);
-    // The optimizer's step() may clip, sign or centre gradients in place: what is compared is a copy.
+    // The optimizer's step() may clip, sign or centre gradients in place: a copy is compared.
     gradients_.push_back(optimizer_ ? detached::clone(seen) : seen);
   }
 }

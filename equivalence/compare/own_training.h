@@ -7,7 +7,7 @@
 
 namespace isonorm::equivalence {
 
-// What stands in B for a parameter of A, with B's tensors.
+// The partner of a parameter of A, with B's tensors.
 struct PartnerTensors {
   Partner partner = {};
   std::vector<Tensor> stored;
@@ -22,14 +22,14 @@ struct PartnerTensors {
 
 // Parameter and partner for every parameter of A that `map` gives a route, in A's order.
 struct Partners {
-  std::vector<streams::NamedParameter> a, b;  // of a split, b is the first part
+  std::vector<streams::NamedParameter> a, b;  // b is the first part if A's is split
   std::vector<Route> routes;
   std::vector<PartnerTensors> tensors;  // of B, for each parameter of a
 };
 
-// Why A and B cannot be compared, in *reason (empty where they can): a partner that is missing, has another shape or
-// dtype, or shares its memory with A; a parameter of B that nothing goes to; a rule of the map that fits no parameter. Throws
-// where a model is in mixed precision.
+// Pairs the parameters. *reason says why A and B cannot be compared (empty if they can): a partner is missing, has
+// another shape or dtype, or shares its memory with A; a parameter of B has no partner; a rule of the map fits no
+// parameter. Throws if a model is in mixed precision.
 Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& map, std::string* reason);
 
 // The parameters of A that `map` gives no route.
@@ -39,10 +39,10 @@ std::vector<std::string> left_out(const nn::Module& a, const ParameterMap& map);
 void carry_over(const Partners& p);
 void carry_over(const std::vector<Tensor>& from, const Partners& p);
 
-// The dtype of all parameters. Throws where it is not f64 or f32.
+// The parameters' dtype. Throws if it is not f64 or f32.
 DType dtype_of(const Partners& p);
 
-// What moves the weights of a control, which counts from 1: 1, 2, ... for CompareOptions::seed = 1, as in a proof.
+// The seed that moves the weights of a control (counted from 1): 1, 2, ... for CompareOptions::seed = 1, as in a proof.
 uint64_t control_seed(uint64_t seed, int control);
 
 // The cause of a difference if B has no gradient at all.
@@ -52,13 +52,13 @@ inline constexpr const char* kNoGradient =
 // A model, an objective and, for training, an optimizer.
 class OwnTraining : public Training {
  public:
-  // A itself, and its controls. `seed` is where the loss begins to draw.
+  // A itself, and its controls. `seed`: the loss's random numbers begin there.
   OwnTraining(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss, uint64_t seed);
   // B.
   OwnTraining(nn::Module& model, const Partners& partners, const Objective& loss, uint64_t seed);
 
   void train_with(std::unique_ptr<optim::Optimizer> optimizer, double clip);
-  // Whether any parameter got a gradient from the last differentiate().
+  // True if any parameter got a gradient from the last differentiate().
   bool has_gradient() const { return has_gradient_; }
   // How many of the model's parameters that are not frozen the optimizer holds, and how many there are.
   std::pair<int64_t, int64_t> held_by_optimizer() const;
@@ -74,7 +74,7 @@ class OwnTraining : public Training {
 
  private:
   nn::Module& model_;
-  std::vector<Route> routes_;            // from the reference's parameters to these; none where this is A
+  std::vector<Route> routes_;            // from the reference's parameters to these; empty if this is A
   std::vector<Dims> shapes_;             // of the reference's parameters
   std::vector<PartnerTensors> tensors_;  // of the model, one for each parameter of the reference
   Objective loss_of_;
@@ -84,11 +84,10 @@ class OwnTraining : public Training {
   bool has_gradient_ = false;
 };
 
-// Puts the values of all parameters and buffers, the gradients, and the training flags of all modules back when it
-// ends.
+// Restores at its end: the values of parameters and buffers, the gradients, and every module's training flag.
 class Restore {
  public:
-  enum What { all, buffers };  // buffers: parameters are left as they are
+  enum What { all, buffers };  // buffers: leaves the parameters unchanged
   explicit Restore(nn::Module& model, What what = all);
   ~Restore();
   Restore(const Restore&) = delete;
@@ -101,8 +100,8 @@ class Restore {
   std::vector<std::pair<nn::Module*, bool>> flags_;
 };
 
-// New values for every parameter that is not frozen: s (1/2 + z) / sqrt(5/4) with z standard normal, and s the root mean
-// square of the present values (0.1 if that is 0) and of the new ones. The mean shows what a mean of 0 hides.
+// New values for every parameter that is not frozen: s (1/2 + z) / sqrt(5/4) with z standard normal, and s the root
+// mean square of the present values (0.1 if that is 0) and of the new ones. A mean of 0 would hide differences.
 void draw_parameters(const std::vector<Tensor>& parameters, Generator& generator);
 // Multiplies every entry of the parameters that are not frozen by 1 + u, u uniform in [-share, share].
 void perturb_parameters(const std::vector<Tensor>& parameters, double share, Generator& generator);

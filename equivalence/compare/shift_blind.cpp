@@ -77,7 +77,7 @@ bool blind(const std::vector<Sums>& rows, Role role) {
   return std::all_of(rows.begin(), rows.end(), [&](const Sums& r) { return r.role != role || r.blind(); });
 }
 
-// Sets the gains of all norms to 1 and their biases to 0.
+// Sets every norm's gain to 1 and its bias to 0.
 void flatten_gains(nn::Module& model) {
   NoGrad no_grad;
   for (const auto& [_, m] : model.named_modules()) {
@@ -87,7 +87,7 @@ void flatten_gains(nn::Module& model) {
   }
 }
 
-// eval: what was found in eval(), empty if the model was in it. flat: with gains of 1 and biases of 0.
+// eval: the findings in eval(), empty if the model was in it. flat: with gains of 1 and biases of 0.
 std::string cause(const Found& found, const Found& eval, const Found& flat,
                   const std::vector<streams::NamedParameter>& parameters) {
   if (!eval.parameters.empty() && blind(eval.parameters, Role::writer))

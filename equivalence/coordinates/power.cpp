@@ -17,8 +17,8 @@ struct Products {
   double along = 0, square = 0;
 };
 
-// max |r|, <x - r, r> and <r, r> in one pass. The last two are in units of a power of two near the largest entry, so that
-// no square over- or underflows.
+// max |r|, <x - r, r> and <r, r> in one pass. The last two are in units of a power of two near the largest entry, so
+// that no square over- or underflows.
 template <class T> Products products_of(const Tensor& value, const Tensor& reference, double scale) {
   const Tensor a = detached::contiguous(value), b = detached::contiguous(reference);
   const T *const x = a.data<T>(), *const y = b.data<T>();

@@ -94,7 +94,7 @@ class Comparer {
     std::vector<std::string> names = o.order.names;
     if (names.empty())
       for (const auto& [name, tensor] : a.outline) names.push_back(name);
-    std::map<std::pair<std::string, size_t>, std::string> originals;  // of every partner, and its part, the first one
+    std::map<std::pair<std::string, size_t>, std::string> originals;  // partner and part -> first tensor of A
     std::set<std::string> reached;                                    // of B
     unused_rule_ = map.unused(names_and_parameters(names));
     for (const std::string& name : names) {
@@ -165,7 +165,7 @@ class Comparer {
     return stored;
   }
 
-  // What B has for a row, whole, joined or cut.
+  // B's tensor for a row: whole, joined or cut.
   Tensor partner(const Row& row, const Compared& c, const std::vector<Tensor>& stored) const {
     const auto shape_in_a = [this](const std::string& name) -> std::optional<Dims> {
       const Tensor* outline = a_.outline.find(name);
@@ -375,7 +375,7 @@ class Comparer {
   const CompareTensorsOptions& o_;
   ParameterMap zero_in_exact_arithmetic_;  // leaves them out
   TensorsComparison result_;
-  std::vector<Compared> compared_;  // beside the rows
+  std::vector<Compared> compared_;  // one for each row
   std::map<Recorded, size_t> at_;   // the row of a recorded tensor
   int64_t entries_ = 0;             // in all pairs
   bool controls_moved_ = false;     // some tensor of some control is not A's

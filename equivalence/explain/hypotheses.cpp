@@ -77,7 +77,7 @@ Result transposed(const Evidence& e) {
   return Tried{off(e.pair), off_transposed(e.pair), "a matrix that is stored transposed: map it with transpose"};
 }
 
-// Of a gradient it counts only if all gradients of the step share it.
+// A factor of a gradient counts only if all gradients of the step share it.
 Result factor(const Evidence& e) {
   const Pair& p = e.pair;
   if (p.reference.numel() < 2 || p.scale == 0) return {};

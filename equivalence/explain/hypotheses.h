@@ -20,7 +20,7 @@ struct Evidence {
   double tolerance = 0;  // relative to pair.scale: below it the two are the same
   double eps = 0x1p-52;  // of the coarser dtype
   int dim = -1;          // the stream's axis; -1: not known
-  // Another recorded tensor of both programs; nothing where it is not there.
+  // Another recorded tensor of both programs; nothing if it was not recorded.
   std::function<std::optional<Pair>(const Recorded&)> find = [](const Recorded&) { return std::nullopt; };
   // The output that was recorded last before this tensor and has its shape.
   std::function<std::optional<Pair>()> previous = [] { return std::nullopt; };
@@ -28,36 +28,37 @@ struct Evidence {
   std::function<std::vector<Pair>()> gradients = [] { return std::vector<Pair>(); };
 };
 
-// What a hypothesis makes of the evidence.
+// The result of testing a hypothesis.
 struct Tried {
-  // What differs: relative, of B from A, or of what B computed from what A would have computed of the same.
+  // The relative difference: of B from A, or of B's result from the result that A would have computed from the same
+  // inputs.
   double off = 0;
-  double left = 0;    // of it where the hypothesis holds
+  double left = 0;    // the difference that remains if the hypothesis holds
   std::string found;  // one sentence with its number
 
-  // Whether the difference vanishes: what is left is within the tolerance, and not more than a quarter.
+  // True if the difference vanishes: the rest is within the tolerance, and at most a quarter of the difference.
   bool explains(double tolerance) const { return left <= tolerance && left <= off / 4; }
 };
 
 struct Hypothesis {
   const char* name;
   const char* needs;  // what must be recorded
-  // Nothing where that is not there, or B does the same as A.
+  // Nothing if that was not recorded, or if B does the same as A.
   std::optional<Tried> (*test)(const Evidence&);
 };
 
-// The ones with fewer free numbers first.
+// Hypotheses with fewer free numbers come first.
 std::span<const Hypothesis> hypotheses();
 
 struct Explanation {
-  const Hypothesis* cause = nullptr;  // null where none explains it
+  const Hypothesis* cause = nullptr;  // null if none explains it
   std::string sentence = {};
   double left = 0;
-  std::vector<const char*> tried = {};  // names of those that had what they need
+  std::vector<const char*> tried = {};  // names of the hypotheses whose inputs were recorded
 };
 
-// The hypothesis that explains the difference: of several that leave less than the tolerance the first, else the one that leaves
-// least. Does not throw for what was recorded: what has a NaN or does not fit is not explained.
+// The hypothesis that explains the difference: the first that leaves less than the tolerance, else the hypothesis that
+// leaves least. Recorded values never make it throw: tensors that have a NaN or do not fit are not explained.
 Explanation explain(const Evidence& evidence);
 
 }  // namespace isonorm::equivalence

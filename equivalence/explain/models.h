@@ -1,4 +1,4 @@
-// What a layer or an optimizer computed, found from what went in and what came out. All tensors are f64, contiguous.
+// Finds the formula of a layer or an optimizer from its inputs and outputs. All tensors are f64, contiguous.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,17 @@
 
 namespace isonorm::equivalence {
 
-// The largest |value - reference| over `scale`. NaN where there is one. Shapes must be equal.
+// The largest |value - reference| over `scale`. NaN if a value is NaN. Shapes must be equal.
 double off_by(const Tensor& value, const Tensor& reference, double scale);
 
-// "0.25"; near 1 what differs from it, "1 + 1.0e-07".
+// "0.25"; near 1 the difference from 1, "1 + 1.0e-07".
 std::string factor_text(double factor);
 
 // |sum of g along dim| / largest entry, the largest over all rows; 0 where all sums are 0.
 double sum_along(const Tensor& g, int dim);
 
-// x [.., n] went into a norm, y [.., n] came out; gain and bias [n], undefined where they are not known to be there.
+// x [.., n] went into a norm, y [.., n] came out; gain and bias [n], undefined if it is not known that the norm has
+// them.
 struct NormRows {
   Tensor x, y, gain, bias;
 };
@@ -37,8 +38,8 @@ struct NormModel {
   double off(const NormRows& rows) const { return off_by(of(rows), rows.y, 0); }
 };
 
-// The simplest of all these norms that leaves least; nothing where none comes nearer to y than `tolerance` of its largest
-// entry. Throws where shapes do not fit.
+// The simplest norm that leaves least; nothing if none comes nearer to y than `tolerance` of its largest entry. Throws
+// if shapes do not fit.
 std::optional<NormModel> fit_norm(const NormRows& rows, double tolerance);
 
 struct Activation {
@@ -46,18 +47,18 @@ struct Activation {
   Tensor (*of)(const Tensor& x);
 };
 
-// The one of GELU (erf), GELU (tanh), GELU (sigmoid), SiLU, ReLU and squared ReLU that gives y of x; null where none comes nearer to it
-// than `tolerance` of its largest entry.
+// The function among GELU (erf), GELU (tanh), GELU (sigmoid), SiLU, ReLU and squared ReLU that maps x to y; null if
+// none comes nearer to y than `tolerance` of its largest entry.
 const Activation* fit_activation(const Tensor& x, const Tensor& y, double tolerance);
 
-// A parameter before a step, its gradient, and it after the step; of one shape.
+// A parameter before a step, its gradient, and the parameter after the step, in one shape.
 struct UpdateRows {
   Tensor before, gradient, after;
 };
 
-// after = before - decay before - rate u, with u = g / (|g| + eps), which is the first step of Adam (Kingma & Ba, 1412.6980) and AdamW
-// (Loshchilov & Hutter, 1711.05101) with corrected moments, or u = g, of SGD. With a coupled decay, g is the gradient +
-// coupled before.
+// after = before - decay before - rate u, with u = g / (|g| + eps) or u = g. The first is the first step of Adam
+// (Kingma & Ba, 1412.6980) and AdamW (Loshchilov & Hutter, 1711.05101) with corrected moments, the second is SGD. With
+// a coupled decay, g is the gradient + coupled before.
 struct UpdateModel {
   bool adam = true;
   double decay = 0, rate = 0, eps = 0, coupled = 0;
@@ -69,7 +70,7 @@ struct UpdateModel {
   UpdateModel coupled_instead() const;                      // its decay added to the gradient
 };
 
-// As fit_norm().
+// Like fit_norm().
 std::optional<UpdateModel> fit_update(const UpdateRows& rows, double tolerance);
 
 }  // namespace isonorm::equivalence

@@ -53,7 +53,7 @@ class Lockstep {
   double worst_ = 0;
   double control_[3] = {};  // of loss, gradient, weights
   using Names = std::array<std::string, std::size(kQuantities)>;
-  std::vector<Names> furthest_;  // by step: the tensors that control_ is of
+  std::vector<Names> furthest_;  // by step: the tensors with the deviations in control_
 };
 
 }  // namespace isonorm::equivalence

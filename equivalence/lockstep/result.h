@@ -75,14 +75,14 @@ struct DifferingTensor {
   bool as_a_whole = false;  // every entry is within its bound, and the size is not (compare/power.h)
 };
 
-// How many tensors of a quantity were compared at a step or point, and how many of them differ.
+// How many tensors of a quantity were compared at a step or point, and how many differ.
 struct CompareCount {
   std::string quantity;
   size_t compared = 0, differing = 0;
 };
 
-// Where a run first left the reference by more than rounding explains: the entry that is furthest off, all tensors that differ
-// at that step, and how many were compared.
+// The first step at which a run differs from the reference by more than rounding: the entry that is furthest off, all
+// tensors that differ at that step, and how many were compared.
 struct Difference {
   int step;              // from 1
   const char* quantity;  // "loss", "gradient" or "weights"

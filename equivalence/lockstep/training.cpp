@@ -122,7 +122,7 @@ std::vector<uint8_t> drawn_directions(int64_t count, uint64_t seed, uint64_t str
   return up;
 }
 
-// Moves x, which lies on the CPU without gaps.
+// Moves x, a contiguous CPU tensor.
 void move_in_place(const Tensor& x, const std::vector<uint8_t>& up, int ulps) {
   visit_floating(x.dtype(), "moved_by_ulps", [&]<class T>() {
     T* const v = x.mutable_data<T>();

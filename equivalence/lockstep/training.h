@@ -38,55 +38,55 @@ class Training {
 
   double loss() const { return loss_; }
 
-  // Gradients (after differentiate) and weights (after update) beside those of `reference`, each relative to the
-  // largest entry of its tensor; where the gradient is zero in exact arithmetic (blind rows, and what note_control()
-  // found to be rounding noise), to that of all gradients. Weights that noise alone has moved since the first step are
-  // 0 on both sides: the function does not see them.
+  // Gradients (after differentiate) and weights (after update), paired with the tensors of `reference`, each relative
+  // to the largest entry of its tensor. If the gradient is zero in exact arithmetic (blind rows, and rounding noise
+  // found by note_control()), they are relative to the largest entry of any gradient. Weights that noise alone has
+  // moved since the first step are 0 on both sides: the function does not see them.
   std::vector<Pair> gradient_pairs(const Training& reference) const;
   std::vector<Pair> weight_pairs(const Training& reference) const;
   double gradient_deviation(const Training& reference) const { return deviation(gradient_pairs(reference)); }
   double weight_deviation(const Training& reference) const { return deviation(weight_pairs(reference)); }
 
-  // What a control says about the gradients of this reference, after both have differentiated: a tensor below
-  // noise_share_ of the largest entry of all is rounding noise if any control moves it by a quarter of its own largest
-  // entry or more, its own size. Of such a tensor not one digit is known. What is zero in exact arithmetic is a sum of
-  // rounding errors, which an ulp draws anew: key biases of 22 architectures at 20 points moved by 0.6 or more under
-  // one of four controls, everything else by at most 140 eps. (A test repeats it at fewer points.) So is a single entry
-  // that some control moves and that is at most four times the farthest move in its tensor. An entry that is 0 in
-  // all of them is exact. Only weight_pairs() asks for entries.
+  // Learns from a control which gradients of this reference are rounding noise, after both have differentiated. A
+  // tensor below noise_share_ of the largest gradient entry is noise if any control moves it by at least a quarter of
+  // its own largest entry: not a digit is known. A gradient that is zero in exact arithmetic is a sum of rounding
+  // errors, and an ulp changes every error: key biases of 22 architectures at 20 points moved by 0.6 or more under a
+  // control (of four), everything else by at most 140 eps. (A test repeats it at fewer points.) A single entry is
+  // noise, too, if some control moves it and it is at most four times the farthest move in its tensor. An entry that is
+  // 0 in all runs is exact. Only weight_pairs() asks for entries.
   void note_control(const Training& control, bool entries = true);
 
  protected:
-  // What `reference` has for parameter i, as these weights are stored.
+  // The reference's tensor for parameter i, as these weights are stored.
   virtual Tensor reference_weight(const Training& reference, size_t i) const { return reference.weights_[i]; }
-  // What weights i are called.
+  // The name of weights i.
   virtual std::string weight_name(const Training& reference, size_t i) const;
-  // Whether entry by entry the weights of parameter i are those of the reference.
+  // True if the weights of parameter i correspond to the reference's entry by entry.
   virtual bool entry_by_entry(size_t) const { return true; }
-  // Forgets gradients and what controls said of them, but for the entries that were no noise.
+  // Forgets gradients and the controls' findings about them, except the entries that were no noise.
   void begin_step();
 
   std::vector<streams::NamedParameter> parameters_;  // in the order of the reference's
   double loss_ = 0;
-  std::vector<Tensor> gradients_, weights_;  // one a parameter; of weights also averages, after all of these
-  // A tensor whose gradient is smaller than this share of the largest of all gradients can be rounding noise.
+  std::vector<Tensor> gradients_, weights_;  // one for each parameter; averages follow the weights
+  // A tensor whose gradient is smaller than this share of the largest gradient can be rounding noise.
   double noise_share_ = 0;
   std::vector<double> moved_;  // how far controls moved each part of the gradients, relative to its own largest entry
 
  private:
   // 1 where noise alone has moved the weights of parameter i, this step included (u8). Needs a control.
   Tensor moved_by_noise(size_t i) const;
-  // Gradients beside those of `reference`, blind rows apart, each relative to its own largest entry; `blind` says which
-  // are.
+  // Gradients paired with the reference's, blind rows separately, each relative to its own largest entry; `blind` marks
+  // the blind rows.
   std::vector<Pair> gradient_parts(const Training& reference, std::vector<bool>& blind) const;
   double largest_gradient() const;
 
-  // One a parameter, u8: entries that are noise at this step, and at every earlier one. Empty without controls.
+  // One for each parameter, u8: entries that are noise at this step, and at every step so far. Empty without controls.
   std::vector<Tensor> noise_, noise_so_far_;
 };
 
-// x with every element moved by so many units in the last place, up or down at random, by seed and stream. 0 stays: an ulp
-// of it is no rounding error of anything. f64, f32, bf16.
+// x with every element moved by `ulps` units in the last place, up or down at random, by seed and stream. 0 stays 0: no
+// rounding error has the size of its ulp. f64, f32, bf16.
 Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps = 1);
 
 // The move of a control: every element of every parameter goes to the next floating-point number above or below it, at

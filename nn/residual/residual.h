@@ -19,8 +19,8 @@ struct Residual {
 
   Residual(const Tensor& stream, const Tensor& pending = {}) : stream(stream), pending(pending) {}
 
-  // The branch waits; one that waited is added. A branch that broadcasts to the stream is expanded. Throws if it does not, is
-  // undefined, or has another dtype.
+  // The branch waits; one that waited is added. A branch that broadcasts to the stream is expanded. Throws if it does
+  // not, is undefined, or has another dtype.
   Residual& operator+=(const Tensor& branch);
   // Adds the branch that waits, if any, and gives the stream.
   const Tensor& settle();

@@ -86,7 +86,7 @@ TEST_CASE("masks broadcast, hide keys exactly, and may take a gradient") {
   for (const Dims& shape : {Dims{7}, Dims{6, 1}, Dims{2, 1, 1, 7}, Dims{3, 6, 7}, Dims{2, 3, 6, 7}}) {
     const Tensor mask = randn(shape, 10);
     for (bool causal : {false, true}) check_against_reference({q, k, v}, {.causal = causal, .mask = mask}, 1e-13);
-    // A mask of one number for each query moves all its scores alike, so its gradient is zero.
+    // A mask with a single number for each query moves all its scores alike, so its gradient is zero.
     const auto r = gradcheck([&](const List& x) { return scaled_dot_product_attention(q, k, v, {.mask = x[0]}); },
                              {mask}, {.zero = mask.size(-1) == 1});
     INFO(r.message());

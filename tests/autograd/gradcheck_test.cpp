@@ -1,5 +1,5 @@
-// The gradient check itself: it accepts right gradients, also of rows far from 0, names the entry that is wrong, and is not
-// ok if it has measured nothing.
+// The gradient check itself: it accepts right gradients, also of rows far from 0, names the entry that is wrong, and is
+// not ok if it has measured nothing.
 #include "autograd/gradcheck.h"
 
 #include "autograd/grad_mode.h"

@@ -1,4 +1,4 @@
-// The recipes of docs/cookbook.md and docs/saving.md and what each prints. source.py writes the code that registers them.
+// The recipes of docs/cookbook.md and docs/saving.md, and their outputs. source.py writes the code that registers them.
 #pragma once
 
 #include <string>

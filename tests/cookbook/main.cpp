@@ -1,4 +1,5 @@
-// Runs the recipes of docs/cookbook.md and docs/saving.md, each in an empty folder, and compares the lines that they print with the page.
+// Runs the recipes of docs/cookbook.md and docs/saving.md, each in an empty folder, and compares the lines that they
+// print with the page.
 // usage: cookbook [part of a title]
 #include <unistd.h>
 

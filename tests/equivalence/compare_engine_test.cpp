@@ -1,4 +1,5 @@
-// What compare_gradients and compare_trajectories compare, what they say that they do not, and when nothing can be said.
+// compare_gradients and compare_trajectories: the things that they compare, the list of things that they do not
+// compare, and undecided cases.
 #include "equivalence/compare/compare.h"
 
 #include <set>
@@ -266,7 +267,7 @@ TEST_CASE("engine: a comparison calls the loss at most 1.5 times as often as it 
 
 namespace {
 
-// A parameter that one of the two has, at 1.
+// Only one model has the parameter t, which is 1.
 struct Scaled : Layer {
   bool frozen;
   nn::Parameter& t = add_parameter("t", composed ? Tensor() : ones({1}, {DType::f64}));
@@ -414,8 +415,8 @@ TEST_CASE("engine: a rate of 0, an optimizer of another model, and a model witho
 }
 
 TEST_CASE("engine: AdamW in f32 that rounding moves is undecided, with a tensor and an advice that helps") {
-  // One entry of `pair` has a gradient of 1e-7 beside one of 1, and an ulp of the weights moves it by a tenth. Adam makes
-  // a full step of it.
+  // The gradient of `pair` is 1 and 1e-7, and an ulp of the weights moves the small entry by a tenth. Adam makes a full
+  // step from it.
   struct Net : SmallNet {
     nn::Parameter& pair = add_parameter("pair", ones({2}));
     explicit Net(Form form) : SmallNet({.form = form}) { to(DType::f32); }
@@ -461,7 +462,7 @@ TEST_CASE("engine: Nesterov's momentum is no other rate, though the first steps 
 }
 
 TEST_CASE("engine: the two models may have optimizers of their own") {
-  // AdamW, and AdamW without decay behind a decay that is written out.
+  // AdamW, and a decay that is written out, followed by AdamW without decay.
   struct Decayed : optim::Optimizer {
     explicit Decayed(const std::vector<Tensor>& p)
         : Optimizer("decayed", p.size()), parameters(p), adam(p, {.lr = 1e-2, .weight_decay = 0}) {

@@ -1,5 +1,5 @@
-// Mistakes out of public issue lists of ports: a convolutional net, a gated recurrent net and an autoencoder, none of which
-// the code of causes knows. No cause may be named that is not the mistake.
+// Mistakes out of public issue lists of ports: a convolutional net, a gated recurrent net and an autoencoder. The code
+// of causes knows none. No cause may be named that is not the mistake.
 #include <map>
 
 #include "autograd/ops/arrange.h"
@@ -13,7 +13,7 @@
 
 namespace {
 
-// A module with parameters by name and a forward that is a function of them.
+// A module with named parameters, whose forward is a function of its parameters.
 struct Foreign : nn::Module {
   std::map<std::string, nn::Parameter*> p;
   std::string_view bug;

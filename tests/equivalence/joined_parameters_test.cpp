@@ -1,5 +1,5 @@
-// Parameters that one model has as one tensor and another as several, or in another shape: fused and separate projections of
-// attention, a convolution as a linear layer.
+// Parameters that one model has as one tensor and another as several, or in another shape: fused and separate
+// projections of attention, a convolution as a linear layer.
 #include "autograd/fused/attention.h"
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/conv.h"

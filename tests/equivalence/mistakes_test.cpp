@@ -1,5 +1,5 @@
-// Mistakes that people make in ports, planted one at a time. What is said of each is a cause that is the mistake, or its place
-// and no cause. The table: test_equivalence "mistakes: the table*" -s
+// Mistakes that people make in ports, planted one at a time. The comparison names a cause that is the mistake, or the
+// mistake's place and no cause. The table: test_equivalence "mistakes: the table*" -s
 #include <set>
 
 #include "tests/equivalence/port_optimizer.h"
@@ -10,9 +10,9 @@ namespace {
 struct Planted {
   const char* bug;
   const char* look;   // forward, backward, update
-  const char* cause;  // what the cause says; empty: none may be named
+  const char* cause;  // text in the cause; empty: no cause may be named
   const char*
-      place;  // what the place says; "=" and the tensors that differ, if these are the place; empty: it need say nothing
+      place;  // text in the place; "=" and the tensors that differ, if these are the place; empty: it need say nothing
 };
 
 const Planted kForward[] = {
@@ -172,7 +172,7 @@ Comparison on_stream(const char* bug) {
   return compare_gradients(a, b, {}, cross_entropy_of, small_batch, {.points = 2});
 }
 
-// What is said of a mistake.
+// The comparison's answer to a mistake.
 struct Said {
   std::string bug, said;
   bool right, wrong;  // neither: no cause, and no place either

@@ -1,4 +1,5 @@
-// Comparisons on batches of more than two tensors: the third has the weights of the examples, which the objective reads.
+// Comparisons on batches of more than two tensors: the third has the weights of the examples, which the objective
+// reads.
 #include "autograd/ops/loss.h"
 #include "equivalence/compare/shift_blind.h"
 #include "optim/sgd.h"

@@ -1,4 +1,4 @@
-// Controls that move activations: which results move, by how much, and that a graph without them is what it was.
+// Controls that move activations: which results move, by how much, and that a graph without them does not change.
 #include "equivalence/compare/moved_results.h"
 
 #include "autograd/ops/index.h"
@@ -74,7 +74,8 @@ TEST_CASE("moved results: the seed decides, and the gradient of a maximum stays 
   CHECK(all(isfinite(x.grad())).item() == 1);
 }
 
-// Rows with a constant of 1000 times their spread: an ulp of a row moves the gradient a thousand times as far as an ulp of a weight.
+// Rows with a constant of 1000 times their spread: an ulp of a row moves the gradient a thousand times as far as an ulp
+// of a weight.
 TEST_CASE("moved results: a layer norm of rows far from zero has the gradients of its composition") {
   struct OffsetNet : nn::Module {
     bool composed;

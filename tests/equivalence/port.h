@@ -1,5 +1,5 @@
-// A small language model twice: with the layers of the library, and ported by hand with other ops. The port has a switch for
-// every mistake that people make in ports; `bug` names the one that is on.
+// A small language model twice: with the layers of the library, and ported by hand with other ops. The port has a
+// switch for every mistake that people make in ports; `bug` names the one that is on.
 #pragma once
 
 #include <set>
@@ -60,7 +60,7 @@ struct Port : nn::Module {
   Port(bool by_hand, std::string_view planted) : bug(planted), own(by_hand) { to(DType::f64); }
 
   bool is(std::string_view name) const { return bug == name; }
-  // "ln1 eps" for the mistake "eps" of the norm ln1, "all eps" for that of all.
+  // "ln1 eps" for the mistake "eps" of the norm ln1, "all eps" for "eps" in every norm.
   bool is(std::string_view layer, std::string_view name) const {
     return bug.ends_with(name) && bug.size() == name.size() + 4 && (bug.starts_with(layer) || bug.starts_with("all"));
   }
@@ -90,7 +90,8 @@ struct Port : nn::Module {
     return c / root * gain + bias;
   }
 
-  // A norm whose backward is written out: dx = s (h - mean h - n mean(h n)), h = gain dy, without one of the two means.
+  // A norm whose backward is written out: dx = s (h - mean h - n mean(h n)), h = gain dy, without the first or the
+  // second mean.
   static Tensor norm_by_rule(const Tensor& x, const Tensor& gain, const Tensor& bias, bool drops_mean) {
     const Tensor c = detach(x) - mean(detach(x), {-1}, true), s = rsqrt(mean(square(c), {-1}, true) + 1e-5), n = c * s;
     const Tensor y = n * detach(gain) + detach(bias);

@@ -1,6 +1,6 @@
-// Second derivatives of whole models: products of the Hessian with a vector against finite differences of gradients, in f64.
-// The gradients that are differenced are computed without create_graph, so by the kernels and not by the compositions that
-// give the second derivatives.
+// Second derivatives of whole models: products of the Hessian with a vector against finite differences of gradients, in
+// f64. The gradients that are differenced are computed without create_graph, so by the kernels and not by the
+// compositions that give the second derivatives.
 #include <cmath>
 
 #include "autograd/engine.h"
@@ -35,8 +35,9 @@ Values joined(const std::vector<Tensor>& tensors) {
   return all;
 }
 
-// Hessian of loss() by the leaves, times a random vector v, against (8 (g(h) - g(-h)) - (g(2h) - g(-2h))) / 12h of gradients
-// g(t) at leaves + t v (Abramowitz & Stegun 25.3.6). Its error is h^4 / 30 times a fifth derivative, and eps / h times g.
+// Hessian of loss() by the leaves, times a random vector v, against (8 (g(h) - g(-h)) - (g(2h) - g(-2h))) / 12h of
+// gradients g(t) at leaves + t v (Abramowitz & Stegun 25.3.6). Its errors are h^4 / 30 times a fifth derivative and
+// eps/h times g.
 template <class Loss> void check_hessian(const std::vector<Tensor>& leaves, const Loss& loss) {
   manual_seed(9);
   std::vector<Tensor> v, start;
@@ -149,8 +150,8 @@ TEST_CASE("second gradients: a model that computes in bf16 is refused with the o
 
 TEST_CASE(
     "second gradients: fused ops in bf16 are refused with the same sentence on CPUs that compute them by other ops") {
-  // ISONORM_ISA chooses a CPU without products of bf16 (tests/CMakeLists.txt); such a CPU computes few rows of an MLP, and all
-  // attention, in f32.
+  // ISONORM_ISA chooses a CPU without products of bf16 (tests/CMakeLists.txt); such a CPU computes few rows of an MLP,
+  // and all attention, in f32.
   const auto refusal = [](const Tensor& x, const Tensor& y) {
     return test::thrown([&] { grad(std::vector<Tensor>{sum(y)}, std::vector<Tensor>{x}, {}, {.create_graph = true}); });
   };

@@ -165,7 +165,7 @@ OpCase batch_row() {
                             Dims{2, 1, 1, 9}, Dims{0, 3}, Dims{2, 0, 4}})
     for (const double eps : {0.1, 0.3})
       for (const Affine& affine : kAffine)
-        if (Sample& s = add(shape, affine, eps); shape[0] == 1)  // of one number all cancels: terms of c / sqrt(eps)
+        if (Sample& s = add(shape, affine, eps); shape[0] == 1)  // a single number: terms of c / sqrt(eps) cancel
           s.composed = false, s.absolute = 1e-14;
   for (const double mean : {3.0, 1e4}) add({7, 3, 6}, kAffine[2], 1e-5, mean).composed = false;
   add({37, 8, 9, 24}, kAffine[2], 1e-5).large = true;

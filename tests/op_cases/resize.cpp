@@ -39,7 +39,8 @@ OpCase adaptive_case() {
     const Size2 size = c.second;
     const auto share = [](int64_t pixels, int64_t outputs) {
       return [=](int64_t i, int64_t pixel) {
-        // Pixel p reaches from p to p + 1, and output i from i s / o to (i + 1) s / o: the means are of pixels that both have.
+        // Pixel p reaches from p to p + 1, and output i from i s / o to (i + 1) s / o: the means are of pixels that
+        // both have.
         const auto meets = [&](int64_t p) { return (p + 1) * outputs > i * pixels && p * outputs < (i + 1) * pixels; };
         int64_t count = 0;
         for (int64_t p = 0; p < pixels; ++p) count += meets(p);
@@ -66,7 +67,7 @@ OpCase interpolate_case() {
                      "images in another size: a copy of a pixel (nearest), or linear between pixels (bilinear)", kOnce);
   const auto add = [&](const Dims& shape, InterpolateOptions o) {
     const bool nearest = o.mode == Interpolation::nearest;
-    // The share of a pixel in an output: 1 for the nearest, else what is left of a distance to 1.
+    // The share of a pixel in an output: 1 for the nearest, else 1 minus its distance.
     const auto share = [=](int64_t pixels, int64_t outputs, double factor) {
       return [=](int64_t i, int64_t pixel) {
         const long double f =

@@ -1,5 +1,5 @@
-// Gradient penalties of a model whose tensors were written to under NoGrad: by an optimizer, an average of weights, running
-// statistics.
+// Gradient penalties of a model whose tensors were written to under NoGrad: by an optimizer, an average of weights,
+// running statistics.
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/create.h"
@@ -65,7 +65,7 @@ TEST_CASE("gradients of a gradient penalty are right after an optimizer step, an
         copy_into(p, before);
         return value;
       };
-      // The error is h^4 f^(5) / 30, 1e-16 f^(5), and that of rounding eps f / h, 1e-12 f.
+      // The error is h^4 f^(5) / 30, 1e-16 f^(5), and the rounding error eps f / h, 1e-12 f.
       const double numeric = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
       CHECK(std::abs(slope - numeric) <= 1e-8 * std::max(1.0, std::abs(numeric)));
     }

@@ -37,7 +37,7 @@ std::function<Tensor(Net&, const Tensor&)> sliced(Mask mask) {
   };
 }
 
-// Three projections instead of one.
+// Three projections instead of a joined one.
 Tensor separate(Net& m, const Tensor& x) {
   return composed_attention(linear(x, m["q"]), linear(x, m["k"]), linear(x, m["v"]), Mask::fill);
 }

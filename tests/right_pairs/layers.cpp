@@ -1,4 +1,5 @@
-// Layers: linear maps associated differently, convolutions, embeddings, recurrence, dropout, checkpoints, shared and unused weights.
+// Layers: linear maps associated differently, convolutions, embeddings, recurrence, dropout, checkpoints, shared and
+// unused weights.
 #include "tests/right_pairs/pair.h"
 
 namespace isonorm::right_pairs {
@@ -63,7 +64,7 @@ class GruNet : public nn::Module {
   nn::Linear& head_ = add("head", nn::Linear(7, 4));
 };
 
-// A plain recurrent net, with two products a step or one of joined weights.
+// A plain recurrent net, with two products a step, or one product with joined weights.
 Make recurrent(bool joined) {
   return net(
       {{"w", {8, 8}}, {"u", {8, 5}}, {"head", {4, 8}}},

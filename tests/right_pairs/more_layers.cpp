@@ -1,4 +1,5 @@
-// More ways to write one layer: shared keys, ALiBi, gates, folded norms, unfolded convolutions, recurrent gates, targets and products.
+// More ways to write one layer: shared keys, ALiBi, gates, folded norms, unfolded convolutions, recurrent gates,
+// targets and products.
 #include "tests/right_pairs/pair.h"
 
 namespace isonorm::right_pairs {

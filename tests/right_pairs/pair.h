@@ -63,10 +63,10 @@ template <class M, class... Arguments> Make module_of(Arguments... arguments) {
 
 // The batches of a draw.
 using Data = std::function<Batches(const Draw&)>;
-Data rows(const Dims& shape, int64_t classes);                       // normal rows and a class for each example
-Data rows(const Dims& shape, int64_t classes, const Dims& targets);  // classes of that shape
-Data token_ids(int64_t vocabulary, const Dims& shape);               // ids, and an id as the target of each
-Data regression(const Dims& shape, const Dims& targets);             // normal rows and normal targets
+Data rows(const Dims& shape, int64_t classes);                       // normal rows; a class for each example
+Data rows(const Dims& shape, int64_t classes, const Dims& targets);  // classes of shape `targets`
+Data token_ids(int64_t vocabulary, const Dims& shape);               // ids; an id as each target
+Data regression(const Dims& shape, const Dims& targets);             // normal rows; normal targets
 Data changed(const Data& data, const std::function<Examples(const Examples&)>& change);
 Data one_batch(const Data& data);  // the first batch at every point and step
 

@@ -1,5 +1,5 @@
-// No comparison of a right pair is "different": a tenth of the seeds with every run, all of them with scripts/test --long, whose
-// output is tests/right_pairs/long.txt.
+// No comparison of a right pair is "different": every run tests a tenth of the seeds, scripts/test --long tests all.
+// The output of the long test is tests/right_pairs/long.txt.
 #include <cstdio>
 
 #include "tests/right_pairs/pair.h"
@@ -10,10 +10,10 @@ using equivalence::Verdict;
 
 namespace {
 
-// What the comparisons of a pair came to, over seeds.
+// The verdicts of a pair's comparisons, over seeds.
 struct Tally {
   int same = 0, undecided = 0, different = 0;
-  std::vector<double> seen = {};  // what would have shown, if they are the same
+  std::vector<double> seen = {};  // detectable sizes, if they are the same
   std::string first_different = {};
   std::string first_undecided = {};
 
@@ -52,7 +52,8 @@ TEST_CASE("right pairs: none is called different, and in f64 gradients are decid
     }
 }
 
-// "would show": the median over seeds of the least factor (gradients) or difference (trajectories) of a gradient that would have shown.
+// "would show": the median over seeds of the least factor (gradients) or difference (trajectories) of a gradient that
+// would have shown.
 TEST_CASE("right pairs: 54 seeds of each in f64 and f32", "[.long]") {
   std::printf("%-72s %5s %5s %9s %9s %10s\n", "pair", "dtype", "same", "undecided", "different", "would show");
   int comparisons = 0, different = 0;

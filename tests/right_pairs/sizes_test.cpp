@@ -1,5 +1,5 @@
-// The sizes that a verdict states are true: a planted error of 1.1 times the size is found, in the tensor where it is. They are
-// sharp, too: half of the size is not found everywhere.
+// The sizes that a verdict states are true: a planted error of 1.1 times the size is found, in the right tensor. The
+// sizes are sharp, too: half of the size is not found everywhere.
 #include "autograd/node.h"
 #include "tests/right_pairs/pair.h"
 #include "tests/support/catch.h"
@@ -17,7 +17,7 @@ const Shapes kShapes = {{"w1", {16, 8}},  {"b1", {16}}, {"g1", {16}},    {"t1", 
 struct Planted {
   std::string tensor = {};  // empty: in the loss
   double size = 0;          // added, relative to the loss, or to the largest entry of the gradient
-  bool one_entry = false;   // added to the second entry; else the gradient becomes 1 + size times what it is
+  bool one_entry = false;   // added to the second entry; else the gradient is multiplied by 1 + size
   int call = 0;
 };
 
@@ -68,7 +68,7 @@ Comparison compared(const Planted& error, DType dtype, const std::optional<MakeO
   return compare(pair, {dtype, 7});
 }
 
-// Errors of one size in each tensor, up and down.
+// Errors of the same size in each tensor, up and down.
 struct Found {
   int planted = 0, seen = 0, in_the_right_tensor = 0;
 };

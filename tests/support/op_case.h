@@ -20,16 +20,16 @@ struct Sample {
   std::function<Tensors(const Tensors&)> run;
   std::function<Arrays(const Arrays&)> reference;
   std::function<std::string(const Tensors& outputs)> verify =
-      {};                                   // of random results, in place of a reference: a complaint or ""
+      {};                                   // replaces the reference for random results; "" or a complaint
   double length = 1;                        // of the longest reduction, for the tolerance
   std::optional<Tolerance> tolerance = {};  // in place of the row's
-  bool gradient = true;  // false: values only (special values, points where the function is not smooth)
+  bool gradient = true;  // false: values only (special values, points at which the function is not smooth)
   bool layouts = true;   // false: contiguous inputs only
   bool large = false;    // enough elements for several threads; its gradient is compared between thread counts only
   bool recorded_bits = true;  // false: recording runs another algorithm, whose values agree up to rounding only
-  double slope = 0;           // size of the terms that a gradient is summed from, where they cancel
+  double slope = 0;           // size of the terms in a gradient's sum, if they cancel
   double absolute = 0;        // GradcheckOptions::absolute
-  bool composed = true;       // of a fused op: compared with its composition, too; false where terms cancel
+  bool composed = true;       // a fused op is compared with its composition, too; false if terms cancel
 
   std::string name() const;  // "[2, 3] x [3] dim 1"
 };
@@ -62,7 +62,7 @@ struct OpCase {
   std::string formula;
   Tolerance tolerance = tolerance::elementary;
   bool differentiable = true;
-  bool zero = false;  // the gradient is zero by mathematics; else a sample has to have another one
+  bool zero = false;  // the gradient is zero by mathematics; else a sample needs a gradient that is not zero
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16};  // of the floating inputs
   bool refuses = true;                                                // false: there is nothing it could refuse
   bool stretch_rows = true;      // false: the op divides by the spread of a row, which must not be 0
@@ -98,15 +98,15 @@ struct OpCase {
 // outputs, must agree in f64. In bf16 the gradients must be those of the function that was computed: of `stored` in f64.
 struct FusedCase {
   std::string name;
-  size_t parameters = SIZE_MAX;  // inputs from this one on may be of f32 beside rows of bf16
+  size_t parameters = SIZE_MAX;  // inputs from this index on may be f32 with bf16 rows
   struct Sample {
     std::string label;
     Arrays inputs;
     std::function<Tensors(const Tensors&)> fused, reference;
-    // The composition, of f64, in which stored(x) is what the fused op goes on with where it stores x in bf16.
+    // The composition in f64. stored(x) is the value that the fused op uses further after it stores x in bf16.
     using Stored = Tensor (*)(const Tensor& x);
-    std::function<Tensors(const Tensors&, Stored)> stored = {};  // empty: it goes on with nothing that it stores
-    double slope = 0;  // size of the terms that a gradient is summed from, where they cancel
+    std::function<Tensors(const Tensors&, Stored)> stored = {};  // empty: it reads nothing that it stores
+    double slope = 0;  // size of the terms in a gradient's sum, if they cancel
   };
   std::vector<Sample> samples = {};
 };

@@ -1,5 +1,5 @@
-// Batches of more than two tensors where a step is divided or done twice: ranks, whole parts, captured steps, comparisons. The third
-// tensor has the weights of the examples, so a row that goes astray changes the loss.
+// Batches of more than two tensors if a step is divided or done twice: ranks, whole parts, captured steps, comparisons.
+// The third tensor has the weights of the examples, so a row that goes astray changes the loss.
 #include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pointwise.h"
@@ -131,7 +131,7 @@ TEST_CASE("more tensors: a captured step reads the third tensor of each batch") 
   optim::Sgd sgd(net.parameters());
   Step step(net, sgd, weighted, {.captured = true});
   double w = 2;
-  for (int t = 0; t < 6; ++t) {  // from the third step on a graph where there is a device
+  for (int t = 0; t < 6; ++t) {  // on a device, a graph from the third step on
     Examples e = batch_of(0);
     e.more[0] = f64({static_cast<double>(t % 2), static_cast<double>(1 - t % 2), 0, 0}, {4, 1});
     const double x = t % 2 ? 1 : 2;

@@ -1,5 +1,5 @@
-// The checkpoint of a training: several models, optimizers, an average and the user's data go on to the same bits; what does not
-// fit changes nothing.
+// The checkpoint of a training: several models, optimizers, an average and the user's data go on to the same bits; what
+// does not fit changes nothing.
 #include "training/run/saved_training.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Checkpoints and model files of models with tied and shared weights: each tensor is saved once, loads under either name, and the ties
-// stay.
+// Checkpoints and model files of models with tied and shared weights: each tensor is saved once, loads under either
+// name, and the ties stay.
 #include "autograd/engine.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/loss.h"
@@ -27,7 +27,7 @@ namespace {
 
 bool same(const Tensor& x, const Tensor& y) { return x.handle() == y.handle(); }
 
-// Layers `in` and `out` of one weight.
+// Layers `in` and `out` with a tied weight.
 struct Tied : nn::Module {
   nn::Linear& in = add("in", nn::Linear(3, 3));
   nn::Linear& out = add("out", nn::Linear(3, 3));
@@ -226,6 +226,6 @@ TEST_CASE("tied: load_model ties the head of a tied gpt to its table again") {
   const Tensor ids = from_vector(std::vector<int64_t>{1, 2, 3}, {1, 3});
   gpt.eval();
   CHECK(values(detach((*loaded)(ids))) == values(detach(gpt(ids))));
-  fill(*loaded->find_parameter("token.weight"), 0);  // the logits are those of a head of zeros
+  fill(*loaded->find_parameter("token.weight"), 0);  // a head of zeros gives these logits
   CHECK(values(detach((*loaded)(ids))) == std::vector<float>(21, 0));
 }

@@ -16,8 +16,8 @@ namespace isonorm::training {
 
 class BestLoss;
 
-// A class whose objects have a state of named tensors: modules, optimizers, optim::Ema, optim::ReduceOnPlateau, and classes of the
-// user. load_state_dict() throws, and changes nothing, if the tensors are the state of another object.
+// A class whose objects have a state of named tensors: modules, optimizers, optim::Ema, optim::ReduceOnPlateau, and
+// classes of the user. load_state_dict() throws, and changes nothing, if the tensors are the state of another object.
 template <class T>
 concept HasState = requires(T& object, const TensorMap& state) {
   { object.state_dict() } -> std::same_as<TensorMap>;
@@ -38,9 +38,9 @@ struct ContentState {
 //   {"seen", seen}        a number, a std::string or a Tensor
 //   {"losses", [&] { return tensor(losses); }, [&](const Tensor& x) { losses = x.to_vector<double>(); }}
 //
-// The first two keep a reference to the object. A Tensor is loaded in place; the tensor in the file has to have its shape and dtype.
-// The third keeps two functions: one returns a SavedValue, the other takes the value from a file. If the other refuses the value,
-// it throws before it changes anything.
+// The first two keep a reference to the object. A Tensor is loaded in place; the tensor in the file has to have its
+// shape and dtype. The third keeps two functions: one returns a SavedValue, the other takes the value from a file. If
+// the other refuses the value, it throws before it changes anything.
 //
 // Names consist of letters, digits, _ and -. The constructors throw on other names.
 class Content {

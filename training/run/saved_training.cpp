@@ -13,8 +13,8 @@
 namespace isonorm::training {
 namespace {
 
-// Names in a file. A named content has the value "content.<name>": its kind, and its text behind a space. Its tensors have the prefix
-// "<name>.", models and tensors among the weights, all others among the optimizer's.
+// Names in a file. A named content has the value "content.<name>": its kind, and its text after a space. Its tensors
+// have the prefix "<name>.", models and tensors among the weights, all others among the optimizer's.
 constexpr std::string_view kContent = "content.";
 constexpr const char *kModel = "model", *kOptimizer = "optimizer", *kBest = "best";
 constexpr const char* kTests = "tests";  // the best loss in a file without names
@@ -92,7 +92,7 @@ void load_all(const std::vector<Content>& contents, const FileContents& found, c
   }
 }
 
-// Models come last: the state before of the last content need not be copied.
+// Models come last: the old state of the last content need not be copied.
 std::vector<Content> ordered(std::vector<Content> contents) {
   std::stable_partition(contents.begin(), contents.end(), [](const Content& c) { return c.kind() != kModel; });
   for (auto c = contents.begin(); c != contents.end(); ++c)

@@ -1,4 +1,5 @@
-// SavedTraining: the checkpoint of a training. The same program goes on from it, bit-equal if batches and rates depend on the step alone.
+// SavedTraining: the checkpoint of a training. The same program continues from it, bit-equal if batches and rates
+// depend on the step alone.
 #pragma once
 
 #include <string>
@@ -16,16 +17,17 @@ namespace isonorm::training {
 //                                              {"opt_c", opt_c}, {"average", ema}, {"seen", seen}});
 //   for (int step = saved.done(); step < 1000; ++step) { ...; if (step % 100 == 99) saved.save(step + 1); }
 //
-// It keeps references to the contents. As a callback of a loop it comes last, behind the callbacks that change the contents:
-// loop.every(10min, std::ref(saved)).
+// It keeps references to the contents. If a loop calls it, let it be the last callback, after the callbacks that change
+// the contents: loop.every(10min, std::ref(saved)).
 class SavedTraining {
  public:
-  // If the file exists, the contents, the calling thread's random generator and done() take their values from it. If the file is
-  // damaged, they take them from FILE.previous. Throws like checkpoint_to_go_on_from(). Also throws if the contents differ: a name
-  // is missing or unexpected, or a content has another kind, shape or dtype. If it throws, nothing changes.
+  // If the file exists, the contents, the calling thread's random generator and done() take their values from it. If
+  // the file is damaged, they take them from FILE.previous. Throws like checkpoint_to_go_on_from(). Also throws if the
+  // contents differ: a name is missing or unexpected, or a content has another kind, shape or dtype. If it throws,
+  // nothing changes.
   SavedTraining(std::string path, std::vector<Content> contents);
-  // The contents are "model", "optimizer" and "best". The file has no names of contents: its tensors are "weights.<parameter>" and
-  // "optimizer.<state>".
+  // The contents are "model", "optimizer" and "best". The file has no names of contents: its tensors are
+  // "weights.<parameter>" and "optimizer.<state>".
   SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer);
   SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
 
@@ -45,7 +47,7 @@ class SavedTraining {
   bool is_whole_ = false;  // the file
 };
 
-// The tensors of one content of a checkpoint, for a program that does not train:
+// The tensors of a checkpoint's content, for a program that does not train:
 //   critic.load_state_dict(training::saved_tensors("gan.ckpt", "critic"));
 // A file without names has the contents "model" and "optimizer". Throws like load_newest_checkpoint(). Also throws if the file has
 // no content of this name.

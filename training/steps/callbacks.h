@@ -44,7 +44,8 @@ class BestLoss {
   int since() const { return since_; }     // losses after it
   int last_step() const { return last_; }  // of the last loss
 
-  // All but the patience as words of a file, "0.5533 300 2 500". read() returns false, and changes nothing, if the words are damaged.
+  // All but the patience as words of a file, "0.5533 300 2 500". read() returns false, and changes nothing, if the
+  // words are damaged.
   std::string written() const;
   bool read(const std::string& words);
 
