@@ -374,7 +374,7 @@ OpCase diag_row() {
           x.kind);
     };
   };
-  for (const Dims& shape : {Dims{0}, {1}, {5}, {4, 4}, {3, 5}, {5, 3}, {60, 90}})
+  for (const Dims& shape : {Dims{0}, {1}, {2}, {5}, {4, 4}, {3, 5}, {5, 3}, {2, 6}, {60, 90}})
     for (int64_t k : {0, 1, -2}) {
       if (shape.rank == 2 && (shape[0] < -k || shape[1] < k)) continue;
       op.add(

@@ -39,6 +39,9 @@ OpCase cdist_row() {
   };
   add({3, 4}, {5, 4}, {3, 5}), add({1, 1}, {1, 1}, {1, 1}), add({2, 3, 7}, {2, 2, 7}, {2, 3, 2});
   add({2, 1, 3, 2}, {4, 5, 2}, {2, 4, 3, 5}), add({0, 3}, {2, 3}, {0, 2});
+  for (int64_t n : {1, 2, 4})
+    for (int64_t m : {1, 3, 6})
+      for (int64_t width : {2, 5}) add({n, width}, {m, width}, {n, m});
   add({60, 16}, {70, 16}, {60, 70}).large = true;
   op.refuse({"[2, 3]", "[2, 4]"}, [] { cdist(reals({2, 3}), reals({2, 4})); });
   op.refuse({"[3]", "[2, 3]"}, [] { cdist(reals({3}), reals({2, 3})); });
@@ -72,7 +75,8 @@ OpCase cosine_row() {
     s.length = static_cast<double>(a.shape[dim < 0 ? dim + a.shape.rank : dim]);
     return s;
   };
-  for (const Dims& shape : {Dims{3, 4}, {2, 3, 5}, {7, 33}, {0, 3}})
+  for (const Dims& shape :
+       {Dims{3, 4}, {2, 3, 5}, {7, 33}, {0, 3}, {2, 2}, {4, 3}, {3, 2, 4}, {5, 6}, {2, 3, 2}, {6, 2}, {4, 4}})
     for (int dim : {1, -2}) add(op.draw.normal(shape), op.draw.normal(shape), dim, 1e-8);
   add(op.draw.normal({2, 4}), op.draw.normal({2, 4}), 1, 100);  // eps is above the lengths
   add(op.draw.normal({300, 40}), op.draw.normal({300, 40}), 1, 1e-8).large = true;
