@@ -95,6 +95,9 @@ std::string GradcheckResult::message() const {
 }
 
 GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o) {
+  check(o.step > 0 && std::isfinite(o.step), "gradcheck: step is ", o.step, ", expected a finite number above 0");
+  check(o.tolerance >= 0 && o.absolute >= 0, "gradcheck: tolerance is ", o.tolerance, " and absolute ", o.absolute,
+        ", expected numbers from 0");
   DifferenceProbe probe(f, inputs, o.seed);
   const std::vector<Tensor>& x = probe.inputs();
   const DifferenceProbe::Values gradients = probe.gradients();
@@ -139,7 +142,11 @@ GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& i
                   : !probe.has_outputs()
                       ? "no output of f64 has an entry"
                       : text("all ", result.entries, " entries of the gradients are zero (at most ", largest_zero, ')',
-                             o.zero ? "" : "; if that is right, say {.zero = true}");
+                             largest_zero > std::max(o.absolute, 1e-6)
+                                 ? "; differences resolve no less, since the function's values are large: scale it or "
+                                   "take off a constant"
+                             : o.zero ? ""
+                                      : "; if that is right, say {.zero = true}");
     return result;
   }
   result.status = right ? GradcheckStatus::right : GradcheckStatus::wrong;

@@ -53,9 +53,9 @@ using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tens
 // or at most `absolute`. Differences resolve no less: the formula takes 1.5 / h times an error of f, which is rounded a
 // few times.
 //
-// f gets contiguous copies of the inputs (any shapes; floating ones f64, others are passed on). It must be smooth
-// within 2h: keep away from kinks and ties. Throws if an input or an output is f32 or bf16, f gives other values for
-// the same inputs, or f writes to an input.
+// f gets contiguous copies of the inputs (any shapes; floating ones f64, others are passed on). It must be smooth within
+// 2h: keep away from kinks and ties. Throws if an input or an output is f32 or bf16, f gives other values for the same
+// inputs, or f writes to an input; and if step is not above 0, or tolerance or absolute is negative.
 GradcheckResult gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o = {});
 

@@ -210,6 +210,7 @@ void Flow::give(int i, Tensor g) {
   const Edge& e = input(i);
   if (!e.node) return;
   const NodeOutput& to = e.node->outputs[e.output];
+  check(g.defined(), node_.name, ": backward gave input ", i, " an undefined gradient");
   if (g.shape() != to.shape || g.dtype() != to.dtype || g.device() != to.device)
     g = fitted(std::move(g), to, node_.name, i);
   if (checking) check_numbers(g, node_.name, "backward", node_.path);

@@ -63,10 +63,12 @@ Attaching::~Attaching() { attaching = before_; }
 Saved::Saved(const Tensor& x) {
   if (!x.defined()) return;
   tensor_ = detach(x);
-  if (requires_grad(x))
+  if (requires_grad(x)) {
     source_ = x.impl().node.get();
-  else
+    seq_ = static_cast<uint32_t>(x.impl().node->seq);
+  } else {
     source_ = x.impl().storage.get();
+  }
   output_ = x.impl().output;
   version_ = x.impl().storage->version();
 }
@@ -80,9 +82,12 @@ Tensor Saved::get() const {
     y.impl().output = output_;
     return y;
   };
-  if (source_ == attaching) return with(attaching->shared_from_this());
+  const auto is_source = [&](const autograd::Node* node) {
+    return node == source_ && static_cast<uint32_t>(node->seq) == seq_;
+  };
+  if (is_source(attaching)) return with(attaching->shared_from_this());
   const auto input = std::find_if(attaching->inputs.begin(), attaching->inputs.end(), [&](const autograd::Edge& e) {
-    return e.node ? e.node.get() == source_ && e.output == output_ : e.constant == source_;
+    return e.node ? is_source(e.node.get()) && e.output == output_ : e.constant == source_;
   });
   check(
       input != attaching->inputs.end(), attaching->name, ": its rule keeps a tensor of shape ", x.shape(),

@@ -35,6 +35,7 @@ class Saved {
   const void* source_ = nullptr;
   int output_ = 0;
   uint32_t version_ = 0;
+  uint32_t seq_ = 0;      // low bits of the node's Node::seq: the node may be gone, and another one at its address
   bool rounded_ = false;  // tensor_ is a bf16 copy of an f32 tensor
 };
 inline Saved save(const Tensor& x) { return Saved(x); }

@@ -134,6 +134,12 @@ Tensor detail::over_memory(const void* data, DType dtype, const Dims& shape, con
 
 Tensor Tensor::on_host(DType dtype) const {
   if (device() == kCpu && is_contiguous() && this->dtype() == dtype) return *this;
+  if (dtype == DType::i64 && is_floating(this->dtype())) {
+    const Tensor values = on_host(DType::f64);
+    const auto* v = values.data<double>();
+    for (int64_t i = 0; i < values.numel(); ++i)
+      check(v[i] >= -0x1p63 && v[i] < 0x1p63, "to_vector: ", v[i], " is no integer");
+  }
   Tensor host = empty(shape(), {dtype});
   kernels::copy_between(host, *this);
   return host;

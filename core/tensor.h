@@ -93,7 +93,7 @@ class Tensor {
     return to_vector<T>()[0];
   }
   // All elements in row-major order, converted to T, any type of number. Floating numbers are truncated to integers; true is
-  // every number but 0. Throws if T does not hold an integer.
+  // every number but 0. Throws if T does not hold an integer, or a floating number is NaN or beyond int64_t.
   template <class T> std::vector<T> to_vector() const;
 
   // Another spelling of the free functions of these names, which are the definition and say what is thrown

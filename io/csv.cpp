@@ -51,9 +51,11 @@ class CsvLines {
   int64_t read_ = 0, number_ = 0;
 };
 
-std::string_view trimmed(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
+// Without the spaces and tabs around it that do not separate cells.
+std::string_view trimmed(std::string_view s, char separator) {
+  const auto is_blank = [&](char c) { return (c == ' ' || c == '\t') && c != separator; };
+  while (!s.empty() && is_blank(s.front())) s.remove_prefix(1);
+  while (!s.empty() && is_blank(s.back())) s.remove_suffix(1);
   return s;
 }
 
@@ -63,19 +65,22 @@ Cells cells_of(std::string_view line, char separator, int64_t number) {
   for (bool more = true; more;) {
     std::string cell;
     size_t end;
-    const size_t begin = line.find_first_not_of(" \t");
-    if (begin != line.npos && line[begin] == '"' && separator != '"') {
-      end = begin + 1;
+    const std::string_view rest = trimmed(line, separator);
+    if (rest.starts_with('"')) {
+      end = static_cast<size_t>(rest.data() - line.data()) + 1;
       for (;; ++end) {
         check(end < line.size(), "csv: line ", number, ", column ", cells.size() + 1, ": the quote does not end");
         if (line[end] == '"' && (end + 1 == line.size() || line[end + 1] != '"')) break;
         if (line[end] == '"') ++end;
         cell += line[end];
       }
-      end = line.find(separator, end);
+      const size_t behind = end + 1;
+      end = line.find(separator, behind);
+      check(trimmed(line.substr(behind, end - behind), separator).empty(), "csv: line ", number, ", column ",
+            cells.size() + 1, ": text behind the closing quote");
     } else {
       end = line.find(separator);
-      cell = trimmed(line.substr(0, end));
+      cell = trimmed(line.substr(0, end), separator);
     }
     cells.push_back(std::move(cell));
     more = end != line.npos;
@@ -86,7 +91,7 @@ Cells cells_of(std::string_view line, char separator, int64_t number) {
 
 bool read_cell(std::string_view cell, double& value) {
   value = std::numeric_limits<double>::quiet_NaN();
-  if (cell.starts_with('+')) cell.remove_prefix(1);
+  if (cell.starts_with('+') && !cell.starts_with("+-")) cell.remove_prefix(1);
   return cell.empty() || read_number(cell, value);
 }
 
@@ -103,12 +108,15 @@ Tensor Csv::operator[](const std::string& name) const {
 
 Csv load_csv(const Bytes& file, CsvOptions options) {
   const Scope scope(file.name);
+  constexpr std::string_view kOfNumbers = "0123456789+-.\"\r\n";
+  check(kOfNumbers.find(options.separator) == kOfNumbers.npos, "csv: ", Shown{std::string(1, options.separator)},
+        " cannot separate numbers: give another separator");
   Csv table;
   std::vector<double> values;
   size_t width = 0;
   std::string line;
   for (CsvLines lines(file); lines.next(line);) {
-    if (trimmed(line).empty()) continue;
+    if (trimmed(line, options.separator).empty()) continue;
     const Cells cells = cells_of(line, options.separator, lines.number());
     const bool is_first = width == 0;
     if (is_first) width = cells.size();

@@ -28,8 +28,9 @@ struct Csv {
 //   const Csv table = load_csv("houses.csv");
 //   const Tensor y = table["price"];
 //
-// Throws (invalid) if a cell is no number, naming the file, the line and the column. Throws if lines differ in their
-// number of cells, a quote does not end in its line, a line is over 16 MiB, or there is no row.
+// Throws (invalid) if a cell is no number, naming the file, the line and the column. Throws if lines differ in their number of cells, a
+// quote does not end in its line, text stands behind a closing quote, a line is over 16 MiB, there is no row, or the separator is part of
+// numbers or ends lines.
 Csv load_csv(const std::string& path, CsvOptions options = {});
 Csv load_csv(const Bytes& file, CsvOptions options = {});
 

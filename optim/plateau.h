@@ -31,8 +31,8 @@ struct PlateauOptions {
 // A schedule of its own is multiplied: [&](int64_t step) { return schedule(step) * plateau.factor(); }.
 class ReduceOnPlateau {
  public:
-  // Throws if lr, threshold, min_lr or eps is negative or not finite, factor is outside [0, 1), or patience or cooldown
-  // is negative.
+  // Throws if lr is not above 0, threshold, min_lr or eps is negative, one of these is not finite, factor or a relative threshold is
+  // outside [0, 1), or patience or cooldown is negative.
   explicit ReduceOnPlateau(double lr, PlateauOptions options = {});
   // Not copied: a loop that has a copy would not see the rate fall. Give it std::ref(plateau).
   ReduceOnPlateau(const ReduceOnPlateau&) = delete;

@@ -211,6 +211,10 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Tensor clamped(const char* op, const Tensor& x, double lo, double hi) {
+  if (!is_floating(x.dtype())) {  // bounds that no integer passes
+    if (lo <= -0x1p63) lo = -kInfinity;
+    if (hi >= 0x1p63) hi = kInfinity;
+  }
   const auto whole = [](double bound) { return std::isinf(bound) || holds(DType::i64, bound); };
   if (is_floating(x.dtype()) || !whole(lo) || !whole(hi)) return unary<ops::Clamp>(x, {{lo, hi}}, op);
   check(x.dtype() == DType::i64 || (lo <= 255 && hi >= 0), op, ": [", lo, ", ", hi, "] holds no ", x.dtype());

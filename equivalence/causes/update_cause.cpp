@@ -29,8 +29,8 @@ UpdateRows one_list(const std::vector<const UpdateRows*>& all) {
 class UpdateCauses {
  public:
   UpdateCauses(const std::vector<std::string>& names, const std::vector<std::string>& differing, const SeenUpdate& seen,
-               const StepMaker& make)
-      : names_(names), seen_(seen), make_(make) {
+               const StepMaker& make, const StepMaker& make_second)
+      : names_(names), seen_(seen), make_(make), make_second_(make_second) {
     for (size_t i = 0; i < names.size(); ++i)
       if (std::find(differing.begin(), differing.end(), names[i]) != differing.end()) which_.push_back(i);
   }
@@ -55,6 +55,42 @@ class UpdateCauses {
     for (size_t i = 0; i < rows.size(); ++i)
       if (!(off_by(detach(leaves[i]), rows[i].after, 0) <= left_by_rounding(rows[i].after.dtype()))) return false;
     return true;
+  }
+
+  // What two steps of a new optimizer add to the weights of B that differ. Both begin with the same weights; the second has the
+  // gradients of the first in reverse order.
+  std::vector<Tensor> two_steps(const StepMaker& make) const {
+    std::vector<Tensor> leaves, moved;
+    for (const UpdateRows& r : seen_.b) leaves.push_back(require_grad(detached::clone(r.before)));
+    const auto optimizer = make(leaves);
+    if (!optimizer) return {};
+    for (const bool reversed : {false, true}) {
+      for (size_t i = 0; i < leaves.size(); ++i) {
+        const Tensor& g = seen_.b[i].gradient;
+        const Tensor flat = reshape(g, {g.numel()});
+        copy_into(detach(leaves[i]), seen_.b[i].before);
+        set_grad(leaves[i], detached::clone(reshape(reversed ? flip(flat, {0}) : flat, g.shape())));
+      }
+      optimizer->step();
+      std::vector<Tensor> all;
+      for (const size_t i : which_)
+        all.push_back(
+            reshape(detach(leaves[i]).to(DType::f64) - seen_.b[i].before.to(DType::f64), {leaves[i].numel()}));
+      moved.push_back(cat(all));
+    }
+    return moved;
+  }
+
+  // Whether the first steps of new optimizers differ by a factor, and the second ones do not.
+  bool parts_otherwise() const {
+    const std::vector<Tensor> a = two_steps(make_), b = two_steps(make_second_);
+    if (a.empty() || b.empty()) return false;
+    const double most = seen_.b[0].before.dtype() == DType::f64 ? 1e-6 : 1e-2;
+    const auto by_factor = [&](size_t step) {
+      const double size = sum(square(a[step])).item(), factor = sum(a[step] * b[step]).item() / size;
+      return std::sqrt(sum(square(b[step] - a[step] * factor)).item() / size) <= most * std::abs(factor);
+    };
+    return by_factor(0) && !by_factor(1);
   }
 
   void commuting() {
@@ -91,11 +127,12 @@ class UpdateCauses {
       });
     };
     const std::string where = differ.size() == all.size() ? "" : ", in " + some;
-    if (const UpdateModel m = a->with_rate_of(b); holds("a learning rate", m))
-      found_.cause =
-          text("another learning rate", a->adam ? "" : ", or a gradient that is scaled, as by clipping",
-               ": the second model has ", printed("%.6g", m.rate), ", the first ", printed("%.6g", a->rate), where);
-    else if (const UpdateModel d = a->with_decay_of(b); holds("weight decay", d))
+    if (const UpdateModel m = a->with_rate_of(b); holds("a learning rate", m)) {
+      if (!parts_otherwise())
+        found_.cause =
+            text("another learning rate", a->adam ? "" : ", or a gradient that is scaled, as by clipping",
+                 ": the second model has ", printed("%.6g", m.rate), ", the first ", printed("%.6g", a->rate), where);
+    } else if (const UpdateModel d = a->with_decay_of(b); holds("weight decay", d))
       found_.cause = text("another weight decay: the second model takes off ", decay_text(d.decay, *a),
                           " of each weight per step, the first ", decay_text(a->decay, *a), where);
     else if (UpdateModel c = a->coupled_instead(); a->decay > 0 && holds("a decay that is added to the gradient", c))
@@ -115,7 +152,7 @@ class UpdateCauses {
 
   const std::vector<std::string>& names_;
   const SeenUpdate& seen_;
-  const StepMaker& make_;
+  const StepMaker &make_, &make_second_;
   std::vector<size_t> which_;  // the tensors that differ
   Explained found_;
 };
@@ -123,8 +160,8 @@ class UpdateCauses {
 }  // namespace
 
 Explained explain_update(const std::vector<std::string>& names, const std::vector<std::string>& differing,
-                         const SeenUpdate& seen, bool mapped, const StepMaker& make) {
-  return UpdateCauses(names, differing, seen, make).run(mapped);
+                         const SeenUpdate& seen, bool mapped, const StepMaker& make, const StepMaker& make_second) {
+  return UpdateCauses(names, differing, seen, make, make_second).run(mapped);
 }
 
 }  // namespace isonorm::equivalence

@@ -17,12 +17,13 @@ struct SeenUpdate {
   std::vector<UpdateRows> a, b;
 };
 
-// A cause is named if it explains every tensor that differs, within rounding: another rate, decay or eps of the first
-// step of Adam or AdamW, or of a step of SGD; a decay that is added to the gradient; or, if a map acts, that the
-// optimizer does not commute with it: `make` then gives the two steps from the weights and gradients in either's
-// coordinates. names: A's parameters; differing: the parameters whose weights differ; mapped: true if a map acts.
+// A cause is named if it explains every tensor that differs, within rounding: another rate, decay or eps of the first step of Adam
+// or AdamW, or of a step of SGD; a decay that is added to the gradient; or, if a map acts, that the optimizer does not commute
+// with it: `make` then gives the two steps from the weights and gradients in either's coordinates. Another rate is not named if new
+// optimizers of the two models, `make` and `make_second`, part otherwise at a second step, as with another kind of momentum.
+// names: of A's parameters; differing: of these whose weights differ; mapped: whether a map acts.
 using StepMaker = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& parameters)>;
 Explained explain_update(const std::vector<std::string>& names, const std::vector<std::string>& differing,
-                         const SeenUpdate& seen, bool mapped, const StepMaker& make);
+                         const SeenUpdate& seen, bool mapped, const StepMaker& make, const StepMaker& make_second);
 
 }  // namespace isonorm::equivalence

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "core/printed.h"
 #include "equivalence/compare/beside.h"
 #include "equivalence/compare/found.h"
@@ -54,7 +56,7 @@ class Drawn {
       if (point == 1)
         if (const std::string why = changes_when_repeated(batch); !why.empty()) return undecided(why);
       const Sides measured = measure(batch);
-      if (const std::string why = nothing_to_compare(measured, point); !why.empty()) return undecided(why);
+      if (const std::string why = nothing_to_compare(measured, point, batch); !why.empty()) return undecided(why);
       const std::vector<Seen> seen = look(measured);
       points_.note(point, seen);
       if (points_.differs()) explained = explain(measured, seen, batch, kCauses * point * (2 + o_.controls));
@@ -147,12 +149,16 @@ class Drawn {
     return m;
   }
 
-  std::string nothing_to_compare(const Sides& m, int point) const {
+  std::string nothing_to_compare(const Sides& m, int point, const training::Examples& batch) const {
+    const auto has_nan = [](const Tensor& x) {
+      return x.defined() && is_floating(x.dtype()) && any(isnan(x)).item() != 0;
+    };
     if (const std::string what = not_finite(*m.first.training); !what.empty())
       return text("the first model's ", what, " at point ", point,
-                  o_.perturb ? ""
-                             : ": the weights that are drawn there may not suit it (a scale that must be positive); "
-                               "CompareOptions::perturb keeps near the present weights");
+                  std::ranges::any_of(batch.tensors(), has_nan) ? ": the examples have NaN"
+                  : o_.perturb                                  ? ""
+                               : ": the weights that are drawn there may not suit it (a scale that must be positive); "
+                                 "CompareOptions::perturb keeps near the present weights");
     return m.first.training->has_gradient() ? "" : "no parameter of the first model gets a gradient from the loss";
   }
 

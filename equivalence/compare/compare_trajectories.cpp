@@ -233,7 +233,9 @@ class Trajectories {
     if (!update) return explain_at(a, b, map_, now, loss_, batch, o_, kCauses * step * (2 + o_.controls));
     if (o_.clip > 0) return explained;
     const StepMaker first = [&](const std::vector<Tensor>& p) { return make_optimizer_(p, Which::first); };
-    return explain_update(names_of(now), differing(), see_update(before, now, batch), some_mapped(now), first);
+    const StepMaker second_one = [&](const std::vector<Tensor>& p) { return make_optimizer_(p, Which::second); };
+    return explain_update(names_of(now), differing(), see_update(before, now, batch), some_mapped(now), first,
+                          second_one);
   }
 
   static std::vector<std::string> names_of(const Partners& p) {

@@ -128,6 +128,20 @@ TEST_CASE("gradcheck is not ok if nothing was measured") {
   CHECK_THAT(r.message(), Contains("expected zeros"));
 }
 
+TEST_CASE("gradcheck refuses a step and tolerances that measure nothing, and says if values are too large for it") {
+  const auto with = [](GradcheckOptions o) {
+    return gradcheck([](const List& x) { return exp(x[0]); }, {values()}, o);
+  };
+  for (const double step : {0.0, -1e-3, std::nan(""), HUGE_VAL})
+    CHECK_THROWS_WITH(with({.step = step, .zero = true}), Contains("expected a finite number above 0"));
+  CHECK_THROWS_WITH(with({.tolerance = -1}), Contains("expected numbers from 0"));
+  CHECK_THROWS_WITH(with({.tolerance = NAN}), Contains("expected numbers from 0"));
+  CHECK_THROWS_WITH(with({.absolute = NAN}), Contains("expected numbers from 0"));
+  const GradcheckResult r = gradcheck([](const List& x) { return x[0] * 2.0 + 1e14; }, {values()});
+  CHECK_FALSE(r.ok);
+  CHECK_THAT(r.message(), Contains("the function's values are large") && !Contains("say {.zero"));
+}
+
 TEST_CASE("gradcheck says which input of several has a zero gradient") {
   const GradcheckResult r = gradcheck([](const List& x) { return x[0] * sign(x[1]); }, {values(), values()});
   CHECK(r.ok);

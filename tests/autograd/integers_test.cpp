@@ -46,6 +46,8 @@ TEST_CASE("integers keep their dtype where PyTorch's do") {
   check_is(abs(longs()), DType::i64, {3, 1, 2});
   check_is(clamp(longs(), 0, 2), DType::i64, {2, 0, 2});
   check_is(clamp(bytes(), -3, 2), DType::u8, {1, 0, 2});
+  const int64_t large = (int64_t{1} << 53) + 1;
+  CHECK(clamp(tensor({large}), 0, 1e300).item<int64_t>() == large);
   check_is(relu(longs()), DType::i64, {3, 0, 2});
   check_is(sign(longs()), DType::i64, {1, -1, 1});
   check_is(square(longs()), DType::i64, {9, 1, 4});

@@ -52,6 +52,20 @@ TEST_CASE("a rule of a second derivative that keeps what was computed under NoGr
   CHECK_THROWS_WITH(grad(cube, {x}, {}, kGraph), Contains("cube: its rule keeps") && Contains("after track()"));
 }
 
+TEST_CASE("a rule of a second derivative that keeps the result of an op that is gone is refused") {
+  const Tensor x = require_grad(tensor({2.0}));
+  Tensor y;
+  {
+    const NoGrad no_grad;
+    y = exp(x) * x;
+  }
+  // The node of exp() is freed, and that of the op below may get its address.
+  const Saved power = save(exp(x));
+  track("gone", {&y}, {&x})->backward =
+      differentiable([power, x = save(x)](Flow& g) { g.give(0, g.out() * (Tensor(power) * (1.0 + Tensor(x)))); });
+  CHECK_THROWS_WITH(grad(y, {x}, {}, kGraph), Contains("gone: its rule keeps"));
+}
+
 TEST_CASE("a rule that is differentiated keeps constants as inputs, as data() and as integers") {
   const Tensor x = require_grad(tensor({2.0}));
   Tensor square;

@@ -41,6 +41,16 @@ TEST_CASE(
   CHECK(read("7").values.shape() == Dims{1, 1});
 }
 
+TEST_CASE("csv: a tab that separates cells is no space around them") {
+  const auto tabs = [](const std::string& text) {
+    const Csv table = read(text, {.separator = '\t'});
+    std::string cells = table.values.isnan().to_vector<int>() == std::vector<int>{0, 0, 1, 1, 1, 0} ? "empty ones" : "";
+    return cells + (table.values.shape() == Dims{3, 2} ? " in 3 rows" : "");
+  };
+  CHECK(tabs("1\t2\n\t\n\t4\n") == "empty ones in 3 rows");
+  CHECK(tabs(" 1\t 2 \n \t\n\t\"4\"\n") == "empty ones in 3 rows");
+}
+
 TEST_CASE("csv: an empty cell is NaN, nan and inf are numbers") {
   const Values v = read("1,,nan\n,inf,2\n").values.to_vector<double>();
   CHECK(v[0] == 1);
@@ -68,4 +78,8 @@ TEST_CASE("csv: what is no table of numbers is refused with its place") {
   CHECK_THAT(refused(""), Contains("there is no row of numbers"));
   CHECK_THAT(refused(std::string((1 << 24) + (1 << 21), '1')), Contains("line 1 is over 16777216 bytes"));
   CHECK_THAT(refused("1\n1e999\n"), Contains("'1e999' is no number"));
+  CHECK_THAT(refused("1\n+-2\n"), Contains("'+-2' is no number"));
+  CHECK_THAT(refused("1,2\n\"3\"4,5\n"), Contains("line 2, column 1: text behind the closing quote"));
+  for (const char separator : {'.', '-', '"', '\n', '7'})
+    CHECK_THAT(thrown([&] { read("1,2\n", {.separator = separator}); }), Contains("cannot separate numbers"));
 }

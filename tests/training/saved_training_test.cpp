@@ -328,6 +328,7 @@ TEST_CASE("saved training: what cannot be saved leaves the file and the one befo
   for (const Content& wrong : {Content("x", none), Content("x", bytes)})
     CHECK_THROWS(SavedTraining(f / "other", {{"net", net}, wrong}).save(1));
   CHECK(f.files() == 2);
+  CHECK_THROWS_WITH(saved.save(-1), "saved training: save(-1), expected the number of steps done");
 }
 
 TEST_CASE("saved training: the tensors of one content, for a program that does not train") {

@@ -136,6 +136,7 @@ SavedTraining::SavedTraining(std::string path, std::vector<Content> contents, bo
 }
 
 void SavedTraining::save(int step) {
+  check(step >= 0, "saved training: save(", step, "), expected the number of steps done");
   const Generator& random = default_generator();
   Checkpoint c;
   c.values = {{"step", text(step)},

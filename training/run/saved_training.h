@@ -32,8 +32,8 @@ class SavedTraining {
   SavedTraining(std::string path, nn::Module& model, optim::Optimizer& optimizer, BestLoss& best);
 
   int done() const { return done_; }  // steps of the file; 0: there was none
-  // Replaces the file by the state after `step` steps. The file before stays as FILE.previous if it is not damaged.
-  // Throws as save_checkpoint(); then the file stays.
+  // Replaces the file by the state after `step` steps. The file before stays as FILE.previous if it is not damaged. Throws as
+  // save_checkpoint(), and if `step` is negative; then the file stays.
   void save(int step);
   bool operator()(const TrainingStep& step) { return save(step.step), true; }
 

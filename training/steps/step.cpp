@@ -81,6 +81,7 @@ std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const
   const bool shared = group && group->size() > 1;
   if (parts == 1 && !shared) {
     const Tensor loss = loss_of(model, batch);
+    check(loss.defined(), "step: the loss is undefined: its function returns an empty Tensor");
     if (unowned) unowned->note(loss);
     backward(loss);
     return {detach(loss)};
