@@ -8,8 +8,8 @@
 
 namespace isonorm::autograd {
 
-// While it lives, `see` is called for every op that this thread records, in order. An inner watch replaces the outer
-// one.
+// While it lives, `see` is called for every op that this thread records, in order. Watches nest: the outer one sees
+// each op first.
 class OpWatch {
  public:
   // node: the recorded op; results: its outputs, in the graph, with their values.
@@ -22,7 +22,10 @@ class OpWatch {
 
   // The watch of this thread, for track(); null if there is none.
   static const OpWatch* current();
-  void show(const Node& node, std::span<const Tensor* const> results) const { see_(node, results); }
+  void show(const Node& node, std::span<const Tensor* const> results) const {
+    if (outer_) outer_->show(node, results);
+    see_(node, results);
+  }
 
  private:
   See see_;

@@ -21,16 +21,16 @@ struct Csv {
   Tensor operator[](const std::string& name) const;
 };
 
-// Reads a table of numbers (RFC 4180). Each line is a row and ends with \n or \r\n. The first line is a header if any
-// cell is neither empty nor a number. Cells may be quoted, and numbers may have spaces around them. Empty lines are
+// Reads a table of numbers (RFC 4180). A line is a row; it ends with \n or \r\n. If a cell of the first line is neither
+// empty nor a number, this line is the header. Cells may be quoted. Numbers may have spaces around them. Empty lines are
 // skipped.
 //
 //   const Csv table = load_csv("houses.csv");
 //   const Tensor y = table["price"];
 //
-// Throws (invalid) if a cell is no number, naming the file, the line and the column. Throws if lines differ in their number of cells, a
-// quote does not end in its line, text stands behind a closing quote, a line is over 16 MiB, there is no row, or the separator is part of
-// numbers or ends lines.
+// Throws (invalid), naming the file, the line and the column, if a cell is no number. Also throws if lines differ in
+// their number of cells, a quote does not end in its line, text follows a closing quote, a line is over 16 MiB, there is
+// no row, or the separator belongs to numbers or ends lines.
 Csv load_csv(const std::string& path, CsvOptions options = {});
 Csv load_csv(const Bytes& file, CsvOptions options = {});
 

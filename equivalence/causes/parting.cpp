@@ -8,9 +8,8 @@
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/op_watch.h"
-#include "autograd/ops/pointwise.h"
 #include "core/printed.h"
-#include "core/view.h"
+#include "equivalence/causes/moved_results.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/training.h"
 
@@ -62,7 +61,7 @@ struct Traced {
   Entries value;
   std::vector<size_t> from;        // the results that it was computed from
   std::vector<std::string> reads;  // the parameters
-  std::string behind;              // the layer or parameter before it
+  std::string previous;            // the layer or parameter before it
   std::optional<Entries> gradient = {};
   double moved = 0, gradient_moved = 0;  // how far controls move it
 
@@ -71,7 +70,7 @@ struct Traced {
     std::string all = text('`', op, "` ", shape);
     if (!reads.empty()) all += " of " + reads.front();
     if (!path.empty()) all += " in " + path;
-    if (reads.empty() && path.empty() && !behind.empty()) all += " behind " + behind;
+    if (reads.empty() && path.empty() && !previous.empty()) all += " after " + previous;
     return all;
   }
 };
@@ -80,16 +79,6 @@ struct Trace {
   std::vector<Traced> results;
   bool complete = true;
 };
-
-// Moves a result by one ulp, except infinities and whole numbers, which no op has rounded.
-void move_result(const autograd::Node& op, const Tensor& result, uint64_t seed, uint64_t stream) {
-  const std::string_view name = op.name;
-  if (op.is_view || !is_floating(result.dtype()) || name == "amax" || name == "amin") return;
-  NoGrad no_grad;
-  const Tensor x = detach(result);
-  const Tensor is_rounded = logical_and(isfinite(x), ne(x, round(x)));
-  copy_into(x, where(is_rounded, moved_by_ulps(x, seed, stream), x));
-}
 
 // control: the seed that moves every result; 0: no move.
 Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& parameters, const Trial& t, bool gradients,
@@ -100,6 +89,8 @@ Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& param
   for (const streams::NamedParameter& p : parameters)
     if (p.tensor.impl().node) leaves[p.tensor.impl().node.get()] = p.name;
   int64_t entries = 0;
+  std::optional<MovedResults> rounding;
+  if (control > 0) rounding.emplace(control);
   const autograd::OpWatch watch([&](const autograd::Node& node, std::span<const Tensor* const> results) {
     std::vector<size_t> from;
     std::vector<std::string> reads;
@@ -109,19 +100,18 @@ Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& param
         from.push_back(at->second + static_cast<size_t>(e.output));
       if (const auto at = leaves.find(e.node.get()); at != leaves.end()) reads.push_back(at->second);
     }
-    std::string behind;
+    std::string previous;
     for (const size_t i : from) {
       const Traced& before = all.results[i];
-      behind = !before.path.empty() ? before.path : !before.reads.empty() ? before.reads.front() : before.behind;
+      previous = !before.path.empty() ? before.path : !before.reads.empty() ? before.reads.front() : before.previous;
     }
     first[&node] = all.results.size();
     for (const Tensor* r : results) {
-      if (control > 0) move_result(node, *r, control, all.results.size());
       entries += r->numel();
       if (entries > kMostTraced) all.complete = false;
       const bool keep = all.complete && is_floating(r->dtype());
       all.results.push_back(
-          {node.name, Scope::path(), r->shape(), *r, keep ? Entries(detach(*r)) : Entries(), from, reads, behind});
+          {node.name, Scope::path(), r->shape(), *r, keep ? Entries(detach(*r)) : Entries(), from, reads, previous});
     }
   });
   Generator draws{t.seed, 0};
@@ -241,16 +231,19 @@ Parting forwards_part(const Trial& t, const Trace& a, const BySize& b) {
   return {};
 }
 
-// The results nearest to the loss that are computed from result i and were compared.
-void compared_behind(const Trace& a, size_t i, const std::vector<bool>& compared, std::vector<const Traced*>& found) {
+// The results that were compared and are computed from result i, through others that were not compared.
+std::vector<const Traced*> compared_after(const Trace& a, size_t i, const std::vector<bool>& compared) {
+  std::vector<const Traced*> found;
+  std::vector<bool> leads(a.results.size());  // i, and what is computed from it without a compared result between
+  leads[i] = true;
   for (size_t k = i + 1; k < a.results.size(); ++k) {
-    const std::vector<size_t>& from = a.results[k].from;
-    if (std::find(from.begin(), from.end(), i) == from.end()) continue;
+    if (std::ranges::none_of(a.results[k].from, [&](size_t from) { return leads[from]; })) continue;
     if (compared[k])
       found.push_back(&a.results[k]);
     else
-      compared_behind(a, k, compared, found);
+      leads[k] = true;
   }
+  return found;
 }
 
 std::string backwards_part(const Trial& t, const Trace& a, const BySize& b) {
@@ -266,9 +259,8 @@ std::string backwards_part(const Trial& t, const Trace& a, const BySize& b) {
     if (g.differs) differing.insert(g.pair.name);
   std::vector<bool> compared(n);
   const auto down_to = [&](size_t i) {
-    std::vector<const Traced*> behind;
-    compared_behind(a, i, compared, behind);
-    return text("the backwards agree down to ", behind.empty() ? "the loss" : listed_results(behind));
+    const std::vector<const Traced*> after = compared_after(a, i, compared);
+    return text("the backwards agree down to ", after.empty() ? "the loss" : listed_results(after));
   };
   size_t count = 0;
   for (size_t i = n; i-- > 0;) {

@@ -8,7 +8,7 @@
 #include "core/printed.h"
 #include "equivalence/compare/beside.h"
 #include "equivalence/compare/found.h"
-#include "equivalence/compare/moved_results.h"
+#include "equivalence/causes/moved_results.h"
 #include "equivalence/compare/own_trial.h"
 #include "equivalence/compare/repeats.h"
 #include "equivalence/lockstep/criterion.h"

@@ -1,5 +1,5 @@
 // Controls that move activations: which results move, by how much, and that a graph without them does not change.
-#include "equivalence/compare/moved_results.h"
+#include "equivalence/causes/moved_results.h"
 
 #include "autograd/ops/index.h"
 #include "equivalence/compare/compare.h"
@@ -35,7 +35,7 @@ TEST_CASE("moved results: each entry of a new result moves to a neighbouring num
   }
 }
 
-TEST_CASE("moved results: views, whole numbers, infinities, maxima and what is not recorded stay as they are") {
+TEST_CASE("moved results: views, whole numbers, infinities, maxima and unrecorded results do not change") {
   manual_seed(4);
   const Tensor x = require_grad(randn({4, 6}, {DType::f64}));
   const Tensor plain = randn({4, 6}, {DType::f64});

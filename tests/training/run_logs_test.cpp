@@ -267,7 +267,7 @@ TEST_CASE("a table of one's own columns goes on behind the steps that are done")
   CHECK(read_text(path) == "step,loss,norm\n1,0.5,0.3333333333333333\n2,0.25,nan\n3,1,1\n");
 }
 
-TEST_CASE("logs: the evaluation of a regression has no accuracy, and a training goes on behind it") {
+TEST_CASE("logs: the evaluation of a regression has no accuracy, and the training continues") {
   const TempFolder f;
   const std::string path = f / "l.csv";
   {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "training/steps/callbacks.h"
 #include "training/run/content.h"
+#include "training/steps/callbacks.h"
 
 namespace isonorm::training {
 

@@ -1,4 +1,4 @@
-#include "equivalence/compare/moved_results.h"
+#include "equivalence/causes/moved_results.h"
 
 #include <bit>
 #include <cmath>
