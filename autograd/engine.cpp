@@ -86,8 +86,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
     const std::shared_ptr<Node>& n = y.impl().node;
     check(requires_grad(y), "backward: the tensor of shape ", y.shape(),
           " does not depend on a leaf that requires a gradient: all its inputs are constants, detached or frozen, or "
-          "it was "
-          "computed under NoGrad (gradients depend on leaves if grad() made them with create_graph)");
+          "it was computed under NoGrad (gradients depend on leaves if grad() made them with create_graph)");
     Tensor g = i < cotangents.size() ? cotangents[i] : Tensor();
     if (!g.defined()) {
       check(y.numel() == 1, "backward: the tensor has shape ", y.shape(),
