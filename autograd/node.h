@@ -54,6 +54,7 @@ struct Node : std::enable_shared_from_this<Node> {
   uint64_t seq;                 // order of creation: every consumer of this node has a greater one; 0 for a leaf
   bool frozen = false;          // a leaf that takes no gradient: see require_grad()
   bool owned = false;           // a leaf that a module has registered, or an optimizer has: somebody trains it
+  bool tied = false;            // a leaf that may have several names in modules; false: it has one at most
   bool is_view = false;         // its first output shares memory with an input that takes a gradient: the only one
   bool reaches_unseen = false;  // its rule follow()s ops to leaves that are not among its inputs
   Few<Edge, 3> inputs;          // empty for a leaf

@@ -102,14 +102,15 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
 void Module::tie_to(Module& instead, const Module& old, const Module& root) {
   std::unordered_map<const TensorImpl*, std::string> inside;
   std::unordered_set<const Registered*> own;
-  old.each_entry("", State::parameters, [&](const std::string& path, const Registered& p) {
+  old.each_entry(old, State::parameters, [&](const Module& module, const Registered& p) {
     own.insert(&p);
-    if (!p.is_borrowed) inside.try_emplace(&p.tensor.impl(), path);
+    if (!p.is_borrowed) inside.try_emplace(&p.tensor.impl(), old.path_of(module, p));
   });
   std::vector<std::pair<Parameter*, const Parameter*>> ties;
-  root.each_entry("", State::parameters, [&](const std::string& path, const Registered& p) {
+  root.each_entry(root, State::parameters, [&](const Module& module, const Registered& p) {
     const auto tied = inside.find(&p.tensor.impl());
     if (own.contains(&p) || tied == inside.end()) return;
+    const std::string path = root.path_of(module, p);
     const Parameter* now = instead.find_parameter(tied->second);
     check(now && fits(p.tensor, *now), "replace: '", path, "' is tied to '", tied->second, "' ", p.tensor.shape(),
           " of the old child, and the new one has no such parameter; assign a leaf of its own to it first");
@@ -127,7 +128,7 @@ Module::Registered& Module::enter(std::vector<std::unique_ptr<Registered>>& list
 }
 
 Parameter& Module::add_parameter(const std::string& name, const Tensor& value) {
-  if (value.defined()) require_grad(value).impl().node->owned = true;
+  if (value.defined()) own_leaf(require_grad(value));
   return enter(parameters_, name, value).tensor;
 }
 
@@ -136,6 +137,7 @@ Tensor& Module::add_buffer(const std::string& name, const Tensor& value) {
 }
 
 Parameter& Module::borrow_parameter(const std::string& name, const Parameter& owner) {
+  if (owner.defined()) own_leaf(owner);
   Registered& p = enter(parameters_, name, owner.stored());
   p.is_borrowed = true;
   return p.tensor;
@@ -180,33 +182,53 @@ void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end
     if (p->name == parameter) p->blind_begin = begin, p->blind_end = end;
 }
 
-// f(path, entry) for all names, including every name of a tied tensor.
-template <class F> void Module::each_entry(const std::string& prefix, State which, F&& f) const {
+// f(module, entry) for all entries of this module and of the modules below it, including every name of a tied tensor.
+template <class F> void Module::each_entry(const Module& root, State which, F&& f) const {
   for (const auto& p : parameters_) {
-    if (!p->tensor.is_intact()) check_parameter(prefix + p->name, *p);
-    if (p->tensor.defined()) f(prefix + p->name, *p);
+    if (!p->tensor.is_intact()) check_parameter(root.path_of(*this, *p), *p);
+    if (p->tensor.defined()) f(*this, *p);
   }
   for (const auto& b : buffers_) {
-    if (!b->tensor.is_intact()) check_buffer(prefix + b->name, *b);
-    if (which == State::all) f(prefix + b->name, *b);
+    if (!b->tensor.is_intact()) check_buffer(root.path_of(*this, *b), *b);
+    if (which == State::all) f(*this, *b);
   }
-  for (const auto& c : children_) c->each_entry(prefix + c->name_ + ".", which, f);
+  for (const auto& c : children_) c->each_entry(root, which, f);
+}
+
+// f(number, module, entry) for the same entries. The number counts tensors: a tied tensor has one number under all names.
+template <class F> void Module::each_tensor(State which, F&& f) const {
+  std::unordered_map<const TensorImpl*, size_t> numbers;  // of tensors that may have several names
+  size_t count = 0;
+  each_entry(*this, which, [&](const Module& module, const Registered& p) {
+    const TensorImpl* tensor = &p.tensor.impl();
+    size_t number = count;
+    if (const autograd::Node* leaf = tensor->node.get(); !leaf || leaf->tied) {
+      if (p.is_borrowed && !numbers.contains(tensor)) return;
+      number = numbers.try_emplace(tensor, count).first->second;
+    }
+    f(number, module, p);
+    if (number == count) ++count;
+  });
+}
+
+// The path of an entry of `module`, this module or one below it.
+std::string Module::path_of(const Module& module, const Registered& entry) const {
+  std::string path = entry.name;
+  for (const Module* m = &module; m != this; m = m->parent_) path = m->name_ + '.' + path;
+  return path;
 }
 
 std::vector<NamedParameter> Module::collect(State which) const {
   std::vector<NamedParameter> out;
-  std::unordered_map<const TensorImpl*, size_t> places;
-  each_entry("", which, [&](std::string path, const Registered& p) {
-    if (p.is_borrowed && !places.contains(&p.tensor.impl())) return;
-    const auto [place, is_new] = places.try_emplace(&p.tensor.impl(), out.size());
-    if (!is_new) {
-      NamedParameter& first = out[place->second];
-      first.aliases.push_back(std::move(path));
+  each_tensor(which, [&](size_t number, const Module& module, const Registered& p) {
+    if (number < out.size()) {
+      NamedParameter& first = out[number];
+      first.aliases.push_back(path_of(module, p));
       first.blind_begin = std::max(first.blind_begin, p.blind_begin);  // blind for all that read it
       first.blind_end = std::max(first.blind_begin, std::min(first.blind_end, p.blind_end));
       return;
     }
-    out.push_back({.name = std::move(path),
+    out.push_back({.name = path_of(module, p),
                    .tensor = p.tensor,
                    .blind_begin = p.blind_begin,
                    .blind_end = p.blind_end,
@@ -241,8 +263,8 @@ void Module::tie_like(const Module& module) {
   std::unordered_map<const TensorImpl*, Registered*>
       firsts;                                   // by tensor of `module`: this one's entry of the first name
   std::unordered_set<const TensorImpl*> taken;  // tensors of this one
-  module.each_entry("", State::all, [&](const std::string& path, const Registered& theirs) {
-    Registered* mine = find_entry(path, State::all);
+  module.each_entry(module, State::all, [&](const Module& holder, const Registered& theirs) {
+    Registered* mine = find_entry(module.path_of(holder, theirs), State::all);
     if (!mine || !mine->tensor.defined() || theirs.is_borrowed) return;
     const auto [first, is_new] = firsts.try_emplace(&theirs.tensor.impl(), mine);
     const Tensor& tied = first->second->tensor;
@@ -261,7 +283,9 @@ std::vector<NamedParameter> Module::named_state() const { return collect(State::
 
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> out;
-  for (const NamedParameter& p : named_parameters()) out.push_back(p.tensor);
+  each_tensor(State::parameters, [&](size_t number, const Module&, const Registered& p) {
+    if (number == out.size()) out.push_back(p.tensor);
+  });
   return out;
 }
 
@@ -454,12 +478,14 @@ void copy_state(Module& copy, const Module& module) {
 
 void share_state(Module& twin, const Module& module) {
   check_whole(module, "shared");
-  module.each_entry("", Module::State::all, [&](const std::string& path, const Module::Registered& theirs) {
-    check(!theirs.tensor.parametrisation(), "shared: '", path, "' has a parametrisation; share the module before");
+  module.each_entry(module, Module::State::all, [&](const Module& holder, const Module::Registered& theirs) {
+    check(!theirs.tensor.parametrisation(), "shared: '", module.path_of(holder, theirs),
+          "' has a parametrisation; share the module before");
   });
   take_after(twin, module);
   twin.train(module.training_);
-  module.each_entry("", Module::State::all, [&](const std::string& path, const Module::Registered& theirs) {
+  module.each_entry(module, Module::State::all, [&](const Module& holder, const Module::Registered& theirs) {
+    const std::string path = module.path_of(holder, theirs);
     Module::Registered* mine = twin.find_entry(path, Module::State::all);
     check(mine != nullptr, "shared: the second module has no '", path, "'; give the arguments of its constructor");
     if (theirs.tensor.defined()) mine->tensor = theirs.tensor;

@@ -230,7 +230,9 @@ class Module {
   void redo_on(Module& copy) const;  // what redo() was given, here or in children
   bool trains() const;               // whether a parameter, of a child too, takes a gradient
   std::vector<NamedParameter> collect(State which) const;
-  template <class F> void each_entry(const std::string& prefix, State which, F&& f) const;
+  template <class F> void each_entry(const Module& root, State which, F&& f) const;
+  template <class F> void each_tensor(State which, F&& f) const;
+  std::string path_of(const Module& module, const Registered& entry) const;
   void check_new(const std::string& name) const;
 
   std::string name_;
