@@ -193,9 +193,9 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   return result;
 }
 
-std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, const Tensor& cotangent,
+std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs, const Tensor& cotangent,
                          BackwardOptions options) {
-  return grad({&output, 1}, {inputs.begin(), inputs.size()},
+  return grad(std::span(&output, 1), inputs,
               cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), options);
 }
 

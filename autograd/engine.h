@@ -58,9 +58,10 @@ void backward(const Tensor& loss, const Tensor& cotangent = {}, BackwardOptions 
 // element. Releases the graph, unless it is to be retained.
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> cotangents = {}, BackwardOptions options = {});
-std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, const Tensor& cotangent = {},
+// The same of one output: grad(loss, {x, w}), grad(loss, net.parameters(), {.create_graph = true}).
+std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs, const Tensor& cotangent = {},
                          BackwardOptions options = {});
-inline std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, BackwardOptions options) {
+inline std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs, BackwardOptions options) {
   return grad(output, inputs, {}, options);
 }
 

@@ -2,6 +2,8 @@
 // and the size.
 #pragma once
 
+#include <tuple>
+
 #include "core/tensor.h"
 
 namespace isonorm {
@@ -42,6 +44,7 @@ Tensor index_add(const Tensor& x, int dim, const Tensor& ids, const Tensor& src)
 // positions (i64). x of any dtype; `values` is differentiable where it is floating. Throws where k is not in [0, size].
 struct TopK {
   Tensor values, indices;
+  operator std::tuple<Tensor&, Tensor&>() { return {values, indices}; }  // std::tie(values, indices) = x.max(1)
 };
 TopK topk(const Tensor& x, int64_t k, int dim = -1);
 
@@ -52,3 +55,9 @@ TopK sort(const Tensor& x, int dim = -1, bool descending = false);
 Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
 
 }  // namespace isonorm
+
+namespace std {
+// libtorch's spelling of x.max(1).values and x.max(1).indices.
+template <size_t I>
+requires(I < 2) isonorm::Tensor get(const isonorm::TopK& result) { return I == 0 ? result.values : result.indices; }
+}  // namespace std

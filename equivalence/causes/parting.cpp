@@ -120,7 +120,7 @@ Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& param
   if (!gradients || all.results.empty() || !all.complete) return all;
   std::vector<Tensor> of;
   for (const Traced& r : all.results) of.push_back(r.result);
-  const std::vector<Tensor> found = grad(std::span(&loss, 1), of);
+  const std::vector<Tensor> found = grad(loss, of);
   for (size_t i = 0; i < of.size(); ++i) all.results[i].gradient.emplace(found[i]);
   return all;
 }

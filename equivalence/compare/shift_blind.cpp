@@ -62,7 +62,7 @@ void look(nn::Module& model, const std::vector<streams::NamedParameter>& paramet
     });
     value = loss(model, batch);
   }
-  const std::vector<Tensor> gradients = grad(std::span(&value, 1), inputs);
+  const std::vector<Tensor> gradients = grad(value, inputs);
   NoGrad no_grad;
   size_t i = 0;
   for (const streams::NamedParameter& p : parameters)
