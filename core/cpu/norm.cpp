@@ -2,7 +2,9 @@
 // its own passes.
 //
 // With x^ = (x - shift) / r a row's gradient is, for all kinds (h = gain dy; the sums run over the row):
-//   dx = (h - mean(h) [layer only] - (x^ + c) S / divisor) / r,   S = sum(h x^),   c = sum(x^) for crms, else 0.
+//   dx = (u - mean(u) [layer only]) / r,   u = h - (x^ + c) S / divisor,   S = sum(h x^),   c = sum(x^) for crms, else 0.
+// mean(u) is not mean(h): the mean that layer subtracts from x is rounded, so mean(x^) is that rounding and not 0. A row
+// of dx sums to 0 however far x is from 0.
 #include "core/kernels/norm.h"
 
 #include <cmath>
@@ -20,6 +22,7 @@ namespace {
 template <class A> struct Shape {
   int64_t rows, width, entries;
   A divisor, eps;
+  A share = 1 / divisor;  // a product is done sooner than a quotient
 };
 template <class A> Shape<A> shape_of(const NormSpec& spec, const Tensor& x) {
   const int64_t width = x.size(-1);
@@ -151,7 +154,7 @@ ISO_HD void write_gradient(T* __restrict dx, const Row<far, A, T>& row, const T*
     const Vec<A> x = (lanes.load(row.x + i) - row.shift) * row.scale;
     Vec<A> h = lanes.load(row.dy + i);
     if (gain) h *= lanes.load(gain + i);
-    Vec<A> g = ((h - mean) - (x + c) * slope) * row.inverse_root;
+    Vec<A> g = ((h - (x + c) * slope) - mean) * row.inverse_root;
     if (row.dsum) g += lanes.load(row.dsum + i);
     lanes.store(dx + i, g);
   });
@@ -166,19 +169,26 @@ template <class A> ISO_HD void add_to(A* sum, Vec<A> v) { store_lanes<A>(sum, lo
 // dx of a row, and the row's contributions to the gradients of gain and bias.
 template <NormKind K, bool affine, bool far, class A, class T>
 ISO_HD void gradient_row(T* dx, A* dgain, A* dbias, const Row<far, A, T>& row, const T* gain, A c, const Shape<A>& s) {
-  const auto [sum_h, sum_hx] = sum_row<A, 2>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
-    row.bring_next(i, 0);
-    const Vec<A> dy = lanes.keep(lanes.load(row.dy + i)), x = (lanes.load(row.x + i) - row.shift) * row.scale;
-    Vec<A> h = dy;
-    if constexpr (affine) {
-      if (gain) h *= lanes.load(gain + i);
-      add_to<A>(dgain + place<A>(i), dy * x);
-      add_to<A>(dbias + place<A>(i), dy);
-    }
-    if constexpr (K == NormKind::layer) acc[0] += h;
-    acc[1] += h * x;
-  });
-  const A mean = K == NormKind::layer ? sum_h / s.divisor : A(0), slope = sum_hx / s.divisor;
+  constexpr bool centred = K == NormKind::layer;
+  const auto sums = sum_row < A, centred ? 3 : 1 > (s.width, [&](int64_t i, auto lanes, Vec<A>*acc) {
+                                                 row.bring_next(i, 0);
+                                                 const Vec<A> dy = lanes.keep(lanes.load(row.dy + i)),
+                                                              x = (lanes.load(row.x + i) - row.shift) * row.scale;
+                                                 Vec<A> h = dy;
+                                                 if constexpr (affine) {
+                                                   if (gain) h *= lanes.load(gain + i);
+                                                   add_to<A>(dgain + place<A>(i), dy * x);
+                                                   add_to<A>(dbias + place<A>(i), dy);
+                                                 }
+                                                 acc[0] += h * x;
+                                                 if constexpr (centred) {
+                                                   acc[1] += h;
+                                                   acc[2] += lanes.keep(x);
+                                                 }
+                                               });
+  const A slope = sums[0] * s.share;
+  A mean = 0;
+  if constexpr (centred) mean = (sums[1] - slope * sums[2]) * s.share;
   write_gradient(dx, row, gain, mean, c, slope, s.entries);
   if (s.entries == s.width) return;
   // Entries that the partial mean square does not see.

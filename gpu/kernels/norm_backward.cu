@@ -1,7 +1,8 @@
 // norm_backward: the gradients of rows, gain and bias.
 //
 // With x^ = (x - shift) / r a row's gradient is, for all kinds (h = gain dy; the sums run over the row):
-//   dx = (h - mean(h) [layer only] - (x^ + c) S / divisor) / r,   S = sum(h x^),   c = sum(x^) for crms, else 0.
+//   dx = (u - mean(u) [layer only]) / r,   u = h - (x^ + c) S / divisor,   S = sum(h x^),   c = sum(x^) for crms, else 0.
+// core/cpu/norm.cpp says why it is not mean(h).
 //
 // backward_rows: a team (gpu/rows.cuh) for each row. If the row fits into registers, reads dy and x (and dsum) once; if
 // not, reads them again, from cache. Writes dx (and dbranch). If tensors are of f32 and of bf16, everything is computed
@@ -129,26 +130,32 @@ __global__ void __launch_bounds__(256, 1) backward_rows(const Backward<T> a) {
       const P gain = load_part(a.gain, i, n, packed);
       for (int k = 0; k < N; ++k) h[k] *= A(gain.v[k]);
     };
-    A sums[2] = {0, 0};  // of h, of h x^
+    constexpr int kSums = K == NormKind::layer ? 3 : 1;
+    A sums[kSums] = {};  // of h x^; for layer, of h and of x^
     for_packs<T, held>(team, a.rows, [&](int64_t i, int n, int slot) {
       A x[N], h[N];
       prepare(i, n, slot, x, h);
       if constexpr (affine) columns.add(a.rows.width, i, n, slot, h, x);
       weigh(i, n, h);
       for (int k = 0; k < N; ++k) {
-        if constexpr (K == NormKind::layer) sums[0] += h[k];
-        sums[1] = std::fma(h[k], x[k], sums[1]);
+        sums[0] = std::fma(h[k], x[k], sums[0]);
+        if constexpr (K == NormKind::layer) {
+          sums[1] += h[k];
+          sums[2] += k < n ? x[k] : A(0);
+        }
       }
     });
-    team_reduce<Plus>(team, sums, shared<TeamRoom<A, 2>>());
-    const A mean = K == NormKind::layer ? sums[0] / a.divisor : A(0), slope = sums[1] / a.divisor;
+    team_reduce<Plus>(team, sums, shared<TeamRoom<A, kSums>>());
+    const A slope = sums[0] / a.divisor;
+    A mean = 0;
+    if constexpr (K == NormKind::layer) mean = std::fma(-sums[2], slope, sums[1]) / a.divisor;
     for_packs<T, held>(team, a.rows, [&](int64_t i, int n, int slot) {
       A x[N], h[N];
       prepare(i, n, slot, x, h);
       weigh(i, n, h);
       // The partial mean square does not see the entries behind the first ones.
       for (int k = 0; k < N; ++k) {
-        const A inside = std::fma(-(x[k] + c), slope, h[k] - mean);
+        const A inside = std::fma(-(x[k] + c), slope, h[k]) - mean;
         h[k] = (K != NormKind::rms || i + k < a.entries ? inside : h[k]) * inverse_root;
       }
       if (a.dsum) {

@@ -137,6 +137,25 @@ TEST_CASE("rows far from zero, rows of zeros, rows of width 1, no rows") {
         std::vector<double>(3, 0.0));
 }
 
+// The mean of a row is rounded in units of the row. So normalized rows have a mean, here of 5e-12, which a gradient by
+// h - mean(h) - x^ mean(h x^) keeps: its rows sum to 6e-13 (n = 8) and 7e-12 (n = 768) of their largest entry. The sums
+// must be rounding alone: n entries of four roundings each, which add up like sqrt(n).
+TEST_CASE("rows far from zero: a layer_norm gradient sums to 0 over a row") {
+  for (const auto& [dtype, spread] : {std::pair(DType::f64, 1e-3), {DType::f32, 0.1}})
+    for (const int64_t n : {8, 37, 768})
+      for (const bool affine : {false, true}) {
+        INFO(name_of(dtype) << ", width " << n << (affine ? ", affine" : ""));
+        const Tensor x = require_grad(randn({5, n}, 30, 50, spread, dtype)), dy = randn({5, n}, 31, 0, 1, dtype);
+        const Tensor gain = affine ? randn({n}, 32, 1, 1, dtype) : Tensor(), zero = zeros({5, n}, {dtype});
+        const AddNorm added = add_norm(x, zero, {NormKind::layer}, gain);
+        for (const Tensor& y : {layer_norm(x, gain), added.normed}) {
+          const Tensor dx = grad(y, {x}, dy)[0].to(DType::f64);
+          const double eps = dtype == DType::f64 ? 0x1p-52 : 0x1p-23;
+          CHECK(amax(abs(sum(dx, {-1}))).item() < 4 * eps * std::sqrt(static_cast<double>(n)) * amax(abs(dx)).item());
+        }
+      }
+}
+
 // Entry i is 1e4 + sqrt(12) deviation ((2654435761 i mod 2^32) / 2^32 - 1/2), in f32. The errors of torch 2.15 on the CPU
 // were measured with batch_norm on [n / 64, channels, 8, 8], which torch sums in f64. Errors of gradients are relative to the
 // largest gradient. (On rows [n, channels] torch sums in f32, and its errors are up to 700 times as large.)

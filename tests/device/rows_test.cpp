@@ -77,6 +77,18 @@ TEST_CASE("norms of narrow and wide rows, of f32 and bf16 together too: in turn,
         }
 }
 
+// As tests/autograd/norm_test.cpp derives it.
+TEST_CASE("rows far from zero: a layer_norm gradient sums to 0 over a row, of a warp or a block") {
+  Generator g{.seed = 9};
+  for (const int64_t n : {8, 37, 767, 8200}) {
+    INFO("width " << n);
+    const Tensor x = require_grad(to(randn({5, n}, {DType::f64}, g) * 1e-3 + 50.0, kCuda));
+    const Tensor dx = to(grad(layer_norm(x), {x}, to(randn({5, n}, {DType::f64}, g), kCuda))[0], kCpu);
+    CHECK(amax(abs(sum(dx, {-1}))).item() <
+          4 * epsilon(DType::f64) * std::sqrt(static_cast<double>(n)) * amax(abs(dx)).item());
+  }
+}
+
 TEST_CASE("sums, extrema and means of long rows and columns") {
   Generator g{.seed = 9};
   const kernels::ReduceShape shapes[] = {{3, 64, 1},    {3, 65, 1},  {2, 301, 1},  {1, 40003, 1},

@@ -61,6 +61,8 @@ RightPairs numeric_pairs() {
     pairs.push_back({text("rows with a bias of ", constant, " times their spread"), offset_bias(false, constant),
                      offset_bias(true, constant), data});
   }
+  const RightPair far = {"rows of 50 + 1e-3 z", offset_rows(false, 1e-3, 50), offset_rows(true, 1e-3, 50), data};
+  pairs.push_back(trained(far, "AdamW", adamw(1e-2)));
   const Make net = normed_inputs(false), composed = normed_inputs(true);
   const RightPair saturated = {"saturated logits", net, composed, scaled(data, 300, 0)};
   pairs.push_back({"inputs of 1 + 1e-6 z", net, composed, scaled(data, 1e-6, 1)});
