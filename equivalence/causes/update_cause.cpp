@@ -18,6 +18,9 @@ namespace {
 // The largest error of a correct formula for a step: rounding, since it uses other ops than the optimizer.
 double left_by_rounding(DType dtype) { return dtype == DType::f64 ? 1e-12 : 1e-5; }
 
+// A formula with rate, decay and eps is read from no fewer entries.
+constexpr int64_t kLeastFitted = 8;
+
 UpdateRows one_list(const std::vector<const UpdateRows*>& all) {
   std::vector<Tensor> before, gradient, after;
   const auto flat = [](const Tensor& x) { return reshape(x, {x.numel()}).to(DType::f64); };
@@ -38,22 +41,43 @@ class UpdateCauses {
   Explained run(bool mapped) {
     NoGrad no_grad;
     mapped ? commuting() : formulas();
+    if (found_.cause.empty() && seen_.step > 1 && !mapped && new_optimizers_agree())
+      found_.place =
+          "new optimizers take the same step from these weights and gradients: look at what an optimizer keeps from "
+          "step "
+          "to step (moments, a count of steps, a rate that changes)";
     return std::move(found_);
   }
 
  private:
-  // True if an optimizer from `make` takes the step from the same weights and gradients.
-  bool steps(const std::vector<UpdateRows>& rows) const {
+  // The weights after a new optimizer's step from the same weights and gradients; empty if there is no optimizer.
+  static std::vector<Tensor> step_of(const StepMaker& make, const std::vector<UpdateRows>& rows) {
     std::vector<Tensor> leaves;
     for (const UpdateRows& r : rows) {
       leaves.push_back(require_grad(detached::clone(r.before)));
       set_grad(leaves.back(), detached::clone(r.gradient));
     }
-    const auto optimizer = make_(leaves);
-    if (!optimizer) return false;
+    const auto optimizer = make(leaves);
+    if (!optimizer) return {};
     optimizer->step();
+    return leaves;
+  }
+
+  // True if an optimizer from `make` takes the step from the same weights and gradients.
+  bool steps(const std::vector<UpdateRows>& rows) const {
+    const std::vector<Tensor> after = step_of(make_, rows);
+    if (after.empty()) return false;
     for (size_t i = 0; i < rows.size(); ++i)
-      if (!(off_by(detach(leaves[i]), rows[i].after, 0) <= left_by_rounding(rows[i].after.dtype()))) return false;
+      if (!(off_by(detach(after[i]), rows[i].after, 0) <= left_by_rounding(rows[i].after.dtype()))) return false;
+    return true;
+  }
+
+  // True if new optimizers of both models take the same step, from the weights and gradients of the second.
+  bool new_optimizers_agree() const {
+    const std::vector<Tensor> a = step_of(make_, seen_.b), b = step_of(make_second_, seen_.b);
+    if (a.empty() || b.empty()) return false;
+    for (size_t i = 0; i < a.size(); ++i)
+      if (!(off_by(detach(b[i]), detach(a[i]), 0) <= left_by_rounding(a[i].dtype()))) return false;
     return true;
   }
 
@@ -103,9 +127,9 @@ class UpdateCauses {
   }
 
   void formulas() {
-    std::vector<const UpdateRows*> all, differ;
+    std::vector<const UpdateRows*> all, those, differ;  // of A: all, and those that differ; of B
     for (const UpdateRows& r : seen_.a) all.push_back(&r);
-    for (const size_t i : which_) differ.push_back(&seen_.b[i]);
+    for (const size_t i : which_) those.push_back(&seen_.a[i]), differ.push_back(&seen_.b[i]);
     if (differ.empty()) return;
     const double most = left_by_rounding(seen_.a[0].after.dtype());
     const std::string some =
@@ -113,11 +137,14 @@ class UpdateCauses {
     found_.tried.push_back("weights that do not move");
     if (std::all_of(differ.begin(), differ.end(),
                     [](const UpdateRows* r) { return same_bytes(r->before, r->after); })) {
-      found_.cause = text("weights that do not move: the second model's update leaves ", some,
-                          " as before; its optimizer does not have them, or its rate is 0");
+      found_.cause = text("weights that do not move: the second model's update leaves ", some, " as before; ",
+                          seen_.step > 1 ? "the step is skipped, or its rate is 0"
+                                         : "its optimizer does not have them, or its rate is 0");
       return;
     }
-    const auto a = fit_update(one_list(all), most);
+    auto a = fit_update(one_list(all), most);
+    if (const UpdateRows some_rows = one_list(those); !a && some_rows.before.numel() >= kLeastFitted)
+      a = fit_update(some_rows, most);  // groups of parameters may have options of their own
     if (!a) return;
     const UpdateRows b = one_list(differ);
     const auto holds = [&](const char* name, const UpdateModel& m) {

@@ -15,12 +15,14 @@ namespace isonorm::equivalence {
 // A step of both models, tensor by tensor: of A in its coordinates, of B in its own.
 struct SeenUpdate {
   std::vector<UpdateRows> a, b;
+  int step = 1;  // counted from 1
 };
 
 // A cause is named if it explains every tensor that differs, within rounding: another rate, decay or eps of the first step of Adam
 // or AdamW, or of a step of SGD; a decay that is added to the gradient; or, if a map acts, that the optimizer does not commute
 // with it: `make` then gives the two steps from the weights and gradients in either's coordinates. Another rate is not named if new
 // optimizers of the two models, `make` and `make_second`, part otherwise at a second step, as with another kind of momentum.
+// Without a cause, and behind the first step, the place is the optimizer's state if new optimizers take the same step.
 // names: of A's parameters; differing: of these whose weights differ; mapped: whether a map acts.
 using StepMaker = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& parameters)>;
 Explained explain_update(const std::vector<std::string>& names, const std::vector<std::string>& differing,
