@@ -51,6 +51,11 @@ std::string number_in_batch(double k, const training::Examples& batch) {
   return "";
 }
 
+NormSpec with_eps(NormSpec spec, double eps) {
+  spec.eps = eps;
+  return spec;
+}
+
 class Causes {
  public:
   Causes(Trial& t, Explained& found) : t_(t), found_(found) {}
@@ -133,18 +138,18 @@ class Causes {
     if (differ.empty()) return false;
     Setting s = t_.own;
     s.changes_b = true;
-    std::vector<double> before;
-    for (const Both& d : differ) before.push_back(d.b->eps());
+    std::vector<NormSpec> before;
+    for (const Both& d : differ) before.push_back(d.b->spec());
     return removes(
         "the eps of norms", s,
         text("different eps: ", differ[0].path, " has ", differ[0].a->eps(), ", ", differ[0].other,
              " of the second model ", differ[0].b->eps(), differ.size() > 1 ? text(" (", differ.size(), " norms)") : "",
              "; with the first model's the two agree"),
         [&] {
-          for (const Both& d : differ) spec_of(*d.b).eps = d.a->eps();
+          for (const Both& d : differ) d.b->set_spec(with_eps(d.b->spec(), d.a->eps()));
         },
         [&] {
-          for (size_t i = 0; i < differ.size(); ++i) spec_of(*differ[i].b).eps = before[i];
+          for (size_t i = 0; i < differ.size(); ++i) differ[i].b->set_spec(before[i]);
         });
   }
 
@@ -213,23 +218,26 @@ class Causes {
           },
           [&] {
             for (size_t i = 0; i < norms.size(); ++i)
-              norms[i].norm->compute_as_own(), spec_of(*norms[i].norm) = specs[i];
+              norms[i].norm->compute_as_own(), norms[i].norm->set_spec(specs[i]);
           });
     };
     if (before.kind == NormKind::layer || before.kind == NormKind::rms) {
       const NormKind other = before.kind == NormKind::layer ? NormKind::rms : NormKind::layer;
       if (with("another kind of norm", text("another norm: the second model computes ", name_of(other)),
-               [other](nn::Norm& n) { spec_of(n).kind = other; }))
+               [other](nn::Norm& n) {
+                 n.set_spec({other, n.eps(), n.spec().p});
+               }))
         return true;
     }
     for (const double eps : {1e-5, 1e-6, 1e-8, 1e-12, 0.0, 1e-3})
       if (eps != before.eps &&
           with("another eps", text("another eps: the second model has ", eps, ", the first ", before.eps),
-               [eps](nn::Norm& n) { spec_of(n).eps = eps; }))
+               [eps](nn::Norm& n) { n.set_spec(with_eps(n.spec(), eps)); }))
         return true;
-    for (const double divisor : {width - 1, width + 1})
+    for (const double divisor : {width - 1, width + 1, 1.0})
       if (with("another divisor",
-               text("another divisor: the second model divides by ", divisor, ", the first by ", width),
+               text("another divisor: the second model divides by ", divisor, divisor == 1 ? " (a sum)" : "",
+                    ", the first by ", width),
                [=](nn::Norm& n) {
                  // c / sqrt(S / m + eps) = sqrt(m / n) c / sqrt(S / n + eps m / n)
                  const double factor = std::sqrt(divisor / width);
@@ -237,7 +245,7 @@ class Causes {
                    const Tensor bias = n.bias();
                    return bias.defined() ? rows * factor + bias * (1 - factor) : rows * factor;
                  });
-                 spec_of(n).eps *= divisor / width;
+                 n.set_spec(with_eps(n.spec(), n.eps() * divisor / width));
                }))
         return true;
     if (norms[0].norm->weight.defined())
@@ -249,9 +257,6 @@ class Causes {
           return true;
     return false;
   }
-
-  // The options of a norm that is changed for a trial and changed back.
-  static NormSpec& spec_of(nn::Norm& n) { return const_cast<NormSpec&>(n.spec()); }
 
   Trial& t_;
   Explained& found_;

@@ -18,7 +18,17 @@ std::string in_words(const std::vector<std::string>& parts, const char* last = "
   return all;
 }
 
-std::string counted(size_t n, const std::string& quantity) { return plural(static_cast<int64_t>(n), quantity.c_str()); }
+// "all 8 gradients", "the buffer".
+std::string all_of(const CompareCount& c) {
+  return c.compared == 1 ? "the " + c.quantity
+                         : text("all ", plural(static_cast<int64_t>(c.compared), c.quantity.c_str()));
+}
+
+// "2 of 8 gradients", "the buffer".
+std::string some_of(const CompareCount& c) {
+  return c.compared == 1 ? "the " + c.quantity
+                         : text(c.differing, " of ", plural(static_cast<int64_t>(c.compared), c.quantity.c_str()));
+}
 
 // Two numbers with the fewest digits, but at least 4, that show their difference in two digits.
 std::pair<std::string, std::string> told_apart(double a, double b) {
@@ -38,14 +48,10 @@ constexpr const char* kIdentical =
 
 std::string where_to_look(const std::string& at, std::span<const CompareCount> counts) {
   std::vector<std::string> agree, differ;
-  size_t differing = 0;
+  size_t agreeing = 0, differing = 0;
   for (const CompareCount& c : counts) {
-    const bool loss = &c == counts.data();
-    if (c.differing == 0 && c.compared > 0)
-      agree.push_back(loss ? "the loss" : "all " + counted(c.compared, c.quantity));
-    if (c.differing == 0) continue;
-    differ.push_back(loss ? "the loss" : text(c.differing, " of ", counted(c.compared, c.quantity)));
-    differing += c.differing;
+    if (c.differing == 0 && c.compared > 0) agree.push_back(all_of(c)), agreeing += c.compared;
+    if (c.differing > 0) differ.push_back(some_of(c)), differing += c.differing;
   }
   const auto differs = [&](size_t i) { return i < counts.size() && counts[i].differing > 0; };
   std::string look;
@@ -55,12 +61,11 @@ std::string where_to_look(const std::string& at, std::span<const CompareCount> c
     look = "look at the backward";
   else if (differs(2) && counts[2].quantity == "weight")
     look = "look at the update";
-  const std::string verb = differing == 1 ? " differs" : " differ";
-  return text(at,
-              agree.empty() ? ""
-                            : text(' ', in_words(agree),
-                                   agree.size() == 1 && differs(1) && !differs(0) ? " agrees" : " agree", ", and"),
-              ' ', in_words(differ), verb, look.empty() ? "" : ": ", look);
+  const auto verb = [](size_t n, const char* one, const char* many) { return n == 1 ? one : many; };
+  const std::string agreed =
+      agree.empty() ? "" : text(' ', in_words(agree), verb(agreeing, " agrees", " agree"), ", and");
+  return text(at, agreed, ' ', in_words(differ), verb(differing, " differs", " differ"), look.empty() ? "" : ": ",
+              look);
 }
 
 std::string row_of(const DifferingTensor& t) {
@@ -120,6 +125,27 @@ std::vector<Seen> see_gradients(const Training& run, const Training& reference,
   return seen;
 }
 
+Seen see_beside(const char* quantity, const std::string& name, const Tensor& value, const Tensor& reference,
+                std::span<const Tensor> controls, double otherwise, DType dtype) {
+  const auto moved = [&](double scale) {
+    Offset most;
+    for (const Tensor& control : controls) most = larger(most, offset({name, control, reference, scale}));
+    return most;
+  };
+  const double largest = largest_entry(reference);
+  double scale = largest > 0 ? largest : otherwise;
+  if (bound(moved(scale).entry, dtype) > largest_bound(dtype) / 3) scale = INFINITY;
+  const Pair pair{name, value, reference, scale};
+  return {quantity, pair, offset(pair), moved(scale), true};
+}
+
+DifferingTensor differing(const Seen& s, DType dtype) {
+  const Offset limit = s.limit(dtype);
+  const bool as_a_whole = s.off.entry <= limit.entry;
+  return {s.quantity, *furthest_off({s.pair}), as_a_whole ? s.off.factor : s.off.entry,
+          as_a_whole ? limit.factor : limit.entry, as_a_whole};
+}
+
 const Seen& Points::worst(std::span<const Seen> seen) const {
   return *std::max_element(seen.begin(), seen.end(),
                            [this](const Seen& x, const Seen& y) { return x.share(dtype_) < y.share(dtype_); });
@@ -154,16 +180,9 @@ void Points::note(int point, const std::vector<Seen>& seen) {
     ++counts.back().compared;
     if (s.share(dtype_) <= 1) continue;
     ++counts.back().differing;
-    result_.first->tensors.push_back(differing(s));
+    result_.first->tensors.push_back(differing(s, dtype_));
   }
   result_.reason = where_to_look(text("at point ", point), counts);
-}
-
-DifferingTensor Points::differing(const Seen& s) const {
-  const Offset limit = s.limit(dtype_);
-  const bool as_a_whole = s.off.entry <= limit.entry;
-  return {s.quantity, *furthest_off({s.pair}), as_a_whole ? s.off.factor : s.off.entry,
-          as_a_whole ? limit.factor : limit.entry, as_a_whole};
 }
 
 void Points::conclude() {

@@ -77,7 +77,11 @@ Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& 
     found.tensors.push_back(std::move(tensors));
   }
   for (size_t i = 0; i < all.size(); ++i)
-    if (!reached[i]) fail(text("no parameter of the first model becomes ", all[i].name, " of the second"));
+    if (!reached[i])
+      fail(shape_in_a(all[i].name) && !map.route(all[i].name)
+               ? text("the map leaves out ", all[i].name,
+                      ", which both models have: leave_out() is for parameters of the first model alone")
+               : text("no parameter of the first model becomes ", all[i].name, " of the second"));
   if (found.a.empty()) fail("no parameters were compared");
   return found;
 }
@@ -150,10 +154,10 @@ void OwnTraining::differentiate(const training::Examples& batch) {
   }
   NoGrad no_grad;
   begin_step();
-  has_gradient_ = false;
+  has_gradient_.clear();
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    has_gradient_ =
-        has_gradient_ || std::ranges::any_of(tensors_[i].stored, [](const Tensor& p) { return p.grad().defined(); });
+    has_gradient_.push_back(
+        std::ranges::any_of(tensors_[i].stored, [](const Tensor& p) { return p.grad().defined(); }));
     const Tensor g =
         tensors_[i].read([](const Tensor& p) { return p.grad().defined() ? p.grad() : zeros(p.shape(), p.options()); });
     const Tensor seen = routes_.empty() ? g : routes_[i].adjoint(g, shapes_[i]);

@@ -1,6 +1,8 @@
 // A user's model under training, compared with another one through a parameter map.
 #pragma once
 
+#include <algorithm>
+
 #include "core/random.h"
 #include "equivalence/compare/compare.h"
 #include "streams/parametrize.h"
@@ -58,8 +60,9 @@ class OwnTraining : public Training {
   OwnTraining(nn::Module& model, const Partners& partners, const Objective& loss, uint64_t seed);
 
   void train_with(std::unique_ptr<optim::Optimizer> optimizer, double clip);
-  // True if any parameter got a gradient from the last differentiate().
-  bool has_gradient() const { return has_gradient_; }
+  // True if any parameter got a gradient from the last differentiate(), or the i-th one.
+  bool has_gradient() const { return std::ranges::find(has_gradient_, true) != has_gradient_.end(); }
+  bool has_gradient(size_t i) const { return has_gradient_[i]; }
   // How many of the model's parameters that are not frozen the optimizer holds, and how many there are.
   std::pair<int64_t, int64_t> held_by_optimizer() const;
   const optim::Optimizer& optimizer() const { return *optimizer_; }
@@ -81,7 +84,7 @@ class OwnTraining : public Training {
   Generator generator_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   double clip_ = 0;
-  bool has_gradient_ = false;
+  std::vector<bool> has_gradient_;  // of each parameter of the reference
 };
 
 // Restores at its end: the values of parameters and buffers, the gradients, and every module's training flag.

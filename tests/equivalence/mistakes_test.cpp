@@ -2,18 +2,11 @@
 // mistake's place and no cause. The table: test_equivalence "mistakes: the table*" -s
 #include <set>
 
+#include "tests/equivalence/planted.h"
 #include "tests/equivalence/port_optimizer.h"
 #include "tests/equivalence/port_stream.h"
 
 namespace {
-
-struct Planted {
-  const char* bug;
-  const char* look;   // forward, backward, update
-  const char* cause;  // text in the cause; empty: no cause may be named
-  const char*
-      place;  // text in the place; "=" and the tensors that differ, if these are the place; empty: it need say nothing
-};
 
 const Planted kForward[] = {
     {"ln1 eps", "forward", "another eps: the second model has 1e-06, the first 1e-05: with that in ln1",
@@ -117,7 +110,7 @@ const Planted kTrained[] = {
     {"correction ahead", "update", "", "step 1"},
     {"table left out", "update", "weights that do not move: the second model's update leaves tok as before", "=tok"},
     {"clipped", "update", "", "step 1"},
-    {"coupled", "update", "a decay that is added to the gradient", ""},
+    {"coupled", "update", "another kind of weight decay: the second model adds it to the gradient", ""},
     {"vectors not decayed", "update", "takes off 0 of each weight per step, the first 0.0002, in ln1.weight and 8 more",
      ""},
     {"decay without rate", "update", "another weight decay: the second model takes off 0.001 of each weight", ""},
@@ -170,29 +163,6 @@ Comparison on_stream(const char* bug) {
   manual_seed(3);
   OnStream a(bug, false), b(bug, true);
   return compare_gradients(a, b, {}, cross_entropy_of, small_batch, {.points = 2});
-}
-
-// The comparison's answer to a mistake.
-struct Said {
-  std::string bug, said;
-  bool right, wrong;  // neither: no cause, and no place either
-};
-
-Said said_of(const Planted& p, const Comparison& c) {
-  const auto has = [](const std::string& all, const std::string& part) { return all.find(part) != all.npos; };
-  std::string names;  // of the tensors that differ
-  for (const DifferingTensor& t : c.first ? c.first->tensors : std::vector<DifferingTensor>())
-    names += (names.empty() ? "=" : " ") + t.place.tensor;
-  const bool looks = c.verdict == Verdict::different &&
-                     (!*p.look || has(c.reason, text("look at the ", p.look)) || has(c.reason, p.look));
-  const bool cause = *p.cause && has(c.cause, p.cause),
-             place = *p.place && (has(c.place, p.place) || has(c.reason, p.place) || names == p.place);
-  return {p.bug,
-          !c.cause.empty()   ? "cause: " + c.cause
-          : !c.place.empty() ? c.place
-                             : c.reason,
-          looks && (cause || (c.cause.empty() && place)),
-          !looks || (!c.cause.empty() && !cause) || (*p.cause && !cause)};
 }
 
 }  // namespace

@@ -1,0 +1,31 @@
+// Internal: wrong trainings of a user's model. A comparison must be able to see their mistakes.
+#pragma once
+
+#include "equivalence/compare/own_training.h"
+
+namespace isonorm::equivalence {
+
+// Gains and biases of the norms in `module`, however deep.
+std::vector<Tensor> gains(const nn::Module& module);
+
+// A, trained with the gains of its norms left as they are.
+class Frozen : public OwnTraining {
+ public:
+  using OwnTraining::OwnTraining;
+  void differentiate(const training::Examples& batch) override;
+};
+
+// A, trained on another batch at one step. If both batches are equal, the step's gradient has the wrong sign.
+class Misled : public OwnTraining {
+ public:
+  Misled(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss, uint64_t seed,
+         training::Examples other)
+      : OwnTraining(model, std::move(parameters), loss, seed), other_(std::move(other)) {}
+  void differentiate(const training::Examples& batch) override;
+
+ private:
+  training::Examples other_;
+  int step_ = 0;
+};
+
+}  // namespace isonorm::equivalence
