@@ -14,6 +14,9 @@ def compare(
     loss=None,
     map="names",
     optimizer=None,
+    schedule=None,
+    accumulate=None,
+    clip=None,
     steps=20,
     points=5,
     controls=4,
@@ -39,7 +42,14 @@ def compare(
                function of the dict of a's parameters}, where the rest is called the same. A function of the dict of a's
                parameters to the dict of b's. None: b keeps its own, and only outputs and gradients of inputs are compared.
     optimizer: a function of a list of parameters to an optimizer of torch: then both train `steps` steps, and loss, gradients
-               and weights are compared at each.
+               and weights are compared at each. The list's attribute `model` is the module under training, a copy of a or b: it
+               has the names.
+    schedule:  a function of the optimizer to a schedule of torch.optim.lr_scheduler, which moves on after each step.
+    accumulate: a number of micro-batches. In training each batch is cut into so many equal parts along the first dimension of its
+               tensors; loss and gradients are the mean over the parts.
+    clip:      the largest norm of all gradients together (torch.nn.utils.clip_grad_norm_), or a function of the list of parameters
+               that changes their gradients. Gradients are compared before, weights after.
+               Of these four each may be a pair (for a, for b), such as optimizer=(for_a, for_b). With a pair, b may be a itself.
     carry:     b's own parameters need not be what the map makes of a's.
     progress:  a function that gets a dict after every point and step: "phase" ("points", "wrong trainings", "training"), "step",
                "steps". What it raises ends the comparison.
@@ -48,13 +58,14 @@ def compare(
     if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a that is not finite, parameters with
     hooks or in one memory), and if a module or the loss raises something, which it names (in training: what they raise).
     """
-    from . import _locate, _maps, _models, _points, _training
+    from . import _locate, _maps, _models, _points, _recipe, _training
 
-    if a is b:
+    train = _recipe.recipes(dtype, loss, optimizer=optimizer, schedule=schedule, accumulate=accumulate, clip=clip)
+    if a is b and (train is None or train[0].options() == train[1].options()):
         raise ValueError("compare: a module was given twice, as a and as b")
     if points < 1 or controls < 1 or steps < 1:
         raise ValueError(f"compare: {points} points, {controls} controls and {steps} steps, expected at least 1 of each")
-    if optimizer is not None and map is None:
+    if train is not None and map is None:
         raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
     if dtype not in _models.TORCH_DTYPES:
         raise ValueError(f"compare: dtype is {dtype!r}, expected 'f64' or 'f32'")
@@ -107,9 +118,11 @@ def compare(
     power = Power(at.probes().probes, found.resolution)
     if verdict == "equivalent" and power.probes and not power.seen:
         verdict, reason = "undecided", f"it would have seen none of {len(power.probes)} parameters that were changed"
-    if optimizer is not None and verdict == "equivalent":
-        trained = _training.train_together(at, optimizer, steps, told)
-        verdict, reason = VERDICTS[trained.verdict], f"{reason}; in training {trained.reason}"
+    if train is not None and verdict == "equivalent":
+        trained = _training.train_together(at, train, steps, told)
+        verdict = VERDICTS[trained.verdict]
+        at_points = f"at {points} point{'' if points == 1 else 's'} the two agree" if verdict == "different" else reason
+        reason = f"{at_points}; in training {trained.reason}"
     last = trained or found
     first, cause = None, None
     if trained is not None and verdict == "different":
