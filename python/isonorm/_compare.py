@@ -1,29 +1,43 @@
 """compare(): are two modules of torch one function, and do they train alike?"""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
+
 from . import _isonorm
 from ._result import Difference, Power, Result, Unmatched
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._recipe import Parameters
+
+    Tensors = dict[str, torch.Tensor]  # by name
+    T = TypeVar("T")
+    OneOrTwo = Union[T, tuple[Optional[T], Optional[T]], None]  # for both, or (for a, for b)
 
 VERDICTS = {"same": "equivalent", "different": "different", "undecided": "undecided"}
 
 
 def compare(
-    a,
-    b,
+    a: torch.nn.Module,
+    b: torch.nn.Module,
     *,
-    batches,
-    loss=None,
-    map="names",
-    optimizer=None,
-    schedule=None,
-    accumulate=None,
-    clip=None,
-    steps=20,
-    points=5,
-    controls=4,
-    seed=1,
-    dtype="f64",
-    carry=False,
-    progress=None,
+    batches: Iterable[Any] | Callable[[int], Any],
+    loss: Callable[[Any, Any], torch.Tensor] | None = None,
+    map: str | Mapping[str, str | Callable[[Tensors], torch.Tensor]] | Callable[[Tensors], Tensors] | None = "names",
+    optimizer: OneOrTwo[Callable[[Parameters], torch.optim.Optimizer]] = None,
+    schedule: OneOrTwo[Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]] = None,
+    accumulate: OneOrTwo[int] = None,
+    clip: OneOrTwo[float | Callable[[Parameters], Any]] = None,
+    steps: int = 20,
+    points: int = 5,
+    controls: int = 4,
+    seed: int = 1,
+    dtype: str = "f64",
+    carry: bool = False,
+    progress: Callable[[dict], Any] | None = None,
 ) -> Result:
     """Whether two torch.nn.Modules are one function and train alike, as far as rounding lets it be seen.
 
@@ -145,7 +159,7 @@ def compare(
     )
 
 
-def assert_equivalent(a, b, **options) -> Result:
+def assert_equivalent(a: torch.nn.Module, b: torch.nn.Module, **options: Any) -> Result:
     """Raises AssertionError with the text of compare(a, b, **options) unless the two are equivalent; gives the Result."""
     __tracebackhide__ = True
     found = compare(a, b, **options)
