@@ -68,22 +68,21 @@ def compare(
     progress:  a function that gets a dict after every point and step: "phase" ("points", "wrong trainings", "training"), "step",
                "steps". What it raises ends the comparison.
 
-    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError
-    if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a that is not finite, parameters with
-    hooks or in one memory), and if a module or the loss raises something, which it names (in training: what they raise).
+    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError, in
+    one line, for arguments of another kind; if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a
+    that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was given
+    raises something, which it names.
     """
-    from . import _locate, _maps, _models, _points, _recipe, _training
+    from . import _given, _locate, _maps, _models, _points, _recipe, _training
 
+    _given.check_module("a", a), _given.check_module("b", b)
+    counts = {"points": points, "controls": controls, "steps": steps}
+    _given.check_options(batches, loss, map, progress, dtype, seed, counts)
     train = _recipe.recipes(dtype, loss, optimizer=optimizer, schedule=schedule, accumulate=accumulate, clip=clip)
     if a is b and (train is None or train[0].options() == train[1].options()):
         raise ValueError("compare: a module was given twice, as a and as b")
-    if points < 1 or controls < 1 or steps < 1:
-        raise ValueError(f"compare: {points} points, {controls} controls and {steps} steps, expected at least 1 of each")
     if train is not None and map is None:
         raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
-    if dtype not in _models.TORCH_DTYPES:
-        raise ValueError(f"compare: dtype is {dtype!r}, expected 'f64' or 'f32'")
-
     def told(phase, of):
         return lambda step: progress({"phase": phase, "step": step, "steps": of}) if progress else None
 
@@ -92,7 +91,7 @@ def compare(
 
     read = _models.Batches(batches, dtype)
     try:
-        mapping = None if map is None else _maps.Map(a, b, map)
+        mapping = None if map is None else _maps.Map(a, b, _given.naming_map(map, dtype))
         if mapping is not None and not carry:
             wrong = _maps.not_carried(a, b, mapping)
             if wrong is not None:

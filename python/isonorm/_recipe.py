@@ -5,6 +5,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
+from ._given import refuse
 from ._models import naming, rebuilt
 
 
@@ -57,9 +58,7 @@ class Updates:
         with self.naming("optimizer"):
             self.optimizer = recipe.optimizer(self.parameters)
         if not hasattr(self.optimizer, "step"):
-            raise ValueError(
-                f"compare: the optimizer of {recipe.who} is {self.optimizer!r}, expected a function that makes an optimizer of torch"
-            )
+            refuse(f"what optimizer of {recipe.who} makes", self.optimizer, "an optimizer of torch")
         with self.naming("schedule"):
             self.schedule = recipe.schedule and recipe.schedule(self.optimizer)
 
@@ -118,5 +117,4 @@ def check(name, value):
         fits = callable(value)
         expected = "a function of the parameters, such as lambda p: torch.optim.AdamW(p, lr=1e-3)"
     if not fits:
-        spoken = type(value).__name__ if isinstance(value, torch.optim.Optimizer) else repr(value)
-        raise ValueError(f"compare: {name} is {spoken}, expected {expected}")
+        refuse(name, value, expected)

@@ -154,11 +154,11 @@ class Refused(Training):
                 pass
 
         for options, said in (
-            ({"optimizer": torch.optim.SGD(net().parameters())}, r"^compare: optimizer is SGD, expected a function of the parameters, such as lambda p: "),
+            ({"optimizer": torch.optim.SGD(net().parameters())}, r"^compare: optimizer is of type SGD, expected a function of the parameters, such as lambda p: "),
             ({"optimizer": (sgd, sgd, sgd)}, r"^compare: optimizer is a tuple of 3, expected one for both or a pair \(of a, of b\)$"),
             ({"optimizer": (sgd, None)}, "^compare: optimizer is None, expected a function of the parameters"),
-            ({"optimizer": Without}, "^compare: the optimizer of a is .*Without.*, expected a function that makes an optimizer of torch$"),
-            ({"optimizer": (sgd, lambda p: None)}, "^compare: the optimizer of b is None, expected a function that makes"),
+            ({"optimizer": Without}, "^compare: what optimizer of a makes is of type Without, expected an optimizer of torch$"),
+            ({"optimizer": (sgd, lambda p: None)}, "^compare: what optimizer of b makes is None, expected an optimizer"),
             ({"optimizer": lambda p: torch.optim.SGD(p, lr=-1)}, "^compare: the optimizer of a raises ValueError: Invalid learning rate: -1$"),
             ({"optimizer": torch.optim.LBFGS}, r"^compare: the optimizer of a raises TypeError: .*step\(\) missing 1 required positional argument: 'closure'$"),
             ({"optimizer": sgd, "schedule": 0.1}, "^compare: schedule is 0.1, expected a function of the optimizer"),
