@@ -3,7 +3,7 @@
 import torch
 
 from . import _isonorm
-from ._models import PLAIN, copied, in_dtype, measured, ours
+from ._models import PLAIN, copied, hooked, in_dtype, measured, ours
 from ._points import Points
 from ._result import Difference
 from ._rounding import CoarseResults, WithoutCasts, computing_coarsely
@@ -18,7 +18,7 @@ class Calls:
         self.model, self.dtype, self.calls, self.handles, self.given = model, dtype, [], [], []
 
     def __enter__(self):
-        for name, module in self.model.named_modules():
+        for name, module in hooked(self.model):
             if not list(module.children()):
                 self.handles.append(module.register_forward_pre_hook(self.before))
                 self.handles.append(module.register_forward_hook(self.after(name)))
