@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
@@ -73,7 +74,7 @@ def compare(
     that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was given
     raises something, which it names.
     """
-    from . import _given, _locate, _maps, _models, _points, _recipe, _training
+    from . import _causes, _given, _locate, _maps, _models, _points, _recipe, _training
 
     _given.check_module("a", a), _given.check_module("b", b)
     counts = {"points": points, "controls": controls, "steps": steps}
@@ -124,9 +125,9 @@ def compare(
 
     if point is not None:
         located = _locate.Located(at, point, found)
-        return result(
-            "different", found.reason, points=point, first=located.first, cause=located.cause(), **measured(found)
-        )
+        causes = _causes.Causes(located)
+        first = replace(located.first, measured="with a's module there the outputs agree") if causes.replaced() else located.first
+        return result("different", found.reason, points=point, first=first, cause=causes.named(), **measured(found))
     verdict, reason, trained = VERDICTS[found.verdict], found.reason, None
     power = Power(at.probes().probes, found.resolution)
     if verdict == "equivalent" and power.probes and not power.seen:
@@ -141,9 +142,8 @@ def compare(
     if trained is not None and verdict == "different":
         place = trained.first
         name = place["tensor"] or "the loss"
-        first = Difference(
-            f"{place['quantity']} at step {place['at']}", name, name, place["deviation"], _isonorm.bound(last.control, dtype)
-        )
+        what = f"{place['quantity']} at step {place['at']}"
+        first = Difference(what, name, name, place["deviation"], place["bound"], place["as_a_whole"])
         if place["quantity"] == "weights":
             cause = f"the update: at step {place['at']} the gradients agree and the updated weights do not"
     return result(

@@ -1,5 +1,6 @@
 """What a comparison found. Knows no torch."""
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Optional
 
@@ -12,15 +13,20 @@ class Unmatched(ValueError):
 class Difference:
     """The first place, in order of execution, where the two differ by more than rounding explains."""
 
-    what: str  # "output", "gradient of the output", "parameter"
+    what: str  # "output", "input", "gradient from the backward", "parameter", "weights at step 3", ...
     a: str  # name of the module, or parameter, in the first
     b: str  # in the second
     deviation: float  # max |b - a| / max |a|
-    bound: float  # what rounding explains
+    bound: float  # what rounding explains, of this tensor
+    as_a_whole: bool = False  # the deviation is that of its size: each entry is within its bound
+    measured: str = ""  # what agrees if one thing is changed there
 
     def __str__(self) -> str:
         names = self.a if self.a == self.b else f"{self.a} (in b: {self.b})"
-        return f"{self.what} of {names}: off by {self.deviation:.1e} of its largest entry, rounding explains {self.bound:.1e}"
+        of = "size" if self.as_a_whole else "largest entry"
+        off = f"off by {self.deviation:.1e} of its {of}" if math.isfinite(self.deviation) else "0 or not finite in one"
+        more = f"; {self.measured}" if self.measured else ""
+        return f"{self.what} of {names}: {off}, rounding explains {self.bound:.1e}{more}"
 
 
 @dataclass(frozen=True)
