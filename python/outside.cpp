@@ -128,14 +128,28 @@ std::string cause(const std::string& name, double tolerance, const std::string& 
   return explain(e).sentence;
 }
 
+// A tensor that differs: its own deviation and bound, of its largest entry or as a whole.
+nb::dict dict_of(const DifferingTensor& t) {
+  nb::dict d;
+  d["quantity"] = t.quantity, d["tensor"] = t.place.tensor, d["deviation"] = t.deviation, d["bound"] = t.bound;
+  d["as_a_whole"] = t.as_a_whole;
+  return d;
+}
+
 nb::object first_of(const Comparison& c) {
   if (!c.first) return nb::none();
   nb::dict d;
-  nb::list index;
+  nb::list index, tensors;
   for (int64_t i : c.first->place.index) index.append(i);
-  d["at"] = c.first->step, d["quantity"] = c.first->quantity, d["tensor"] = c.first->place.tensor;
+  d["tensor"] = c.first->place.tensor, d["deviation"] = c.first->place.deviation, d["bound"] = 0.0;
+  d["as_a_whole"] = false;
+  for (const DifferingTensor& t : c.first->tensors) {
+    tensors.append(dict_of(t));
+    if (t.place.tensor == c.first->place.tensor && std::string_view(c.first->quantity).starts_with(t.quantity))
+      d.update(dict_of(t));
+  }
+  d["at"] = c.first->step, d["quantity"] = c.first->quantity, d["tensors"] = tensors;
   d["index"] = nb::tuple(index), d["a"] = c.first->place.reference, d["b"] = c.first->place.value;
-  d["deviation"] = c.first->place.deviation;
   return d;
 }
 

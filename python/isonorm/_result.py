@@ -1,7 +1,8 @@
 """What a comparison found. Knows no torch."""
 
+import math
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import ClassVar, Optional
 
 
 class Unmatched(ValueError):
@@ -12,15 +13,20 @@ class Unmatched(ValueError):
 class Difference:
     """The first place, in order of execution, where the two differ by more than rounding explains."""
 
-    what: str  # "output", "gradient of the output", "parameter"
+    what: str  # "output", "input", "gradient from the backward", "parameter", "weights at step 3", ...
     a: str  # name of the module, or parameter, in the first
     b: str  # in the second
     deviation: float  # max |b - a| / max |a|
-    bound: float  # what rounding explains
+    bound: float  # what rounding explains, of this tensor
+    as_a_whole: bool = False  # the deviation is that of its size: each entry is within its bound
+    measured: str = ""  # what agrees if one thing is changed there
 
-    def __str__(self):
+    def __str__(self) -> str:
         names = self.a if self.a == self.b else f"{self.a} (in b: {self.b})"
-        return f"{self.what} of {names}: off by {self.deviation:.1e} of its largest entry, rounding explains {self.bound:.1e}"
+        of = "size" if self.as_a_whole else "largest entry"
+        off = f"off by {self.deviation:.1e} of its {of}" if math.isfinite(self.deviation) else "0 or not finite in one"
+        more = f"; {self.measured}" if self.measured else ""
+        return f"{self.what} of {names}: {off}, rounding explains {self.bound:.1e}{more}"
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Probe:
     share: float
 
     @property
-    def seen(self):
+    def seen(self) -> bool:
         return self.share > 1
 
 
@@ -40,14 +46,14 @@ class Probe:
 class Power:
     """What the comparison would have seen."""
 
-    probes: list
+    probes: list[Probe]
     factor: Optional[float] = None  # a factor of 1 + so much of any compared tensor would have shown
 
     @property
-    def seen(self):
+    def seen(self) -> list[Probe]:
         return [p for p in self.probes if p.seen]
 
-    def __str__(self):
+    def __str__(self) -> str:
         if not self.probes:
             return "nothing was perturbed"
         size, seen = self.probes[0].size, self.seen
@@ -76,10 +82,16 @@ class Result:
     power: Power = field(default_factory=lambda: Power([]))
     batches: str = ""  # how many were read, and whether these are all
 
-    def __bool__(self):
-        return self.verdict == "equivalent"
+    #: the last one that was asked whether it is equivalent, and is not: pytest_plugin.py shows its text
+    denied: ClassVar[Optional["Result"]] = None
 
-    def __str__(self):
+    def __bool__(self) -> bool:
+        if self.verdict == "equivalent":
+            return True
+        Result.denied = self
+        return False
+
+    def __str__(self) -> str:
         lines = [f"{self.verdict}: {self.reason}"]
         if self.points:
             where = [self.dtype, f"{self.points} point{'' if self.points == 1 else 's'}"]
@@ -97,3 +109,5 @@ class Result:
         if self.power.probes:
             lines.append(f"  power       {self.power}")
         return "\n".join(lines)
+
+    __repr__ = __str__

@@ -4,7 +4,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from ._models import TORCH_DTYPES, flat
+from ._models import TORCH_DTYPES, flat, hooked
 
 MAP, LOSS = object(), object()
 NAMES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
@@ -32,7 +32,7 @@ class CoarseResults(TorchDispatchMode):
             self.inside.pop()
             self.outside = LOSS
 
-        for name, module in self.model.named_modules():
+        for name, module in hooked(self.model):
             self.handles.append(module.register_forward_pre_hook(lambda *_, name=name: self.inside.append(name)))
             self.handles.append(module.register_forward_hook(left, always_call=True))
         return super().__enter__()
