@@ -10,7 +10,10 @@
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/memory/allocator.h"
+#include "core/memory/bytes.h"
 #include "tests/support/catch.h"
+#include "tests/support/threads.h"
 
 using namespace isonorm;
 using Values = std::vector<double>;
@@ -74,4 +77,22 @@ TEST_CASE("interpolate: the CPU's kernel agrees with the composition, values and
         CHECK(amax(abs(y - y2)).item() <= 8 * eps * amax(abs(x)).item());
         CHECK(amax(abs(dx - dx2)).item() <= 30 * 30 * eps * amax(abs(weight)).item());
       }
+}
+
+TEST_CASE(
+    "interpolate on the CPU takes the memory of its result and of one row for each thread; so does its gradient") {
+  const test::Threads two(2);
+  const Tensor x = ones({1, 64, 64, 16}).require_grad(), dy = ones({1, 128, 128, 16});
+  const auto taken = [](const auto& f) {
+    host_allocator().reset_peak();
+    const int64_t before = host_allocator().stats().current;
+    f();
+    return host_allocator().stats().peak - before;
+  };
+  for (const Interpolation mode : {Interpolation::nearest, Interpolation::bilinear}) {
+    Tensor y;
+    // Rows and taps take less than a quarter. The composition holds each pixel of the result twice.
+    CHECK(4 * taken([&] { y = interpolate(x, {.scale_factor = 2, .mode = mode}); }) < 5 * byte_size(dy));
+    CHECK(4 * taken([&] { grad(y, {x}, dy); }) < 5 * byte_size(x));
+  }
 }
