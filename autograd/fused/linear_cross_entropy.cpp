@@ -91,8 +91,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
 
   if (auto* node = track("linear_cross_entropy", {&out}, {&x, &weight, &bias}))
     node->backward = differentiable([shape = x.shape(), gradients = std::vector<Tensor>{dx, dw, db}](Flow& g) mutable {
-      check(!grad_enabled(),
-            "linear_cross_entropy: it has no second derivative (create_graph): its rule keeps gradients in ",
+      check(!grad_enabled(), "it has no second derivative (create_graph): its rule keeps gradients in ",
             "place of inputs; run the forward under a UseReference");
       for (int i = 0; i < 3; ++i) {
         Tensor d = g.retained() ? gradients[i] : std::move(gradients[i]);
