@@ -161,6 +161,7 @@ void TensorMap::add(const std::string& name, const Tensor& tensor) {
 
 TensorMap TensorMap::below(std::string_view prefix) const {
   TensorMap found;
+  found.set_torch(is_torch_);
   for (const auto& [name, tensor] : entries_)
     if (name.starts_with(prefix)) found.add(name.substr(prefix.size()), tensor);
   return found;
