@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/formulas/hd.h"
+#include "core/scalar.h"
 
 namespace isonorm {
 
@@ -119,8 +120,9 @@ inline double epsilon(DType d) {
 
 // Throws "op: 300 does not fit u8" where `value`, truncated, is no number of an integer dtype. A floating one takes
 // any.
-inline void check_fits(double value, DType d, const char* op) {
-  const bool fits = d == DType::u8 ? value > -1 && value < 256 : value >= -0x1p63 && value < 0x1p63;
+inline void check_fits(Scalar value, DType d, const char* op) {
+  const bool fits =
+      d == DType::u8 ? value > -1 && value < 256 : value.integer().has_value() || (value > -0x1p63 && value < 0x1p63);
   check(is_floating(d) || fits, op, ": ", value, " does not fit ", name_of(d));
 }
 

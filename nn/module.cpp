@@ -14,6 +14,7 @@
 #include "nn/evaluation_mode.h"
 #include "nn/module_scope.h"
 #include "nn/print.h"
+#include "nn/torch_state.h"
 
 namespace isonorm::nn {
 
@@ -332,6 +333,28 @@ bool is_torch_name(const std::string& name) {
 bool is_torch_layout(const Dims& given, const Dims& mine) {
   return given.rank == 4 && given != mine && Dims{given[0], given[2], given[3], given[1]} == mine;
 }
+
+// What `state` has before names of these parameters ("module.", as DataParallel saves); "": nothing.
+std::string prefix_before(const std::vector<NamedParameter>& mine, const TensorMap& state) {
+  for (const auto& [name, _] : state)
+    for (const NamedParameter& p : mine)
+      if (name.ends_with('.' + p.name)) return name.substr(0, name.size() - p.name.size());
+  return "";
+}
+
+// What to do about tensors that do not fit: a sentence for each way that is known, or nothing.
+std::string remedy(const std::vector<NamedParameter>& mine, const TensorMap& state, const LoadedState& found) {
+  const std::string prefix = found.missing.size() == mine.size() ? prefix_before(mine, state) : "";
+  bool is_torch = std::ranges::any_of(found.unexpected, is_torch_name);
+  for (const NamedParameter& p : mine)
+    if (const Tensor* given = state.find(prefix + p.name))
+      is_torch = is_torch || is_torch_layout(given->shape(), p.tensor.shape());
+  const std::string shown = printable(prefix, 80);
+  return text(prefix.empty()
+                  ? ""
+                  : text("; their names begin with '", shown, "', which tensors.below(\"", shown, "\") removes"),
+              is_torch ? "; they are PyTorch's, which nn::from_torch(module, tensors) converts" : "");
+}
 }  // namespace
 
 LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options) {
@@ -340,7 +363,6 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
   std::set<std::string_view> names;
   LoadedState found;
   ShortList faults("\n  ");
-  bool is_torch = false;
   for (const NamedParameter& p : mine) {
     names.insert(p.name), names.insert(p.aliases.begin(), p.aliases.end());
     const Tensor* g = given.emplace_back(given_for(p, state));
@@ -351,7 +373,6 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
       found.mismatched.push_back(p.name);
       if (!options.skip_mismatched)
         faults.add("mis-shaped  ", p.name, ": expected ", p.tensor.shape(), ", given ", g->shape());
-      is_torch = is_torch || is_torch_layout(g->shape(), p.tensor.shape());
       given.back() = nullptr;
     }
     for (const std::string& alias : p.aliases)
@@ -361,17 +382,21 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
   for (const auto& [name, tensor] : state) {
     if (names.contains(name)) continue;
     found.unexpected.push_back(name);
-    is_torch = is_torch || is_torch_name(name);
     if (options.strict) faults.add("unexpected  ", name, ' ', tensor.shape());
   }
-  check(faults.empty(), "load_state_dict: the tensors do not fit this module",
-        is_torch ? "; they are PyTorch's, which nn::from_torch(module, tensors) converts" : "", ":\n  ", faults);
-  check(options.strict || found.unexpected.size() < state.size(), "load_state_dict: none of the ", state.size(),
-        " tensors has a name of this module",
-        state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name));
+  if (!faults.empty())
+    check(false, "load_state_dict: the tensors do not fit this module", remedy(mine, state, found), ":\n  ", faults);
+  if (!options.strict && found.unexpected.size() == state.size())
+    check(false, "load_state_dict: none of the ", state.size(), " tensors has a name of this module",
+          state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name),
+          remedy(mine, state, found));
   check(found.mismatched.empty() || std::any_of(given.begin(), given.end(), [](const Tensor* g) { return g; }),
         "load_state_dict: no tensor has the shape that it has in this module: ", found.mismatched.size(),
         " have another");
+  if (state.is_torch())
+    for (const std::string& name : convolution_weights(*this))
+      check(!state.find(name), "load_state_dict: the tensors are PyTorch's, where ", name,
+            " has another layout, though its shape fits; nn::from_torch(module, tensors) converts it");
   bool own = !state.empty();
   for (size_t i = 0; i < mine.size(); ++i) {
     if (!given[i]) continue;

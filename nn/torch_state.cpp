@@ -131,9 +131,17 @@ TensorMap from_torch(const Module& module, const TensorMap& state) {
   return result;
 }
 
+std::vector<std::string> convolution_weights(const Module& module) {
+  std::vector<std::string> names;
+  for (const auto& [path, m] : module.named_modules())
+    if (is_convolution(*m)) names.push_back(prefix_of(path) + "weight");
+  return names;
+}
+
 TensorMap to_torch(const Module& module) {
   const NoGrad no_grad;
   TensorMap result;
+  result.set_torch(true);
   std::map<std::string, std::vector<Tensor>> parts;
   for (const Spelling& s : spellings_of(module)) {
     const Tensor x = s.is_convolution ? channels_first(s.tensor) : detach(s.tensor);

@@ -34,9 +34,9 @@ class WeakInput {
   Tensor get() const {
     if (!storage_) return {};
     const std::shared_ptr<TensorImpl> x = tensor_.lock();
-    check(x != nullptr, "linear_cross_entropy: it has no second derivative (create_graph) without its ", name_,
+    check(x != nullptr, "it has no second derivative (create_graph) without its ", name_,
           ", which nothing holds any more; keep the tensor until the backward");
-    check(x->storage.get() == storage_ && storage_->version() == version_, "linear_cross_entropy: its ", name_, ' ',
+    check(x->storage.get() == storage_ && storage_->version() == version_, "its ", name_, ' ',
           x->shape, ", which the second derivative needs, was changed after the forward");
     return Tensor(x);
   }

@@ -24,7 +24,7 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype = DType::i64);
 
 // `value` where mask (u8) is not 0, x elsewhere; mask broadcasts to x's shape. Masked elements get a gradient of 0.
 // Throws if an integer dtype does not hold the value; a fraction is cut off.
-Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 
 // The elements of x, of any dtype, where mask (u8) is not 0, in row-major order: rank 1. mask broadcasts to x's shape.
 // Differentiable. How many there are is counted on the host: on a device this waits for the mask.

@@ -86,7 +86,7 @@ struct CompareOptions {
 //              that do not move, a resolution above largest_bound()
 //
 // Calls `loss` controls + 2 times at each point, and four times more at the first; again only if the models differ.
-// Throws if the loss throws.
+// Throws if the loss throws: the message says which model raised the error.
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,
                              const Batches& batches, const CompareOptions& options = {});
 
@@ -132,7 +132,8 @@ class MakeOptimizer {
 //
 // Models and optimizers are made here, by several calls of these functions; the initial parameters come from the first
 // `make_a()`. A model that does not repeat itself on the first batch is undecided. Calls `batches` for steps in order,
-// and again from 0. Throws if a function makes no model or no optimizer.
+// and again from 0. Throws if a function makes no model or no optimizer, or throws: the message says which model raised
+// the error.
 Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
                                 const Objective& loss, const MakeOptimizer& make_optimizer, const Batches& batches,
                                 const CompareOptions& options = {});

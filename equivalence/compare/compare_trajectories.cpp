@@ -23,9 +23,10 @@
 namespace isonorm::equivalence {
 namespace {
 
-std::unique_ptr<nn::Module> made(const MakeModel& make, const char* name) {
-  std::unique_ptr<nn::Module> model = make();
-  check(model != nullptr, "compare_trajectories: ", name, " gave no model");
+std::unique_ptr<nn::Module> made(const MakeModel& make, Which which) {
+  std::unique_ptr<nn::Module> model;
+  named(which, [&] { model = make(); });
+  check(model != nullptr, "compare_trajectories: ", which == Which::first ? "make_a" : "make_b", " gave no model");
   return model;
 }
 
@@ -51,8 +52,8 @@ class Trajectories {
         make_optimizer_(make_optimizer),
         batches_(batches),
         o_(o),
-        a_(made(make_a, "make_a")),
-        b_(made(make_b, "make_b")),
+        a_(made(make_a, Which::first)),
+        b_(made(make_b, Which::second)),
         found_(partners(*a_, *b_, map, &result_.reason)) {}
 
   Comparison run() {
@@ -82,7 +83,9 @@ class Trajectories {
 
  private:
   OwnTraining& add(Lockstep& all, std::unique_ptr<OwnTraining> training, RunResult& record, bool control, Which which) {
-    training->train_with(make_optimizer_(training->model().parameters(), which), o_.clip);
+    std::unique_ptr<optim::Optimizer> optimizer;
+    named(which, [&] { optimizer = make_optimizer_(training->model().parameters(), which); });
+    training->train_with(std::move(optimizer), o_.clip);
     OwnTraining& added = *training;
     all.add(std::move(training), record, control);
     return added;
@@ -90,7 +93,7 @@ class Trajectories {
 
   // One more training of A, from the parameters that it began with.
   template <class T, class... More> std::unique_ptr<T> copy_of_first(More&&... more) {
-    models_.push_back(made(make_a_, "make_a"));
+    models_.push_back(made(make_a_, Which::first));
     nn::Module& copy = *models_.back();
     copy.load_state_dict(a_->state_dict());
     std::string ignored;
@@ -106,7 +109,7 @@ class Trajectories {
 
   // One more training of B, from A's mapped parameters.
   std::unique_ptr<OwnTraining> copy_of_second() {
-    models_.push_back(made(make_b_, "make_b"));
+    models_.push_back(made(make_b_, Which::second));
     nn::Module& copy = *models_.back();
     copy.load_state_dict(b_->state_dict());
     std::string ignored;

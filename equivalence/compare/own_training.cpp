@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
@@ -113,6 +114,18 @@ DType dtype_of(const Partners& p) {
   return dtype;
 }
 
+void named(Which which, const std::function<void()>& run) {
+  const char* const model = which == Which::first ? "the first model: " : "the second model: ";
+  try {
+    run();
+  } catch (Error& e) {
+    e.set_message(model + std::string(e.what()));
+    throw;
+  } catch (const std::exception& e) {
+    std::throw_with_nested(Error(ErrorKind::invalid, model + std::string(e.what()), __FILE__, __LINE__));
+  }
+}
+
 OwnTraining::OwnTraining(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss,
                          uint64_t seed)
     : model_(model), loss_of_(loss), generator_{seed, 0} {
@@ -146,12 +159,15 @@ std::pair<int64_t, int64_t> OwnTraining::held_by_optimizer() const {
 }
 
 void OwnTraining::differentiate(const training::Examples& batch) {
-  try {
-    const SameDraws draws(generator_);
-    loss_ = training::differentiate(model_, loss_of_, batch);
-  } catch (const Error& e) {
-    throw Error(e.kind(), e.what() + stream_hint(model_, e.what()), e.file(), e.line());
-  }
+  named(which(), [&] {
+    try {
+      const SameDraws draws(generator_);
+      loss_ = training::differentiate(model_, loss_of_, batch);
+    } catch (Error& e) {
+      e.set_message(e.what() + stream_hint(model_, e.what()));
+      throw;
+    }
+  });
   NoGrad no_grad;
   begin_step();
   has_gradient_.clear();
@@ -167,7 +183,7 @@ void OwnTraining::differentiate(const training::Examples& batch) {
 }
 
 void OwnTraining::update(double) {
-  optimizer_->step(training::limit_gradients({.norm = clip_}, optimizer_->parameters()).scale);
+  named(which(), [&] { optimizer_->step(training::limit_gradients({.norm = clip_}, optimizer_->parameters()).scale); });
   weights_.clear();
   for (const PartnerTensors& p : tensors_) weights_.push_back(p.read(detach));
 }

@@ -51,6 +51,10 @@ uint64_t control_seed(uint64_t seed, int control);
 inline constexpr const char* kNoGradient =
     "a loss that does not use the second model: none of its parameters gets a gradient";
 
+// Runs run(). The message of an Error begins with "the first model: " or "the second model: ". Another std::exception becomes
+// an Error in which it is nested.
+void named(Which which, const std::function<void()>& run);
+
 // A model, an objective and, for training, an optimizer.
 class OwnTraining : public Training {
  public:
@@ -76,6 +80,8 @@ class OwnTraining : public Training {
   bool entry_by_entry(size_t i) const override { return routes_.empty() || routes_[i].legs.empty(); }
 
  private:
+  Which which() const { return routes_.empty() ? Which::first : Which::second; }
+
   nn::Module& model_;
   std::vector<Route> routes_;            // from the reference's parameters to these; empty if this is A
   std::vector<Dims> shapes_;             // of the reference's parameters
