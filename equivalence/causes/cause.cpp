@@ -105,7 +105,7 @@ class Causes {
     Pair scaled = t_.loss_pair.pair;
     scaled.value = scaled.value / *k;
     const std::string gradients = text("all ", t_.gradients.size(), " gradients of the second model are ",
-                                       factor_text(*k), " times those of the first");
+                                       factor_text(*k), " times the first model's");
     if (!t_.loss_pair.differs)
       found_.cause = text("a factor in the backward: ", gradients, ", and the loss agrees");
     else if (t_.within_loss(scaled))
@@ -162,7 +162,7 @@ class Causes {
       for (const auto& [_, m] : model->named_modules()) modes.emplace_back(m, m->training());
     return removes(
         "parts that act in training only", s,
-        "a part that acts in training only, such as dropout: in eval() the two agree, and in train() again they do not",
+        "a part that acts in training only, such as dropout: the two agree in eval() and differ in train()",
         [&] { t_.a.eval(), t_.b.eval(); },
         [&] {
           for (const auto& [m, on] : modes) m->train(on);  // outer ones first
@@ -212,7 +212,7 @@ class Causes {
           for (const Located& n : norms)
             if (t_.of_a[i].name == n.path + ".weight") s.more_a[i] = full_like(s.point[i], more_gain);
       return removes(
-          name, s, text(what, ": with that in ", where, " the two agree"),
+          name, s, text(what, "; with the same in ", where, " the two agree"),
           [&] {
             for (const Located& n : norms) change(*n.norm);
           },
@@ -251,8 +251,8 @@ class Causes {
     if (norms[0].norm->weight.defined())
       for (const double more : {1.0, -1.0})
         if (with(
-                "gains read as 1 + gain",
-                text("gains read otherwise: the second model multiplies by what is stored ", more > 0 ? "+ 1" : "- 1"),
+                "a gain of gain + 1",
+                text("another use of the gain: the second model multiplies by gain ", more > 0 ? "+ 1" : "- 1"),
                 [](nn::Norm&) {}, more))
           return true;
     return false;

@@ -114,10 +114,11 @@ Parting forwards_part(const Trial& t, const Trace& a, const Trace& second) {
     if (agree[i] || !lead[i]) continue;
     std::vector<const Traced*> before;
     for (const size_t from : r.from) before.push_back(&a.results[from]);
-    const std::string begin = before.empty() ? "the forwards part where they begin"
+    const std::string begin = before.empty() ? "the forwards differ from the start"
                                              : text("the forwards agree up to ", listed_results(before));
-    const std::string none =
-        b.contains(r.value.sorted.size()) || r.value.others > 0 ? "" : ", nor any of as many entries";
+    const std::string none = b.contains(r.value.sorted.size()) || r.value.others > 0
+                                 ? ""
+                                 : text(", nor any result of ", r.value.sorted.size(), " entries");
     return {text(begin, ": ", r.name(), " is the first result that the second model does not have", none,
                  multiple_in(a, b, r, dtype)),
             r.path};
@@ -164,11 +165,11 @@ std::string backwards_part(const Trial& t, const Trace& a, const BySize& b) {
     const double most = bound(r.gradient_moved, t.dtype);
     if (std::none_of(found.begin(), found.end(),
                      [&](const Traced* o) { return r.gradient->within(*o->gradient, most); }))
-      return text(down_to(i), ": the gradient of ", r.name(), ", from which that is computed, differs");
+      return text(down_to(i), ": the next gradient, of ", r.name(), ", differs");
     ++count, compared[i] = true;
     for (const std::string& p : r.reads)
       if (readers[p] == 1 && differing.contains(p))
-        return text("the backwards agree down to ", r.name(), ": the gradient of ", p, ", which it reads, differs");
+        return text("the backwards agree down to ", r.name(), ": the gradient of its parameter ", p, " differs");
   }
   std::string parameters;
   for (const std::string& p : differing) parameters += (parameters.empty() ? "" : ", ") + p;

@@ -124,7 +124,8 @@ class MakeOptimizer {
 // Trains A, its controls and B in lockstep on the same batches. B begins with A's initial parameters, mapped by `map`.
 // The verdict follows the rules of `isonorm prove` (criterion.h): at every step loss, gradients and weights stay within
 // the bound that the controls give. Gradients are compared in A's coordinates (M* g_B), before the optimizer's step()
-// changes them; weights in B's, against M w_A, without blind rows.
+// changes them; weights in B's, against M w_A, without blind rows. After the last step, if nothing differs, the buffers
+// are compared that the map relates and that began with the same values.
 //
 // The bound has to stay below the deviations of wrong trainings. These train A for kNegativeSteps steps (the batches
 // repeat if there are fewer) with a mistake: one batch is exchanged for another, or, if the two are equal, the gradient

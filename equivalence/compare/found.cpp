@@ -24,10 +24,10 @@ std::string all_of(const CompareCount& c) {
                          : text("all ", plural(static_cast<int64_t>(c.compared), c.quantity.c_str()));
 }
 
-// "2 of 8 gradients", "the buffer".
+// "2 of 8 gradients", "all 8 gradients", "the buffer".
 std::string some_of(const CompareCount& c) {
-  return c.compared == 1 ? "the " + c.quantity
-                         : text(c.differing, " of ", plural(static_cast<int64_t>(c.compared), c.quantity.c_str()));
+  if (c.differing == c.compared) return all_of(c);
+  return text(c.differing, " of ", plural(static_cast<int64_t>(c.compared), c.quantity.c_str()));
 }
 
 // Two numbers with the fewest digits, but at least 4, that show their difference in two digits.

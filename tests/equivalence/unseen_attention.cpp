@@ -136,7 +136,7 @@ std::vector<Mistake> attention_mistakes() {
        compare_writers<KeysFromOne, RotaryWriter>},
       {{"padding hides queries", "forward", "", "`where` [4, 3, 6, 6] after blocks.0.qkv is the first"},
        compare_writers<HidesQueries, MaskedWriter>},
-      {{"detached values", "backward", "", "the gradient of `linear` [4, 6, 36] of blocks.1.qkv.weight"},
+      {{"detached values", "backward", "", "the next gradient, of `linear` [4, 6, 36] of blocks.1.qkv.weight"},
        compare_writers<DetachedValues>},
   };
 }
