@@ -3,10 +3,9 @@
 import torch
 
 from . import _isonorm
-from ._models import PLAIN, copied, in_dtype, measured, ours
-from ._points import Points
+from ._coarse import Coarse
+from ._models import PLAIN, in_dtype, measured, ours
 from ._result import Difference
-from ._rounding import CoarseResults, WithoutCasts, computing_coarsely
 
 ADVICE = '; dtype="f32" compares them in f32'
 
@@ -71,6 +70,10 @@ def matched(a, b):
 
 
 def off(x, reference):
+    both = x.isfinite() & reference.isfinite()
+    same = x.isnan() & reference.isnan() | (x == reference)
+    if not both.all():
+        x, reference = (torch.where(both | ~same, t, 0) for t in (x, reference))
     d = _isonorm.deviation(ours(x), ours(reference))
     return float("inf") if d != d else d
 
@@ -85,7 +88,7 @@ class Located:
         b, other = called(points.b, points.dtype, lambda: points.of_b(self.parameters, self.batch))
         self.gradients = dict(zip(points.names(self.batch), zip(ran.gradients, other.gradients)))
         self.controls = [
-            called(points.a, points.dtype, lambda: points.of_a(*points.moved(self.parameters, self.batch, c)))[0]
+            called(points.a, points.dtype, lambda: points.control(self.parameters, self.batch, c))[0]
             for c in range(1, points.controls + 1)
         ]
         self.index = {id(call): i for i, call in enumerate(a)}
@@ -118,46 +121,15 @@ class Located:
         return None, Difference(first["quantity"], name, name, first["deviation"], bound)
 
     def cause(self):
-        coarse, in_f32 = self.coarse_modules()
-        if coarse:
-            with WithoutCasts(self.points.dtype):
-                if self.agree(self.points):
-                    return f"{coarse}, and without that the two agree{ADVICE if in_f32 else ''}"
-        in_f32 = in_f32 and self.agree_in_f32()
+        first = [call.name for call in self.pair] if self.pair else []
+        coarse = Coarse(self.points, self.point, *first)
+        if coarse.sentence and coarse.agree_without_casts():
+            return f"{coarse.sentence}, and without that the two agree{ADVICE if coarse.is_f32 else ''}"
+        in_f32 = coarse.is_f32 and coarse.agree_in_f32()
         known = self.other_class() or self.other_options() or self.in_training_alone() or self.known_mistake()
         if in_f32 and (known is None or self.pair and type(self.pair[0].module) is not type(self.pair[1].module)):
-            return (f"{known}; " if known else "") + f"{coarse}, and in f32 the two agree{ADVICE}"
+            return (f"{known}; " if known else "") + f"{coarse.sentence}, and in f32 the two agree{ADVICE}"
         return known
-
-    def coarse_modules(self):
-        """(sentence, in_f32): the modules that compute in a coarser dtype, and whether it is f32 in a comparison in f64.
-        ("", False) if there are none, or torch cannot tell."""
-        points = self.points
-        try:
-            with CoarseResults(points.a, points.dtype) as a:
-                points.of_a(self.parameters, self.batch)
-            with CoarseResults(points.b, points.dtype) as b:
-                points.of_b(self.parameters, self.batch)
-        except (RuntimeError, ValueError):  # operations that know no TorchDispatchMode
-            return "", False
-        first = [call.name for call in self.pair] if self.pair else [None, None]
-        sentence, dtype = computing_coarsely([("a", a, first[0]), ("b", b, first[1])])
-        return sentence, points.dtype == "f64" and dtype == torch.float32
-
-    def agree_in_f32(self):
-        points = self.points
-        models = copied(points.a, "f32"), copied(points.b, "f32")
-        more = points.mapping, points.loss, lambda at: in_dtype(self.batch, "f32"), points.controls, points.seed
-        return self.agree(Points(*models, *more, "f32"))
-
-    def agree(self, points):
-        """Whether the two agree at this point; False if they raise."""
-        noted = _isonorm.Points(points.dtype, 1)
-        try:
-            points.compare_at(self.point, noted)
-        except (RuntimeError, ValueError):
-            return False
-        return not noted.differs
 
     def other_class(self):
         if self.pair is None:

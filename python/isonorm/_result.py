@@ -5,7 +5,11 @@ from typing import Optional
 
 
 class Unmatched(ValueError):
-    """The modules cannot be compared parameter by parameter."""
+    """The modules differ in something that has no deviation."""
+
+
+class Undecided(ValueError):
+    """a itself gives nothing that b can be compared with."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ class Result:
     tolerance: float = 0.0  # 30 times the control and 64 eps: the largest that any tensor was allowed
     power: Power = field(default_factory=lambda: Power([]))
     batches: str = ""  # how many were read, and whether these are all
+    why_f32: Optional[str] = None  # who computes in f32, if the comparison therefore went from f64 to f32
+    not_compared: tuple = ()  # outputs and buffers that were left out, each with the reason
 
     def __bool__(self):
         return self.verdict == "equivalent"
@@ -85,6 +91,8 @@ class Result:
             where = [self.dtype, f"{self.points} point{'' if self.points == 1 else 's'}"]
             where += [f"{self.steps} steps of training"] * (self.steps > 0) + [self.batches]
             lines.append(f"  compared    in {', '.join(where)}")
+        if self.why_f32:
+            lines.append(f"  f32         {self.why_f32}")
         if self.first:
             lines.append(f"  first       {self.first}")
         if self.cause:
@@ -96,4 +104,6 @@ class Result:
             )
         if self.power.probes:
             lines.append(f"  power       {self.power}")
+        if self.not_compared:
+            lines.append(f"  left out    {', '.join(self.not_compared)}")
         return "\n".join(lines)

@@ -26,7 +26,7 @@ class Trained:
         self.optimizer.zero_grad(set_to_none=True)
         inputs, targets = self.loss.parts(self.batch(self.step))
         positional, named = arguments(inputs)
-        with draws(self.seed + self.step), torch.enable_grad():
+        with draws(self.seed + self.step, self.loss.dtype), torch.enable_grad():
             loss = self.loss(self.model(*positional, **named), targets, self.seed)
             loss.backward()
         self.before = {n: p.clone() for n, p in self.parameters().items()}
@@ -70,6 +70,11 @@ class Other(Trained):
         super().update()
         own, made = self.parameters(), self.mapping(self.reference.parameters())
         return [ours(own[n].clone()) for n in self.names], [ours(made[n].clone()) for n in self.names], self.names
+
+    def noise_here(self, noise):
+        marks = {n: marked.torch() for n, marked in zip(self.reference.names, noise)}
+        reached = self.mapping.reached(self.reference.parameters(), marks)
+        return [ours(reached[n]) for n in self.names[len(self.mapping.plain) :]]
 
 
 class Frozen(Trained):
@@ -122,7 +127,7 @@ def train_together(points, optimizer, steps, told):
 
     def moved(control):
         model = copy.deepcopy(a)
-        changed, _ = points.moved({n: p.detach() for n, p in model.named_parameters()}, None, control)
+        changed = points.moved({n: p.detach() for n, p in model.named_parameters()}, control)
         with torch.no_grad():
             for name, p in model.named_parameters():
                 p.copy_(changed[name])
