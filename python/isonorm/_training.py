@@ -5,7 +5,7 @@ import copy
 import torch
 
 from . import _isonorm
-from ._models import arguments, draws, flat, naming, ours
+from ._models import arguments, dense, draws, flat, naming, ours
 
 
 class Trained:
@@ -26,7 +26,7 @@ class Trained:
         self.model.zero_grad(set_to_none=True)
         parts, who = self.recipe.parts(self.batch(self.step)), self.recipe.who
         total = 0.0
-        with draws(self.seed + self.step), torch.enable_grad():
+        with draws(self.seed + self.step, self.loss.dtype), torch.enable_grad():
             for part in parts:
                 inputs, targets = self.loss.parts(part)
                 positional, named = arguments(inputs)
@@ -44,7 +44,7 @@ class Trained:
         own = dict(self.model.named_parameters())
         # Copies: step() may change gradients in place.
         return number, [
-            ours(torch.zeros_like(own[n]) if own[n].grad is None else own[n].grad.clone()) for n in self.names
+            ours(torch.zeros_like(own[n]) if own[n].grad is None else dense(own[n].grad).clone()) for n in self.names
         ]
 
     def update(self):
@@ -69,7 +69,7 @@ class Other(Trained):
 
     def differentiate(self):
         number = self.backward()
-        gradients = {n: None if p.grad is None else p.grad.clone() for n, p in self.model.named_parameters()}
+        gradients = {n: None if p.grad is None else dense(p.grad).clone() for n, p in self.model.named_parameters()}
         back = self.mapping.pulled_back(self.reference.before, gradients)
         return number, [ours(back[n]) for n in self.reference.names]
 
@@ -77,6 +77,11 @@ class Other(Trained):
         super().update()
         own, made = self.parameters(), self.mapping(self.reference.parameters())
         return [ours(own[n].clone()) for n in self.names], [ours(made[n].clone()) for n in self.names], self.names
+
+    def noise_here(self, noise):
+        marks = {n: marked.torch() for n, marked in zip(self.reference.names, noise)}
+        reached = self.mapping.reached(self.reference.parameters(), marks)
+        return [ours(reached[n]) for n in self.names[len(self.mapping.plain) :]]
 
 
 class Frozen(Trained):
@@ -128,7 +133,7 @@ def train_together(points, recipes, steps, told):
 
     def moved(control):
         model = copy.deepcopy(a)
-        changed, _ = points.moved({n: p.detach() for n, p in model.named_parameters()}, None, control)
+        changed = points.moved({n: p.detach() for n, p in model.named_parameters()}, control)
         with torch.no_grad():
             for name, p in model.named_parameters():
                 p.copy_(changed[name])
