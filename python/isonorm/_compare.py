@@ -1,28 +1,44 @@
 """compare(): are two modules of torch one function, and do they train alike?"""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _isonorm
 from ._result import Difference, Power, Result, Undecided, Unmatched
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._recipe import Parameters
+
+    Tensors = dict[str, torch.Tensor]  # by name
+    T = TypeVar("T")
+    OneOrTwo = Union[T, tuple[Optional[T], Optional[T]], None]  # for both, or (for a, for b)
 
 VERDICTS = {"same": "equivalent", "different": "different", "undecided": "undecided"}
 
 
 def compare(
-    a,
-    b,
+    a: torch.nn.Module,
+    b: torch.nn.Module,
     *,
-    batches,
-    loss=None,
-    map="names",
-    optimizer=None,
-    steps=20,
-    points=5,
-    controls=4,
-    seed=1,
-    dtype=None,
-    carry=False,
-    progress=None,
+    batches: Iterable[Any] | Callable[[int], Any],
+    loss: Callable[[Any, Any], torch.Tensor] | None = None,
+    map: str | Mapping[str, str | Callable[[Tensors], torch.Tensor]] | Callable[[Tensors], Tensors] | None = "names",
+    optimizer: OneOrTwo[Callable[[Parameters], torch.optim.Optimizer]] = None,
+    schedule: OneOrTwo[Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]] = None,
+    accumulate: OneOrTwo[int] = None,
+    clip: OneOrTwo[float | Callable[[Parameters], Any]] = None,
+    steps: int = 20,
+    points: int = 5,
+    controls: int = 4,
+    seed: int = 1,
+    dtype: str | None = None,
+    carry: bool = False,
+    progress: Callable[[dict], Any] | None = None,
 ) -> Result:
     """Whether two torch.nn.Modules are one function and train alike, as far as rounding lets it be seen.
 
@@ -42,31 +58,39 @@ def compare(
                function of the dict of a's parameters}, where the rest is called the same. A function of the dict of a's
                parameters to the dict of b's. None: b keeps its own, and only outputs and gradients of inputs are compared.
     optimizer: a function of a list of parameters to an optimizer of torch: then both train `steps` steps, and loss, gradients
-               and weights are compared at each.
+               and weights are compared at each. The list's attribute `model` is the module under training, a copy of a or b: it
+               has the names.
+    schedule:  a function of the optimizer to a schedule of torch.optim.lr_scheduler, which moves on after each step.
+    accumulate: a number of micro-batches. In training each batch is cut into so many equal parts along the first dimension of its
+               tensors; loss and gradients are the mean over the parts.
+    clip:      the largest norm of all gradients together (torch.nn.utils.clip_grad_norm_), or a function of the list of parameters
+               that changes their gradients. Gradients are compared before, weights after.
+               Of these four each may be a pair (for a, for b), such as optimizer=(for_a, for_b). With a pair, b may be a itself.
     carry:     b's own parameters need not be what the map makes of a's.
     progress:  a function that gets a dict after every point and step: "phase" ("points", "wrong trainings", "training"), "step",
                "steps". What it raises ends the comparison.
 
-    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError
-    if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a that is not finite, parameters with
-    hooks or in one memory), and if a module or the loss raises something, which it names (in training: what they raise).
+    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError, in
+    one line, for arguments of another kind; if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a
+    that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was given
+    raises something, which it names.
     """
-    from . import _coarse, _locate, _maps, _models, _points, _rounding, _training
+    from . import _coarse, _given, _locate, _maps, _models, _points, _recipe, _rounding, _training
 
-    if a is b:
-        raise ValueError("compare: a module was given twice, as a and as b")
-    if points < 1 or controls < 1 or steps < 1:
-        raise ValueError(f"compare: {points} points, {controls} controls and {steps} steps, expected at least 1 of each")
-    if optimizer is not None and map is None:
-        raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
-    if dtype not in (None, *_models.TORCH_DTYPES):
-        raise ValueError(f"compare: dtype is {dtype!r}, expected 'f64' or 'f32'")
+    _given.check_module("a", a), _given.check_module("b", b)
+    counts = {"points": points, "controls": controls, "steps": steps}
+    _given.check_options(batches, loss, map, progress, dtype, seed, counts)
     may_change, dtype = dtype is None, dtype or "f64"
-
+    train = _recipe.recipes(dtype, loss, optimizer=optimizer, schedule=schedule, accumulate=accumulate, clip=clip)
+    if a is b and (train is None or train[0].options() == train[1].options()):
+        raise ValueError("compare: a module was given twice, as a and as b")
+    if train is not None and map is None:
+        raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
     def in_f32(why, deviation):
         """The Result of the same comparison in f32."""
-        more = {"loss": loss, "map": map, "optimizer": optimizer, "steps": steps, "points": points, "controls": controls}
-        found = compare(a, b, batches=read, dtype="f32", seed=seed, carry=carry, progress=progress, **more)
+        training = {"optimizer": optimizer, "schedule": schedule, "accumulate": accumulate, "clip": clip, "steps": steps}
+        more = {"loss": loss, "map": map, "points": points, "controls": controls, "seed": seed, "carry": carry}
+        found = compare(a, b, batches=read, dtype="f32", progress=progress, **training, **more)
         return replace(found, why_f32=f"{why}, so both were compared in f32; in f64 they are off by {deviation:.1e}")
 
     def told(phase, of):
@@ -77,7 +101,7 @@ def compare(
 
     read = batches.in_dtype(dtype) if isinstance(batches, _models.Batches) else _models.Batches(batches, dtype)
     try:
-        mapping = None if map is None else _maps.Map(a, b, map)
+        mapping = None if map is None else _maps.Map(a, b, _given.naming_map(map, dtype))
         if mapping is not None and not carry:
             wrong = _maps.not_carried(a, b, mapping)
             if wrong is not None:
@@ -123,14 +147,16 @@ def compare(
     power = Power(at.probes().probes, found.resolution)
     if verdict == "equivalent" and power.probes and not power.seen:
         verdict, reason = "undecided", f"it would have seen none of {len(power.probes)} parameters that were changed"
-    if optimizer is not None and verdict == "equivalent":
-        trained = _training.train_together(at, optimizer, steps, told)
-        verdict, reason = VERDICTS[trained.verdict], f"{reason}; in training {trained.reason}"
+    if train is not None and verdict == "equivalent":
+        trained = _training.train_together(at, train, steps, told)
+        verdict = VERDICTS[trained.verdict]
+        at_points = f"at {points} point{'' if points == 1 else 's'} the two agree" if verdict == "different" else reason
+        reason = f"{at_points}; in training {trained.reason}"
         if verdict == "different" and may_change:
             coarse = _coarse.Coarse(at, 1)
             if coarse.is_f32:
                 with _rounding.WithoutCasts(dtype):
-                    again = _training.train_together(at, optimizer, steps, told)
+                    again = _training.train_together(at, train, steps, told)
                 if VERDICTS[again.verdict] == "equivalent":
                     return in_f32(coarse.sentence, trained.deviation)
     last = trained or found
@@ -156,7 +182,7 @@ def compare(
     )
 
 
-def assert_equivalent(a, b, **options) -> Result:
+def assert_equivalent(a: torch.nn.Module, b: torch.nn.Module, **options: Any) -> Result:
     """Raises AssertionError with the text of compare(a, b, **options) unless the two are equivalent; gives the Result."""
     __tracebackhide__ = True
     found = compare(a, b, **options)

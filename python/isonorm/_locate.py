@@ -4,7 +4,7 @@ import torch
 
 from . import _isonorm
 from ._coarse import Coarse
-from ._models import PLAIN, in_dtype, measured, ours
+from ._models import PLAIN, hooked, in_dtype, measured, ours
 from ._result import Difference
 
 ADVICE = '; dtype="f32" compares them in f32'
@@ -17,7 +17,7 @@ class Calls:
         self.model, self.dtype, self.calls, self.handles, self.given = model, dtype, [], [], []
 
     def __enter__(self):
-        for name, module in self.model.named_modules():
+        for name, module in hooked(self.model):
             if not list(module.children()):
                 self.handles.append(module.register_forward_pre_hook(self.before))
                 self.handles.append(module.register_forward_hook(self.after(name)))

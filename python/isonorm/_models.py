@@ -29,9 +29,14 @@ def real(t):
     return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 
+def dense(t):
+    """A sparse gradient with its zeros."""
+    return t if t.layout is torch.strided else t.to_dense()
+
+
 def ours(t):
-    """A torch tensor as one of isonorm, of the same memory where it lies on the CPU; complex numbers as pairs."""
-    return _isonorm.tensor(real(t.detach()).cpu())
+    """A torch tensor as one of isonorm, of the same memory if it lies on the CPU; complex numbers as pairs."""
+    return _isonorm.tensor(real(dense(t.detach())).cpu())
 
 
 def converted(t, dtype):
@@ -53,6 +58,11 @@ def copied(module, dtype):
         return copy.deepcopy(module)._apply(lambda t: converted(t, dtype))  # to() would drop imaginary parts
     except Exception as e:  # a module may hold what no copy can be made of
         raise ValueError(f"compare: {type(module).__name__} cannot be copied: {e}") from e
+
+
+def hooked(model):
+    """named_modules() that can have forward hooks: all but those of TorchScript."""
+    return [(n, m) for n, m in model.named_modules() if not isinstance(m, torch.jit.ScriptModule)]
 
 
 def sharing_memory(module):
@@ -176,7 +186,8 @@ def naming(who, dtype, model=None):
         lines = str(e).splitlines() or [""]
         of_dtype = dtype == "f64" and re.search("double|float", lines[0], re.IGNORECASE)
         hint = '; copies run in f64, with dtype="f32" in f32' if of_dtype else ""
-        raise ValueError(f"compare: {where} raises {type(e).__name__}: {lines[0]}{hint}") from e
+        said = f": {lines[0]}" if lines[0] else ""
+        raise ValueError(f"compare: {where} raises {type(e).__name__}{said}{hint}") from e
 
 
 @contextlib.contextmanager
@@ -231,6 +242,9 @@ class Loss:
                 number = self.loss(output, targets)
             if not isinstance(number, torch.Tensor):
                 raise ValueError(f"compare: the loss is {number!r}, expected a tensor of one number")
+            if number.numel() != 1 or not number.is_floating_point():
+                shape, of = list(number.shape), str(number.dtype).removeprefix("torch.")
+                raise ValueError(f"compare: the loss has shape {shape} and dtype {of}, expected one floating number")
             return number
         total = 0
         generator = torch.Generator().manual_seed(seed)
@@ -248,13 +262,12 @@ class Batches:
     """The batch of a point or step, counted from 0. Floating tensors are in `dtype`.
 
     batches: a function of the number, or an iterable, of which no more batches are read than asked for; after the last it begins
-             again. Raises ValueError if it is a single batch with names."""
+             again."""
 
     def __init__(self, batches, dtype):
-        if isinstance(batches, (str, collections.abc.Mapping)):
-            raise ValueError(f"compare: batches is a {type(batches).__name__}, expected a list of batches or a function")
         self.function = batches if callable(batches) else None
-        self.rest = iter(()) if self.function else iter(batches)
+        with naming("batches", dtype):
+            self.rest = iter(()) if self.function else iter(batches)
         try:
             self.size = len(batches)
         except (TypeError, NotImplementedError):  # a generator, a DataLoader of a stream
@@ -269,9 +282,11 @@ class Batches:
 
     def __call__(self, at):
         self.asked = max(self.asked, at + 1)
+        with naming("batches", self.dtype):
+            made = self.function(at) if self.function else None
+            self.read.extend(itertools.islice(self.rest, max(0, at + 1 - len(self.read))))
         if self.function:
-            return in_dtype(self.function(at), self.dtype)
-        self.read.extend(itertools.islice(self.rest, max(0, at + 1 - len(self.read))))
+            return in_dtype(made, self.dtype)
         if not self.read:
             raise ValueError("compare: there are no batches")
         return in_dtype(self.read[at % len(self.read)], self.dtype)

@@ -1,7 +1,7 @@
 """What a comparison found. Knows no torch."""
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import ClassVar, Optional
 
 
 class Unmatched(ValueError):
@@ -22,7 +22,7 @@ class Difference:
     deviation: float  # max |b - a| / max |a|
     bound: float  # what rounding explains
 
-    def __str__(self):
+    def __str__(self) -> str:
         names = self.a if self.a == self.b else f"{self.a} (in b: {self.b})"
         return f"{self.what} of {names}: off by {self.deviation:.1e} of its largest entry, rounding explains {self.bound:.1e}"
 
@@ -36,7 +36,7 @@ class Probe:
     share: float
 
     @property
-    def seen(self):
+    def seen(self) -> bool:
         return self.share > 1
 
 
@@ -44,14 +44,14 @@ class Probe:
 class Power:
     """What the comparison would have seen."""
 
-    probes: list
+    probes: list[Probe]
     factor: Optional[float] = None  # a factor of 1 + so much of any compared tensor would have shown
 
     @property
-    def seen(self):
+    def seen(self) -> list[Probe]:
         return [p for p in self.probes if p.seen]
 
-    def __str__(self):
+    def __str__(self) -> str:
         if not self.probes:
             return "nothing was perturbed"
         size, seen = self.probes[0].size, self.seen
@@ -82,10 +82,16 @@ class Result:
     why_f32: Optional[str] = None  # who computes in f32, if the comparison therefore went from f64 to f32
     not_compared: tuple = ()  # outputs and buffers that were left out, each with the reason
 
-    def __bool__(self):
-        return self.verdict == "equivalent"
+    #: the last one that was asked whether it is equivalent, and is not: pytest_plugin.py shows its text
+    denied: ClassVar[Optional["Result"]] = None
 
-    def __str__(self):
+    def __bool__(self) -> bool:
+        if self.verdict == "equivalent":
+            return True
+        Result.denied = self
+        return False
+
+    def __str__(self) -> str:
         lines = [f"{self.verdict}: {self.reason}"]
         if self.points:
             where = [self.dtype, f"{self.points} point{'' if self.points == 1 else 's'}"]
@@ -107,3 +113,5 @@ class Result:
         if self.not_compared:
             lines.append(f"  left out    {', '.join(self.not_compared)}")
         return "\n".join(lines)
+
+    __repr__ = __str__

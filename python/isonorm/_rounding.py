@@ -4,7 +4,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from ._models import TORCH_DTYPES, coarser, flat, real, spoken
+from ._models import TORCH_DTYPES, coarser, flat, hooked, real, spoken
 
 MAP, LOSS = object(), object()
 
@@ -58,7 +58,7 @@ class CoarseResults(TorchDispatchMode):
             self.inside.pop()
             self.outside = LOSS
 
-        for name, module in self.model.named_modules():
+        for name, module in hooked(self.model):
             self.handles.append(module.register_forward_pre_hook(lambda *_, name=name: self.inside.append(name)))
             self.handles.append(module.register_forward_hook(left, always_call=True))
         return super().__enter__()

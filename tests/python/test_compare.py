@@ -207,7 +207,7 @@ class Otherwise(unittest.TestCase):
         a = net()
         for other, options, said in (
             (a, {}, "given twice"),
-            (net(), {"points": 0}, "0 points"),
+            (net(), {"points": 0}, "points is 0"),
             (net(), {"dtype": "bf16"}, "'bf16'"),
             (net(), {"batches": []}, "no batches"),
             (net(), {"batches": [torch.zeros(2, 8)]}, "pair"),

@@ -129,8 +129,8 @@ class Endless(unittest.TestCase):
     def test_refuses(self):
         for batches, said in (
             (iter([]), "there are no batches"),
-            ({"x": INPUTS[0]}, "batches is a dict, expected a list of batches"),
-            (Encoding(x=INPUTS[0]), "batches is a Encoding, expected a list of batches"),
+            ({"x": INPUTS[0]}, "batches is of type dict, expected a list"),
+            (Encoding(x=INPUTS[0]), "batches is of type Encoding, expected a list"),
         ):
             with self.assertRaisesRegex(ValueError, said):
                 isonorm.compare(net(), net(), batches=batches)
