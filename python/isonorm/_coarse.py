@@ -18,11 +18,12 @@ class Coarse:
     def __init__(self, points, point, first_of_a=None, first_of_b=None):
         self.points, self.point = points, point
         self.sentence, self.is_f32 = "", False
+        at = points.parameters(point), points.batches(point - 1)
         try:
             with CoarseResults(points.a, points.dtype) as a:
-                points.of_a(points.parameters(point), points.batches(point - 1))
+                points.of_a(*at)
             with CoarseResults(points.b, points.dtype) as b:
-                points.of_b(points.parameters(point), points.batches(point - 1))
+                points.of_b(*at)
         except (RuntimeError, ValueError):  # operations that know no TorchDispatchMode
             return
         self.sentence, dtype = computing_coarsely([("a", a, first_of_a), ("b", b, first_of_b)])

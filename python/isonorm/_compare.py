@@ -80,18 +80,17 @@ def compare(
     _given.check_module("a", a), _given.check_module("b", b)
     counts = {"points": points, "controls": controls, "steps": steps}
     _given.check_options(batches, loss, map, progress, dtype, seed, counts)
-    train = _recipe.recipes(dtype or "f64", loss, optimizer=optimizer, schedule=schedule, accumulate=accumulate, clip=clip)
+    may_change, dtype = dtype is None, dtype or "f64"
+    train = _recipe.recipes(dtype, loss, optimizer=optimizer, schedule=schedule, accumulate=accumulate, clip=clip)
     if a is b and (train is None or train[0].options() == train[1].options()):
         raise ValueError("compare: a module was given twice, as a and as b")
     if train is not None and map is None:
         raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
-    may_change, dtype = dtype is None, dtype or "f64"
-
     def in_f32(why, deviation):
         """The Result of the same comparison in f32."""
         training = {"optimizer": optimizer, "schedule": schedule, "accumulate": accumulate, "clip": clip, "steps": steps}
-        more = {"loss": loss, "map": map, "points": points, "controls": controls, "seed": seed, "carry": carry, **training}
-        found = compare(a, b, batches=read, dtype="f32", progress=progress, **more)
+        more = {"loss": loss, "map": map, "points": points, "controls": controls, "seed": seed, "carry": carry}
+        found = compare(a, b, batches=read, dtype="f32", progress=progress, **training, **more)
         return replace(found, why_f32=f"{why}, so both were compared in f32; in f64 they are off by {deviation:.1e}")
 
     def told(phase, of):

@@ -29,13 +29,14 @@ def real(t):
     return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 
+def dense(t):
+    """A sparse gradient with its zeros."""
+    return t if t.layout is torch.strided else t.to_dense()
+
+
 def ours(t):
     """A torch tensor as one of isonorm, of the same memory if it lies on the CPU; complex numbers as pairs."""
-    return _isonorm.tensor(real(dense(t.detach()).cpu()))
-
-
-def dense(t):
-    return t if t.layout is torch.strided else t.to_dense()
+    return _isonorm.tensor(real(dense(t.detach())).cpu())
 
 
 def converted(t, dtype):

@@ -100,6 +100,7 @@ class Points:
     def __init__(self, a, b, mapping, loss, batches, controls, seed, dtype):
         self.a, self.b, self.mapping, self.loss, self.batches = a, b, mapping, loss, batches
         self.controls, self.seed, self.dtype = controls, seed, dtype
+        self.moves_results = True
         #: {name: why} of what a comparison leaves out
         self.not_compared = {}
         self.own = {n: p.detach() for n, p in a.named_parameters()}
@@ -128,7 +129,7 @@ class Points:
             moved[name] = torch.view_as_complex(t) if p.is_complex() else t
         return moved
 
-    def run(self, model, parameters, wrt, batch, rounding=None):
+    def run(self, model, parameters, wrt, batch, rounding=contextlib.nullcontext()):
         """The Ran of a module with these parameters: gradients by `wrt`, then by floating inputs. rounding: a mode of torch in which
         module and loss run.
 
@@ -143,7 +144,7 @@ class Points:
         leaves, who = [*wrt, *floating(inputs)], "a" if model is self.a else "b"
 
         def forward_and_backward(model):
-            with rounding or contextlib.nullcontext():
+            with rounding:
                 positional, named = arguments(rebuilt(inputs, torch.clone))
                 with naming(who, self.dtype, model):
                     output = model(*positional, **named)
@@ -164,7 +165,7 @@ class Points:
         changed = {n for n, t in before.items() if given[n].dtype != t.dtype or not torch.equal(given[n], t)}
         return Ran(*found, gradients, in_dtype({n: given[n] for n in before}, self.dtype), changed)
 
-    def of_a(self, parameters, batch, rounding=None):
+    def of_a(self, parameters, batch, rounding=contextlib.nullcontext()):
         leaves = tracked(parameters)
         return self.run(self.a, leaves, list(leaves.values()) if self.mapping is not None else [], batch, rounding)
 
@@ -198,9 +199,14 @@ class Points:
         """a with parameters and each result of an operation moved by one ulp."""
         moved = self.moved(parameters, number)
         try:
-            return self.of_a(moved, batch, MovedResults(number, self.dtype))
-        except ValueError:  # operations that know no TorchDispatchMode
+            return self.of_a(moved, batch, self.rounding(number))
+        except (RuntimeError, ValueError):  # operations that know no TorchDispatchMode
+            self.moves_results = False
             return self.of_a(moved, batch)
+
+    def rounding(self, seed):
+        """A mode in which each result is moved by one ulp, if torch knows them all; it can be entered once."""
+        return MovedResults(seed, self.dtype) if self.moves_results else contextlib.nullcontext()
 
     def controls_at(self, parameters, batch):
         return [self.control(parameters, batch, c) for c in range(1, self.controls + 1)]

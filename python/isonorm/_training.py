@@ -1,11 +1,12 @@
 """Two modules trained on the same batches, beside what rounding does to the first and what a wrong training does."""
 
+import contextlib
 import copy
 
 import torch
 
 from . import _isonorm
-from ._models import arguments, dense, draws, flat, naming, ours
+from ._models import arguments, dense, draws, flat, naming, ours, rebuilt
 
 
 class Trained:
@@ -28,16 +29,21 @@ class Trained:
         total = 0.0
         with draws(self.seed + self.step, self.loss.dtype), torch.enable_grad():
             for part in parts:
-                inputs, targets = self.loss.parts(part)
-                positional, named = arguments(inputs)
-                with naming(who, self.recipe.dtype, self.model):
-                    output = self.model(*positional, **named)
-                loss = self.loss(output, targets, self.seed) / len(parts)
+                with self.rounding():
+                    inputs, targets = self.loss.parts(part)
+                    positional, named = arguments(rebuilt(inputs, torch.clone))
+                    with naming(who, self.recipe.dtype, self.model):
+                        output = self.model(*positional, **named)
+                    loss = self.loss(output, targets, self.seed) / len(parts)
                 with naming(f"the backward pass of {who}", self.recipe.dtype):
                     loss.backward()
                 total += loss.item()
         self.before = {n: p.clone() for n, p in self.parameters().items()}
         return total
+
+    def rounding(self):
+        """A mode of torch in which module and loss run."""
+        return contextlib.nullcontext()
 
     def differentiate(self):
         number = self.backward()
@@ -56,6 +62,21 @@ class Trained:
 
     def expected(self):
         return [ours(p.clone()) for p in self.reference.parameters().values()]
+
+
+class Control(Trained):
+    """a from weights that are moved by one ulp; so is each result of an operation, if torch can tell them."""
+
+    def __init__(self, points, number, model, *more):
+        moved = points.moved({n: p.detach() for n, p in model.named_parameters()}, number)
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                p.copy_(moved[name])
+        super().__init__(model, *more)
+        self.points, self.number = points, number
+
+    def rounding(self):
+        return self.points.rounding(self.number + self.step * self.points.controls)
 
 
 class Other(Trained):
@@ -131,18 +152,10 @@ def train_together(points, recipes, steps, told):
     # Those that b has entry by entry come first: i of the one is i of the other.
     names = [*mapping.plain, *(n for n in mapping.names_a if n not in mapping.plain)]
 
-    def moved(control):
-        model = copy.deepcopy(a)
-        changed = points.moved({n: p.detach() for n, p in model.named_parameters()}, control)
-        with torch.no_grad():
-            for name, p in model.named_parameters():
-                p.copy_(changed[name])
-        return model
-
     def group(batches):
         """The reference and its controls."""
         reference = Trained(copy.deepcopy(a), loss, of_a, batches, seed, names)
-        controls = [Trained(moved(c), loss, of_a, batches, seed, names) for c in range(1, points.controls + 1)]
+        controls = [Control(points, c, copy.deepcopy(a), loss, of_a, batches, seed, names) for c in range(1, points.controls + 1)]
         return reference, controls
 
     def repeated(step):

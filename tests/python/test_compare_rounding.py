@@ -3,6 +3,7 @@
 import unittest
 
 import isonorm
+import pairs  # noqa: F401: skips these tests if torch is missing
 
 import torch
 import torch.utils.checkpoint

@@ -1,0 +1,115 @@
+"""Compares the pairs of the corpus and prints the table of docs/python.md. In tests/python, with the package isonorm on PYTHONPATH:
+
+    python -m corpus.table [--right | --wrong] [--list] [WORD...]
+
+WORD: only rows whose names have one of these words. --list: a line for each run, and what compare() says if a run is not as it should be.
+"""
+
+import argparse
+import collections
+import re
+import sys
+
+import isonorm
+
+from . import right, wrong  # noqa: F401
+from .rows import RIGHT, WRONG, adamw
+
+#: Causes that say no more than the classes of the two modules at the place that is named.
+CLASSES = re.compile(r"\S+ is \w+\(.*\), .* of b is \w+\(.*\)$")
+
+
+def runs_of(row):
+    """The runs of a right row, (seed, options): gradients at five points in f64, a training in f64, gradients in f32. All in f32 if
+    the modules compute in f32 inside."""
+    train = {"optimizer": row.options.get("optimizer", adamw)}
+    if row.computes_in_f32:
+        return [(1, {"dtype": "f32"}), (2, {"dtype": "f32", **train}), (3, {"dtype": "f32"})]
+    return [(1, {}), (2, train), (3, {"dtype": "f32"})]
+
+
+def compared(row, seed, options):
+    a, b = row.pair(seed)
+    given = (
+        row.options if options is None else {**{k: v for k, v in row.options.items() if k != "optimizer"}, **options}
+    )
+    return isonorm.compare(a, b, batches=row.drawn(seed), **given)
+
+
+def judged(row, r):
+    """What became of a planted mistake: "right cause", "right place", "found", "wrong cause", "undecided", "missed", or, if no batch
+    shows it, "not to be seen"."""
+    if r.verdict != "different":
+        return "not to be seen" if row.unseen else "missed" if r.verdict == "equivalent" else "undecided"
+    said = r.cause or ""
+    if row.cause and re.search(row.cause, said):
+        return "right cause"
+    if said and not CLASSES.match(said):
+        return "wrong cause"
+    places = [r.first.a, r.first.b] if r.first else []
+    return "right place" if any(re.fullmatch(row.place or "", place) for place in places) else "found"
+
+
+def outcomes(rows, runs, judge, listed, as_should_be):
+    """How many runs came out how; a line for each if `listed`."""
+    counts = collections.Counter()
+    for row in rows:
+        for seed, options in runs(row):
+            try:
+                r = compared(row, seed, options)
+                came = judge(row, r)
+            except ValueError as e:
+                r, came = e, "refused"
+            counts[came] += 1
+            if listed:
+                print(
+                    f"{came:15} {row.name}" + (f" ({', '.join(options) or 'f64'})" if options is not None else ""),
+                    flush=True,
+                )
+                if came not in as_should_be:
+                    print(r, flush=True)
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--right", action="store_true", help="right pairs alone")
+    parser.add_argument("--wrong", action="store_true", help="wrong pairs alone")
+    parser.add_argument("--list", action="store_true", help="a line for each run")
+    given = parser.parse_args()
+
+    def chosen(rows):
+        return [row for row in rows if not given.words or any(word in row.name for word in given.words)]
+
+    bad = 0
+    if not given.wrong:
+        rows = chosen(RIGHT)
+        counts = outcomes(rows, runs_of, lambda row, r: r.verdict, given.list, ["equivalent"])
+        print(
+            f"{len(rows)} right pairs, {counts.total()} runs: "
+            + ", ".join(f"{counts[v]} {v}" for v in ("equivalent", "undecided", "different", "refused"))
+        )
+        bad += counts["different"] + counts["refused"]
+    if not given.right:
+        rows = chosen(WRONG)
+        counts = outcomes(
+            rows, lambda row: [(1, None)], judged, given.list, ["right cause", "right place", "not to be seen"]
+        )
+        names = (
+            "right cause",
+            "right place",
+            "found",
+            "wrong cause",
+            "undecided",
+            "missed",
+            "refused",
+            "not to be seen",
+        )
+        print(f"{len(rows)} planted mistakes: " + ", ".join(f"{counts[v]} {v}" for v in names))
+        bad += counts["missed"] + counts["wrong cause"] + counts["refused"]
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()
