@@ -15,24 +15,33 @@ import isonorm
 from . import right, wrong  # noqa: F401
 from .rows import RIGHT, WRONG, adamw
 
-#: Causes that say no more than the classes of the two modules at the place that is named.
-CLASSES = re.compile(r"\S+ is \w+\(.*\), .* of b is \w+\(.*\)$")
+#: What is true and says no more than the place: the classes of the two modules there, or that an update differs.
+PLACE = re.compile(r"\S+ is \w+\(.*\), .* of b is \w+\(.*\)$|the update: ")
+
+
+#: Options of compare() that ask for a training.
+TRAINING = {"optimizer", "schedule", "accumulate", "clip"}
 
 
 def runs_of(row):
-    """The runs of a right row, (seed, options): gradients at five points in f64, a training in f64, gradients in f32. All in f32 if
-    the modules compute in f32 inside."""
-    train = {"optimizer": row.options.get("optimizer", adamw)}
+    """The runs of a right row, (seed, options): gradients at five points in f64, a training in f64, gradients in f32. All are in f32
+    if the modules compute in f32 inside. All are trainings if the row compares two ways to train."""
+    train = {"optimizer": adamw, **{name: given for name, given in row.options.items() if name in TRAINING}}
+    trains_in_two_ways = any(isinstance(given, tuple) for given in train.values())
+    found = [(1, {}), (2, train), (3, {"dtype": "f32"})]
     if row.computes_in_f32:
-        return [(1, {"dtype": "f32"}), (2, {"dtype": "f32", **train}), (3, {"dtype": "f32"})]
-    return [(1, {}), (2, train), (3, {"dtype": "f32"})]
+        found = [(seed, {**options, "dtype": "f32"}) for seed, options in found]
+    if trains_in_two_ways:
+        found = [(seed, {**options, **train}) for seed, options in found]
+    return found
 
 
-def compared(row, seed, options):
+def compared(row, seed, options=None):
+    """compare() of a row's pair; options: in place of those that ask for a training."""
     a, b = row.pair(seed)
-    given = (
-        row.options if options is None else {**{k: v for k, v in row.options.items() if k != "optimizer"}, **options}
-    )
+    given = row.options
+    if options is not None:
+        given = {**{name: value for name, value in given.items() if name not in TRAINING}, **options}
     return isonorm.compare(a, b, batches=row.drawn(seed), **given)
 
 
@@ -44,7 +53,7 @@ def judged(row, r):
     said = r.cause or ""
     if row.cause and re.search(row.cause, said):
         return "right cause"
-    if said and not CLASSES.match(said):
+    if said and not PLACE.match(said):
         return "wrong cause"
     places = [r.first.a, r.first.b] if r.first else []
     return "right place" if any(re.fullmatch(row.place or "", place) for place in places) else "found"

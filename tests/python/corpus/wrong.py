@@ -1,6 +1,6 @@
 """The wrong pairs."""
 
-from . import wrong_gradients, wrong_layers, wrong_sequences  # noqa: F401
+from . import wrong_gradients, wrong_layers, wrong_sequences, wrong_trainings  # noqa: F401
 
 try:
     from . import wrong_public  # noqa: F401
