@@ -33,9 +33,12 @@ class PythonPoints {
  public:
   PythonPoints(const std::string& dtype, int points) : dtype_(dtype_named(dtype)), points_(dtype_, points, true) {}
 
+  // gradients_decide: no verdict rests on outputs alone.
   void note(int point, const nb::list& sides, const std::vector<std::string>& names,
-            const std::vector<std::string>& outputs) {
-    points_.note(point, look(sides, names, outputs));
+            const std::vector<std::string>& outputs, bool gradients_decide) {
+    std::vector<Seen> seen = look(sides, names, outputs);
+    for (size_t k = 1; k <= outputs.size(); ++k) seen[k].beside = gradients_decide;  // behind the loss
+    points_.note(point, seen);
   }
   double share(const nb::list& sides, const std::vector<std::string>& names, const std::vector<std::string>& outputs) {
     return points_.worst(look(sides, names, outputs)).share(dtype_);
@@ -180,6 +183,18 @@ void Outside::update(double) {
   const nb::object given = side_.attr("update")();
   weights_ = tensors(given[0]), expected_ = tensors(given[1]);
   weight_names_ = nb::cast<std::vector<std::string>>(given[2]);
+  noise_.clear();
+}
+
+Tensor Outside::noise_here(const Training& reference, size_t i) const {
+  if (i < plain_) return Training::noise_here(reference, i);
+  if (noise_.empty()) {
+    nb::list of_reference;
+    for (const Tensor& noise : reference.moved_by_noise()) of_reference.append(noise);
+    if (of_reference.size() == 0) return {};
+    noise_ = tensors(side_.attr("noise_here")(of_reference));
+  }
+  return noise_.at(i - plain_);
 }
 
 void bind_comparison(nb::module_& m) {
@@ -195,7 +210,8 @@ void bind_comparison(nb::module_& m) {
       .def_prop_ro("first", &first_of, "The first point or step that differs, and the entry furthest off; or None.");
   nb::class_<PythonPoints>(m, "Points", "Points until the first that differs (equivalence/compare/found.h).")
       .def(nb::init<const std::string&, int>(), nb::arg("dtype"), nb::arg("points"))
-      .def("note", &PythonPoints::note, nb::arg("point"), nb::arg("sides"), nb::arg("names"), nb::arg("outputs"))
+      .def("note", &PythonPoints::note, nb::arg("point"), nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),
+           nb::arg("gradients_decide"))
       .def("share", &PythonPoints::share, nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),
            "The part of its bound that the second side uses.")
       .def_prop_ro("differs", &PythonPoints::differs)

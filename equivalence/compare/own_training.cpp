@@ -194,6 +194,15 @@ Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const 
   return routes_.empty() ? w : routes_[i].forward(w);
 }
 
+Tensor OwnTraining::noise_here(const Training& reference, size_t i) const {
+  const Tensor noise = Training::noise_here(reference, i);
+  if (routes_.empty() || routes_[i].legs.empty() || !noise.defined()) return noise;
+  NoGrad no_grad;
+  Generator generator{1, 0};  // a map of marks of 1 might give 0
+  const Tensor marks = noise.to(DType::f64) * (1 + rand(noise.shape(), {DType::f64}, generator));
+  return ne(routes_[i].forward(marks), zeros({}, {DType::f64}));
+}
+
 Restore::Restore(nn::Module& model, What what)
     : model_(model), values_(detached::clone(what == all ? model.state_dict() : buffers_of(model))) {
   for (const Tensor& p : model.parameters()) gradients_.emplace_back(p, p.grad());

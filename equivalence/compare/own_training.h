@@ -77,7 +77,7 @@ class OwnTraining : public Training {
 
  protected:
   Tensor reference_weight(const Training& reference, size_t i) const override;
-  bool entry_by_entry(size_t i) const override { return routes_.empty() || routes_[i].legs.empty(); }
+  Tensor noise_here(const Training& reference, size_t i) const override;
 
  private:
   Which which() const { return routes_.empty() ? Which::first : Which::second; }

@@ -150,12 +150,12 @@ def behind(made, leaves):
     return {n for n, g in zip(leaves, found) if g is not None}
 
 
-def before(nodes):
-    """All autograd nodes that these follow from, and these."""
+def before(nodes, known):
+    """The autograd nodes that these follow from, and these; without those that are known."""
     seen, left = set(), list(nodes)
     while left:
         node = left.pop()
-        if node is not None and node not in seen:
+        if node is not None and node not in seen and node not in known:
             seen.add(node)
             left.extend(n for n, _ in node.next_functions)
     return seen

@@ -4,14 +4,12 @@ as it is removed."""
 import contextlib
 import re
 
-import torch
 from torch.func import functional_call
 
 from . import _isonorm
+from ._coarse import Coarse, agree
 from ._locate import off
-from ._models import PLAIN, copied, in_dtype, ours
-from ._points import Points
-from ._rounding import CoarseResults, WithoutCasts, computing_coarsely
+from ._models import PLAIN, ours
 
 ADVICE = '; dtype="f32" compares them in f32'
 MOST = 8  # pairs of modules with other options that are tried
@@ -25,52 +23,22 @@ class Causes:
         """One sentence; None if no cause is found."""
         if not self.repeats():
             return "b is not repeatable: run again with the same parameters, inputs and seed, it gives something else"
-        coarse, in_f32 = self.coarse_modules()
-        if coarse:
-            with WithoutCasts(self.points.dtype):
-                if self.agree(self.points):
-                    return f"{coarse}, and without that the two agree{ADVICE if in_f32 else ''}"
-        in_f32 = in_f32 and self.agree_in_f32()
+        first = [call.name for call in self.at.pair] if self.at.pair else []
+        coarse = Coarse(self.points, self.at.point, *first)
+        if coarse.sentence and coarse.agree_without_casts():
+            return f"{coarse.sentence}, and without that the two agree{ADVICE if coarse.is_f32 else ''}"
         tested = self.options() or self.known_mistake() or self.in_training_alone()
+        in_f32 = coarse.is_f32 and not tested and coarse.agree_in_f32()
         known = tested or self.classes()
-        if in_f32 and (known is None or self.at.pair and type(self.at.pair[0].module) is not type(self.at.pair[1].module)):
-            return (f"{known}; " if known else "") + f"{coarse}, and in f32 the two agree{ADVICE}"
-        return known
+        return (f"{known}; " if known else "") + f"{coarse.sentence}, and in f32 the two agree{ADVICE}" if in_f32 else known
 
-    def agree(self, points):
-        """Whether the two agree at this point; False if they raise."""
-        noted = _isonorm.Points(points.dtype, 1)
-        try:
-            points.compare_at(self.at.point, noted)
-        except Exception:
-            return False
-        return not noted.differs
+    def agree(self):
+        return agree(self.points, self.at.point)
 
     def repeats(self):
         """Whether b gives the same outputs twice."""
         once, again = (self.points.of_b(self.at.parameters, self.at.batch).outputs for _ in range(2))
         return all(off(y, x) <= _isonorm.bound(0.0, self.points.dtype) for x, y in zip(once, again))
-
-    def coarse_modules(self):
-        """(sentence, in_f32): the modules that compute in a coarser dtype, and whether it is f32 in a comparison in f64.
-        ("", False) if there are none, or torch cannot tell."""
-        points, at = self.points, self.at
-        try:
-            with CoarseResults(points.a, points.dtype) as a:
-                points.of_a(at.parameters, at.batch)
-            with CoarseResults(points.b, points.dtype) as b:
-                points.of_b(at.parameters, at.batch)
-        except (RuntimeError, ValueError):  # operations that know no TorchDispatchMode
-            return "", False
-        first = [call.name for call in at.pair] if at.pair else [None, None]
-        sentence, dtype = computing_coarsely([("a", a, first[0]), ("b", b, first[1])])
-        return sentence, points.dtype == "f64" and dtype == torch.float32
-
-    def agree_in_f32(self):
-        points = self.points
-        models = copied(points.a, "f32"), copied(points.b, "f32")
-        more = points.mapping, points.loss, lambda at: in_dtype(self.at.batch, "f32"), points.controls, points.seed
-        return self.agree(Points(*models, *more, "f32"))
 
     def options(self):
         """Numbers and words that partners hold otherwise, and with which of a's the two agree."""
@@ -100,7 +68,7 @@ class Causes:
             for k in keys:
                 setattr(y, k, vars(x)[k])
         try:
-            return self.agree(self.points)
+            return self.agree()
         finally:
             for y, k, value in before:
                 setattr(y, k, value)
@@ -113,7 +81,7 @@ class Causes:
         try:
             for model in models:
                 model.eval()
-            agree = self.agree(self.points)
+            agree = self.agree()
         finally:
             for m, training in modes:
                 m.training = training

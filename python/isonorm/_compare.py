@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _isonorm
-from ._result import Difference, Power, Result, Unmatched
+from ._result import Difference, Power, Result, Undecided, Unmatched
 
 if TYPE_CHECKING:
     import torch
@@ -36,13 +36,14 @@ def compare(
     points: int = 5,
     controls: int = 4,
     seed: int = 1,
-    dtype: str = "f64",
+    dtype: str | None = None,
     carry: bool = False,
     progress: Callable[[dict], Any] | None = None,
 ) -> Result:
     """Whether two torch.nn.Modules are one function and train alike, as far as rounding lets it be seen.
 
-    Copies of both run in `dtype` ("f64" or "f32"); a and b stay as they are. Outputs, loss, gradients of parameters (in a's
+    Copies of both run in `dtype` ("f64" or "f32"; None: f64, and again in f32 if they differ there because a module computes, or a
+    table is stored, in f32); a and b stay as they are. Outputs, loss, gradients of parameters (in a's
     coordinates) and of floating inputs are compared at `points` points: a's parameters as they stand, then drawn anew. The bound
     of each tensor is what one ulp in a's parameters does to it (`controls` times tried): 30 times that, and 64 eps. To show
     that it can see, the comparison then multiplies every other entry of single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
@@ -74,32 +75,41 @@ def compare(
     that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was given
     raises something, which it names.
     """
-    from . import _causes, _given, _locate, _maps, _models, _points, _recipe, _training
+    from . import _causes, _coarse, _given, _locate, _maps, _models, _points, _recipe, _rounding, _training
 
     _given.check_module("a", a), _given.check_module("b", b)
     counts = {"points": points, "controls": controls, "steps": steps}
     _given.check_options(batches, loss, map, progress, dtype, seed, counts)
+    may_change, dtype = dtype is None, dtype or "f64"
     train = _recipe.recipes(dtype, loss, optimizer=optimizer, schedule=schedule, accumulate=accumulate, clip=clip)
     if a is b and (train is None or train[0].options() == train[1].options()):
         raise ValueError("compare: a module was given twice, as a and as b")
     if train is not None and map is None:
         raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
+    def in_f32(why, deviation):
+        """The Result of the same comparison in f32."""
+        training = {"optimizer": optimizer, "schedule": schedule, "accumulate": accumulate, "clip": clip, "steps": steps}
+        more = {"loss": loss, "map": map, "points": points, "controls": controls, "seed": seed, "carry": carry}
+        found = compare(a, b, batches=read, dtype="f32", progress=progress, **training, **more)
+        return replace(found, why_f32=f"{why}, so both were compared in f32; in f64 they are off by {deviation:.1e}")
+
     def told(phase, of):
         return lambda step: progress({"phase": phase, "step": step, "steps": of}) if progress else None
 
     def result(verdict, reason, **more):
         return Result(verdict=verdict, reason=reason, dtype=dtype, batches=str(read), **more)
 
-    read = _models.Batches(batches, dtype)
+    read = batches.in_dtype(dtype) if isinstance(batches, _models.Batches) else _models.Batches(batches, dtype)
     try:
         mapping = None if map is None else _maps.Map(a, b, _given.naming_map(map, dtype))
         if mapping is not None and not carry:
             wrong = _maps.not_carried(a, b, mapping)
             if wrong is not None:
-                name, deviation, bound = wrong
+                name, deviation, bound, in_b, in_a = wrong
+                dtypes = "" if in_a == in_b else f": it is {_models.spoken(in_b)}, a is {_models.spoken(in_a)}"
                 return result(
                     "different",
-                    f"{name} of b is not what the map makes of a's parameters (carry=True sets it)",
+                    f"{name} of b is not what the map makes of a's parameters{dtypes} (carry=True sets it)",
                     points=0,
                     first=Difference("parameter", name, name, deviation, bound),
                     cause="other values of parameters",
@@ -119,11 +129,16 @@ def compare(
         found, point = at.compare(points, told("points", points))
     except Unmatched as e:
         return result("different", str(e), points=0)
+    except Undecided as e:
+        return result("undecided", str(e), points=0)
 
     def measured(of):
         return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
 
     if point is not None:
+        why = _coarse.explained_by_f32(at, point) if may_change else ""
+        if why:
+            return in_f32(why, found.deviation)
         located = _locate.Located(at, point, found)
         causes = _causes.Causes(located)
         first = replace(located.first, measured="with a's module there the outputs agree") if causes.replaced() else located.first
@@ -137,6 +152,13 @@ def compare(
         verdict = VERDICTS[trained.verdict]
         at_points = f"at {points} point{'' if points == 1 else 's'} the two agree" if verdict == "different" else reason
         reason = f"{at_points}; in training {trained.reason}"
+        if verdict == "different" and may_change:
+            coarse = _coarse.Coarse(at, 1)
+            if coarse.is_f32:
+                with _rounding.WithoutCasts(dtype):
+                    again = _training.train_together(at, train, steps, told)
+                if VERDICTS[again.verdict] == "equivalent":
+                    return in_f32(coarse.sentence, trained.deviation)
     last = trained or found
     first, cause = None, None
     if trained is not None and verdict == "different":
@@ -150,6 +172,7 @@ def compare(
         verdict,
         reason,
         points=points,
+        not_compared=tuple(f"{name} ({why})" for name, why in at.not_compared.items()),
         steps=steps if trained else 0,
         first=first,
         cause=cause,

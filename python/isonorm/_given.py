@@ -51,7 +51,7 @@ def check_options(batches, loss, map, progress, dtype, seed, counts):
                 refuse(f"map[{name!r}]", rule, "the name of a parameter of a, or a function of the dict of a's parameters")
     if progress is not None and not callable(progress):
         refuse("progress", progress, "a function of a dict")
-    if dtype not in ("f64", "f32"):
+    if dtype not in (None, "f64", "f32"):
         raise ValueError(f"compare: dtype is {dtype!r}, expected 'f64' or 'f32'")
     if not isinstance(seed, numbers.Integral):
         refuse("seed", seed, "a whole number")

@@ -9,9 +9,11 @@ from ._result import Difference
 
 
 def off(x, reference):
-    """The deviation; infinite for NaN in one."""
-    if torch.equal(x, reference):
-        return 0.0
+    """The deviation; infinite for NaN or infinities in one alone. Equal ones do not count."""
+    both = x.isfinite() & reference.isfinite()
+    if not both.all():
+        same = x.isnan() & reference.isnan() | (x == reference)
+        x, reference = (torch.where(both | ~same, t, 0) for t in (x, reference))
     d = _isonorm.deviation(ours(x), ours(reference))
     return float("inf") if d != d else d
 
@@ -32,7 +34,7 @@ class Located:
         self.of_b, other = called(points.b, points.dtype, lambda: points.of_b(self.parameters, self.batch))
         self.gradients = dict(zip(points.names(self.batch), zip(ran.gradients, other.gradients)))
         self.controls = [
-            called(points.a, points.dtype, lambda: points.of_a(*points.moved(self.parameters, self.batch, c)))[0]
+            called(points.a, points.dtype, lambda: points.control(self.parameters, self.batch, c))[0]
             for c in range(1, points.controls + 1)
         ]
         self.index = {id(call): i for i, call in enumerate(self.of_a)}
@@ -92,9 +94,9 @@ class Located:
         differing = [(x, y) for x, y in self.pairs if id(x) not in agree]
         if not differing:
             return False
-        known = before([n for x in self.of_a if id(x) in agree or self.found_in_b(x) for n in x.nodes])
+        followed = self.followed(agree)
         for x, y in differing:
-            if x.nodes and all(n in known for n in x.nodes):
+            if id(x) in followed:
                 continue
             given = self.any_difference(x, y, lambda c: c.inputs)
             if given is not None:
@@ -102,6 +104,16 @@ class Located:
             self.alone = True
             return self.note("output", (x, y), "output", self.any_difference(x, y, lambda c: c.outputs))
         return False
+
+    def followed(self, agree):
+        """Calls of a from which a later call follows that agrees, with its partner or with anything in b: what they give is in b."""
+        known, found = set(), set()
+        for x in reversed(self.of_a):
+            if x.nodes and all(n in known for n in x.nodes):
+                found.add(id(x))
+            if id(x) in agree or self.found_in_b(x):
+                known |= before(x.nodes, known)
+        return found
 
     def backward(self):
         """The innermost module that gets the same gradient as its partner, and gives another one back."""

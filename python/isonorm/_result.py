@@ -6,7 +6,11 @@ from typing import ClassVar, Optional
 
 
 class Unmatched(ValueError):
-    """The modules cannot be compared parameter by parameter."""
+    """The modules differ in something that has no deviation."""
+
+
+class Undecided(ValueError):
+    """a itself gives nothing that b can be compared with."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ class Result:
     tolerance: float = 0.0  # 30 times the control and 64 eps: the largest that any tensor was allowed
     power: Power = field(default_factory=lambda: Power([]))
     batches: str = ""  # how many were read, and whether these are all
+    why_f32: Optional[str] = None  # who computes in f32, if the comparison therefore went from f64 to f32
+    not_compared: tuple = ()  # outputs and buffers that were left out, each with the reason
 
     #: the last one that was asked whether it is equivalent, and is not: pytest_plugin.py shows its text
     denied: ClassVar[Optional["Result"]] = None
@@ -97,6 +103,8 @@ class Result:
             where = [self.dtype, f"{self.points} point{'' if self.points == 1 else 's'}"]
             where += [f"{self.steps} steps of training"] * (self.steps > 0) + [self.batches]
             lines.append(f"  compared    in {', '.join(where)}")
+        if self.why_f32:
+            lines.append(f"  f32         {self.why_f32}")
         if self.first:
             lines.append(f"  first       {self.first}")
         if self.cause:
@@ -108,6 +116,8 @@ class Result:
             )
         if self.power.probes:
             lines.append(f"  power       {self.power}")
+        if self.not_compared:
+            lines.append(f"  left out    {', '.join(self.not_compared)}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -1,11 +1,12 @@
 """Two modules trained on the same batches, beside what rounding does to the first and what a wrong training does."""
 
+import contextlib
 import copy
 
 import torch
 
 from . import _isonorm
-from ._models import arguments, draws, flat, naming, ours
+from ._models import arguments, dense, draws, flat, naming, ours, rebuilt
 
 
 class Trained:
@@ -26,25 +27,30 @@ class Trained:
         self.model.zero_grad(set_to_none=True)
         parts, who = self.recipe.parts(self.batch(self.step)), self.recipe.who
         total = 0.0
-        with draws(self.seed + self.step), torch.enable_grad():
+        with draws(self.seed + self.step, self.loss.dtype), torch.enable_grad():
             for part in parts:
-                inputs, targets = self.loss.parts(part)
-                positional, named = arguments(inputs)
-                with naming(who, self.recipe.dtype, self.model):
-                    output = self.model(*positional, **named)
-                loss = self.loss(output, targets, self.seed) / len(parts)
+                with self.rounding():
+                    inputs, targets = self.loss.parts(part)
+                    positional, named = arguments(rebuilt(inputs, torch.clone))
+                    with naming(who, self.recipe.dtype, self.model):
+                        output = self.model(*positional, **named)
+                    loss = self.loss(output, targets, self.seed) / len(parts)
                 with naming(f"the backward pass of {who}", self.recipe.dtype):
                     loss.backward()
                 total += loss.item()
         self.before = {n: p.clone() for n, p in self.parameters().items()}
         return total
 
+    def rounding(self):
+        """A mode of torch in which module and loss run."""
+        return contextlib.nullcontext()
+
     def differentiate(self):
         number = self.backward()
         own = dict(self.model.named_parameters())
         # Copies: step() may change gradients in place.
         return number, [
-            ours(torch.zeros_like(own[n]) if own[n].grad is None else own[n].grad.clone()) for n in self.names
+            ours(torch.zeros_like(own[n]) if own[n].grad is None else dense(own[n].grad).clone()) for n in self.names
         ]
 
     def update(self):
@@ -58,6 +64,21 @@ class Trained:
         return [ours(p.clone()) for p in self.reference.parameters().values()]
 
 
+class Control(Trained):
+    """a from weights that are moved by one ulp; so is each result of an operation, if torch can tell them."""
+
+    def __init__(self, points, number, model, *more):
+        moved = points.moved({n: p.detach() for n, p in model.named_parameters()}, number)
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                p.copy_(moved[name])
+        super().__init__(model, *more)
+        self.points, self.number = points, number
+
+    def rounding(self):
+        return self.points.rounding(self.number + self.step * self.points.controls)
+
+
 class Other(Trained):
     """b: its gradients count in a's coordinates, its weights beside what the map makes of a's."""
 
@@ -69,7 +90,7 @@ class Other(Trained):
 
     def differentiate(self):
         number = self.backward()
-        gradients = {n: None if p.grad is None else p.grad.clone() for n, p in self.model.named_parameters()}
+        gradients = {n: None if p.grad is None else dense(p.grad).clone() for n, p in self.model.named_parameters()}
         back = self.mapping.pulled_back(self.reference.before, gradients)
         return number, [ours(back[n]) for n in self.reference.names]
 
@@ -77,6 +98,11 @@ class Other(Trained):
         super().update()
         own, made = self.parameters(), self.mapping(self.reference.parameters())
         return [ours(own[n].clone()) for n in self.names], [ours(made[n].clone()) for n in self.names], self.names
+
+    def noise_here(self, noise):
+        marks = {n: marked.torch() for n, marked in zip(self.reference.names, noise)}
+        reached = self.mapping.reached(self.reference.parameters(), marks)
+        return [ours(reached[n]) for n in self.names[len(self.mapping.plain) :]]
 
 
 class Frozen(Trained):
@@ -126,18 +152,10 @@ def train_together(points, recipes, steps, told):
     # Those that b has entry by entry come first: i of the one is i of the other.
     names = [*mapping.plain, *(n for n in mapping.names_a if n not in mapping.plain)]
 
-    def moved(control):
-        model = copy.deepcopy(a)
-        changed, _ = points.moved({n: p.detach() for n, p in model.named_parameters()}, None, control)
-        with torch.no_grad():
-            for name, p in model.named_parameters():
-                p.copy_(changed[name])
-        return model
-
     def group(batches):
         """The reference and its controls."""
         reference = Trained(copy.deepcopy(a), loss, of_a, batches, seed, names)
-        controls = [Trained(moved(c), loss, of_a, batches, seed, names) for c in range(1, points.controls + 1)]
+        controls = [Control(points, c, copy.deepcopy(a), loss, of_a, batches, seed, names) for c in range(1, points.controls + 1)]
         return reference, controls
 
     def repeated(step):

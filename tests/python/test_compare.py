@@ -230,7 +230,7 @@ class Otherwise(unittest.TestCase):
                 return x.missing
 
         def weighted(y, t):
-            return F.cross_entropy(y, t, weight=torch.ones(5))
+            return F.cross_entropy(y, t, weight=torch.ones(5, dtype=torch.float32))
 
         hint = '; copies run in f64, with dtype="f32" in f32$'
         for a, b, loss, said in (

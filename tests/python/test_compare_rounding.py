@@ -81,7 +81,7 @@ AGREE = 'compute(s?) in f32, and without that the two agree; dtype="f32" compare
 
 class Rounding(unittest.TestCase):
     def different(self, a, b, **more):
-        r = isonorm.compare(a, b, batches=INPUTS, **more)
+        r = isonorm.compare(a, b, **{"batches": INPUTS, "dtype": "f64", **more})
         self.assertEqual(r.verdict, "different", r)
         return r
 
@@ -153,7 +153,7 @@ class Rounding(unittest.TestCase):
             def forward(self, x):
                 return torch.utils.checkpoint.checkpoint(self.net, x, use_reentrant=False)
 
-        r = isonorm.compare(Checkpointed(LlamaRMSNorm()), Checkpointed(RMSNorm()), batches=INPUTS, points=1)
+        r = isonorm.compare(Checkpointed(LlamaRMSNorm()), Checkpointed(RMSNorm()), batches=INPUTS, points=1, dtype="f64")
         self.assertRegex(r.cause, r"^net.1 of a \(LlamaRMSNorm\) computes " + AGREE.partition(" ")[2])
 
     def test_a_coarser_one_than_f32(self):
