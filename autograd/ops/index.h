@@ -55,9 +55,3 @@ TopK sort(const Tensor& x, int dim = -1, bool descending = false);
 Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
 
 }  // namespace isonorm
-
-namespace std {
-// libtorch's spelling of x.max(1).values and x.max(1).indices.
-template <size_t I>
-requires(I < 2) isonorm::Tensor get(const isonorm::TopK& result) { return I == 0 ? result.values : result.indices; }
-}  // namespace std

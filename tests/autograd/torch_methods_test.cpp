@@ -110,10 +110,8 @@ TEST_CASE("max of a dimension gives the whole gradient to the chosen element, of
   CHECK(x.grad().to_vector<double>() == Values{0, 1, 0, 1, 0, 0});
 }
 
-TEST_CASE("results of two tensors are read as libtorch's tuples") {
+TEST_CASE("std::tie() takes a result of two tensors") {
   const Tensor x = tensor({{1., 5., 3.}, {4., 2., 6.}});
-  CHECK(std::get<0>(x.max(1)).to_vector<double>() == Values{5, 6});
-  CHECK(std::get<1>(x.max(1)).to_vector<double>() == Values{1, 2});
   Tensor values, indices;
   std::tie(values, indices) = x.min(0);
   CHECK(values.to_vector<double>() == Values{1, 2, 3});
