@@ -1,4 +1,4 @@
-// Slot of images in another size on the CPU; other devices have none of it (autograd/ops/interpolate.cpp).
+// The slot that resizes images on the CPU. Other devices compose it of index kernels (autograd/ops/interpolate.cpp).
 #pragma once
 
 #include "core/kernels/kernel.h"

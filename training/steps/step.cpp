@@ -72,8 +72,9 @@ void scale_gradients(const std::vector<Tensor>& leaves, const Tensor& factor) {
     if (const Tensor g = leaf.grad(); g.defined()) set_grad(leaf, g * factor.to(g.dtype()));
 }
 
-// Clears the gradients of `leaves`. The loss of each micro-batch, weighted so that their sum is the loss of the whole batch. A mean is weighted by its number of
-// targets that count. Sums are divided by the total weight at the end, and with them the gradients of `leaves`.
+// Clears the gradients of `leaves` and adds the gradients of the batch. Returns the loss of each micro-batch, weighted so
+// that their sum is the loss of the whole batch. A mean is weighted by its number of targets that count. Sums are divided
+// by the total weight at the end, and with them the gradients of `leaves`.
 std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts,
                               distributed::Group* group, bool whole_parts, const parallel::Parts* own,
                               const std::vector<Tensor>& leaves, UnownedLeaves* unowned) {
@@ -317,7 +318,7 @@ std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
   std::optional<SaveActivations> kept_as;
   if (options_.activations) kept_as.emplace(*options_.activations);
   const RoundedMasters rounded(masters_);
-  std::vector<Tensor> leaves = model_.parameters();  // and those of the optimizer that the model does not own
+  std::vector<Tensor> leaves = model_.parameters();  // and parameters of the optimizer that the model does not own
   for (const Tensor& p : optimizer_.parameters())
     if (std::ranges::none_of(leaves, [&](const Tensor& leaf) { return &leaf.impl() == &p.impl(); }))
       leaves.push_back(p);
