@@ -85,8 +85,8 @@ class Tensor {
     return static_cast<T*>(address(dtype_of<T>));
   }
 
-  // The value of a tensor with one element, of any dtype and device. Throws where numel() != 1, and on an integer that no
-  // double is: item<int64_t>() gives it.
+  // The value of a tensor with one element, of any dtype and device. Throws where numel() != 1, and on an integer that
+  // no double is: item<int64_t>() gives it.
   double item() const;
   // The same as a T, converted as to_vector() does: x.item<int64_t>() is exact.
   template <class T> T item() const {

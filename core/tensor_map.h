@@ -22,8 +22,8 @@ class TensorMap {
   // The tensors whose names begin with `prefix`, under the rest of their names: below("encoder.") of a model's state is
   // its encoder's.
   TensorMap below(std::string_view prefix) const;
-  // True for tensors of a PyTorch file (load_state.h) and of nn::to_torch(): convolutions have another layout there. Kept
-  // by below() and in safetensors files.
+  // True for tensors of a PyTorch file (io/load_state.h) and of nn::to_torch(): convolutions have another layout there.
+  // below(), nn::clone() and safetensors files keep this.
   bool is_torch() const { return is_torch_; }
   void set_torch(bool on) { is_torch_ = on; }
   size_t size() const { return entries_.size(); }

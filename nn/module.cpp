@@ -325,36 +325,6 @@ const Tensor* given_for(const NamedParameter& p, const TensorMap& state) {
   for (size_t i = 0; !given && i < p.aliases.size(); ++i) given = state.find(p.aliases[i]);
   return given;
 }
-// True if a tensor that does not fit has a name or a layout of PyTorch's (nn/torch_state.h).
-bool is_torch_name(const std::string& name) {
-  return name.ends_with("num_batches_tracked") || name.ends_with("in_proj_weight") ||
-         name.find("weight_ih_l") != name.npos;
-}
-bool is_torch_layout(const Dims& given, const Dims& mine) {
-  return given.rank == 4 && given != mine && Dims{given[0], given[2], given[3], given[1]} == mine;
-}
-
-// What `state` has before names of these parameters ("module.", as DataParallel saves); "": nothing.
-std::string prefix_before(const std::vector<NamedParameter>& mine, const TensorMap& state) {
-  for (const auto& [name, _] : state)
-    for (const NamedParameter& p : mine)
-      if (name.ends_with('.' + p.name)) return name.substr(0, name.size() - p.name.size());
-  return "";
-}
-
-// What to do about tensors that do not fit: a sentence for each way that is known, or nothing.
-std::string remedy(const std::vector<NamedParameter>& mine, const TensorMap& state, const LoadedState& found) {
-  const std::string prefix = found.missing.size() == mine.size() ? prefix_before(mine, state) : "";
-  bool is_torch = std::ranges::any_of(found.unexpected, is_torch_name);
-  for (const NamedParameter& p : mine)
-    if (const Tensor* given = state.find(prefix + p.name))
-      is_torch = is_torch || is_torch_layout(given->shape(), p.tensor.shape());
-  const std::string shown = printable(prefix, 80);
-  return text(prefix.empty()
-                  ? ""
-                  : text("; their names begin with '", shown, "', which tensors.below(\"", shown, "\") removes"),
-              is_torch ? "; they are PyTorch's, which nn::from_torch(module, tensors) converts" : "");
-}
 }  // namespace
 
 LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options) {
@@ -385,11 +355,11 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
     if (options.strict) faults.add("unexpected  ", name, ' ', tensor.shape());
   }
   if (!faults.empty())
-    check(false, "load_state_dict: the tensors do not fit this module", remedy(mine, state, found), ":\n  ", faults);
+    check(false, "load_state_dict: the tensors do not fit this module", remedy_for(*this, state), ":\n  ", faults);
   if (!options.strict && found.unexpected.size() == state.size())
     check(false, "load_state_dict: none of the ", state.size(), " tensors has a name of this module",
           state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name),
-          remedy(mine, state, found));
+          remedy_for(*this, state));
   check(found.mismatched.empty() || std::any_of(given.begin(), given.end(), [](const Tensor* g) { return g; }),
         "load_state_dict: no tensor has the shape that it has in this module: ", found.mismatched.size(),
         " have another");

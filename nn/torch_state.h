@@ -37,4 +37,8 @@ TensorMap to_torch(const Module& module);
 // that is_torch().
 std::vector<std::string> convolution_weights(const Module& module);
 
+// What a program can do about a state that does not fit `module`, as the end of a sentence: "; their names begin with
+// 'module.', which ...", "; they are PyTorch's, which ...", both, or "".
+std::string remedy_for(const Module& module, const TensorMap& state);
+
 }  // namespace isonorm::nn

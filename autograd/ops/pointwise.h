@@ -9,7 +9,7 @@
 //   maximum and remainder of integers are integers; all other functions, and a clamp to fractions, compute in f32.
 // - u8 alone gives u8, modulo 256. But neg, add and sub, and add, sub and mul by a number, give i64.
 // - Results beyond 2^63 are not defined. A number that add, sub, mul, minimum, maximum or remainder of integers is given must be
-//   whole; another one throws. Numbers (core/scalar.h) keep their value: x == id compares i64 exactly.
+//   whole; another one throws. Numbers (core/dtype.h) keep their value: x == id compares i64 exactly.
 #pragma once
 
 #include "core/tensor.h"

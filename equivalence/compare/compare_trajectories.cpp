@@ -25,7 +25,7 @@ namespace {
 
 std::unique_ptr<nn::Module> made(const MakeModel& make, Which which) {
   std::unique_ptr<nn::Module> model;
-  named(which, [&] { model = make(); });
+  with_model_named(which, [&] { model = make(); });
   check(model != nullptr, "compare_trajectories: ", which == Which::first ? "make_a" : "make_b", " gave no model");
   return model;
 }
@@ -84,7 +84,7 @@ class Trajectories {
  private:
   OwnTraining& add(Lockstep& all, std::unique_ptr<OwnTraining> training, RunResult& record, bool control, Which which) {
     std::unique_ptr<optim::Optimizer> optimizer;
-    named(which, [&] { optimizer = make_optimizer_(training->model().parameters(), which); });
+    with_model_named(which, [&] { optimizer = make_optimizer_(training->model().parameters(), which); });
     training->train_with(std::move(optimizer), o_.clip);
     OwnTraining& added = *training;
     all.add(std::move(training), record, control);

@@ -114,7 +114,7 @@ DType dtype_of(const Partners& p) {
   return dtype;
 }
 
-void named(Which which, const std::function<void()>& run) {
+void with_model_named(Which which, const std::function<void()>& run) {
   const char* const model = which == Which::first ? "the first model: " : "the second model: ";
   try {
     run();
@@ -159,7 +159,7 @@ std::pair<int64_t, int64_t> OwnTraining::held_by_optimizer() const {
 }
 
 void OwnTraining::differentiate(const training::Examples& batch) {
-  named(which(), [&] {
+  with_model_named(which(), [&] {
     try {
       const SameDraws draws(generator_);
       loss_ = training::differentiate(model_, loss_of_, batch);
@@ -183,7 +183,8 @@ void OwnTraining::differentiate(const training::Examples& batch) {
 }
 
 void OwnTraining::update(double) {
-  named(which(), [&] { optimizer_->step(training::limit_gradients({.norm = clip_}, optimizer_->parameters()).scale); });
+  with_model_named(
+      which(), [&] { optimizer_->step(training::limit_gradients({.norm = clip_}, optimizer_->parameters()).scale); });
   weights_.clear();
   for (const PartnerTensors& p : tensors_) weights_.push_back(p.read(detach));
 }

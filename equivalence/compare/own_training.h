@@ -53,7 +53,7 @@ inline constexpr const char* kNoGradient =
 
 // Runs run(). The message of an Error begins with "the first model: " or "the second model: ". Another std::exception becomes
 // an Error in which it is nested.
-void named(Which which, const std::function<void()>& run);
+void with_model_named(Which which, const std::function<void()>& run);
 
 // A model, an objective and, for training, an optimizer.
 class OwnTraining : public Training {

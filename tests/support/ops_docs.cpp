@@ -35,7 +35,7 @@ std::string ops_docs() {
       "# Ops\n\n"
       "Printed by `ops_docs` from the rows in `tests/op_cases`; a test fails where this file is not current. "
       "Parameters without a\n"
-      "type are tensors. A Scalar is a number; an integer keeps its value (`core/scalar.h`). What each function "
+      "type are tensors. A Scalar is a number; an integer keeps its value (`core/dtype.h`). What each function "
       "throws, and where its formula is from, stands at its declaration in "
       "`autograd/ops` and\n"
       "`autograd/fused`. Every op is compared with naive double-precision code in all dtypes and layouts, and, where "
