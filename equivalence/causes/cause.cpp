@@ -160,9 +160,12 @@ class Causes {
     std::vector<std::pair<nn::Module*, bool>> modes;
     for (nn::Module* model : {&t_.a, &t_.b})
       for (const auto& [_, m] : model->named_modules()) modes.emplace_back(m, m->training());
+    const std::string now = t_.a.training() == t_.b.training() ? "differ in train()"
+                            : t_.a.training() ? "differ because the second is in eval() and the first is not"
+                                              : "differ because the first is in eval() and the second is not";
     return removes(
         "parts that act in training only", s,
-        "a part that acts in training only, such as dropout: the two agree in eval() and differ in train()",
+        "a part that acts in training only, such as dropout: the two agree in eval() and " + now,
         [&] { t_.a.eval(), t_.b.eval(); },
         [&] {
           for (const auto& [m, on] : modes) m->train(on);  // outer ones first

@@ -129,7 +129,8 @@ std::vector<Mistake> attention_mistakes() {
       {{"a square weight that is not transposed", "forward", "", "in blocks.0.proj is the first"},
        compare_writers<ProjTransposed>},
       {{"a bias that is not added", "forward", "",
-        "in blocks.0.qkv is the first result that the second model does not have; the second model's loss does not use "
+        "in blocks.0.qkv is the first result that the second model does not have; in the second model no gradient "
+        "reaches "
         "blocks.0.qkv.bias"},
        compare_writers<NoQkvBias>},
       {{"rotary keys from 1", "forward", "", "`rotary` [4, 6, 3, 4] after blocks.0.qkv is the first"},

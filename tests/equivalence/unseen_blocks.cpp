@@ -149,6 +149,19 @@ struct MoreDropout : OwnWriter {
   }
 };
 
+struct LeftInEval : DropoutWriter {
+  LeftInEval() { eval(); }
+};
+
+// A block that runs without a graph.
+struct BlockWithoutGraph : OwnWriter {
+  Tensor run(Block& b, const Tensor& x) override {
+    if (&b != &blocks[0]) return OwnWriter::run(b, x);
+    const NoGrad no_graph;
+    return OwnWriter::run(b, x);
+  }
+};
+
 }  // namespace
 
 std::vector<Mistake> block_mistakes() {
@@ -171,7 +184,7 @@ std::vector<Mistake> block_mistakes() {
        compare_writers<Sinusoids<true>, Sinusoids<false>>},
       {{"an embedding scaled by the root of the width", "forward", "", "`add` [4, 6, 12] after positions is the first"},
        compare_writers<ScaledEmbedding>},
-      {{"a block that runs twice", "forward", "", "the second model's loss does not use blocks.1.norm1.weight"},
+      {{"a block that runs twice", "forward", "", "in the second model no gradient reaches blocks.1.norm1.weight"},
        compare_writers<SharedBlock>},
       {{"dropout without 1 / (1 - p)", "forward", "a part that acts in training only",
         "and `dropout` [4, 6, 12] after blocks.0.fc2: `add`"},
@@ -179,6 +192,11 @@ std::vector<Mistake> block_mistakes() {
       {{"another probability of dropout", "forward", "a part that acts in training only",
         "`dropout` [4, 6, 12] after blocks.0.fc2 is the first"},
        compare_writers<MoreDropout, DropoutWriter>},
+      {{"a model left in eval()", "forward",
+        "the two agree in eval() and differ because the second is in eval() and the first is not", ""},
+       compare_writers<LeftInEval, DropoutWriter>},
+      {{"a block without a graph", "backward", "", "in the second model no gradient reaches tokens.weight"},
+       compare_writers<BlockWithoutGraph>},
       {{"a detached residual", "backward", "", "the next gradient, of `add` [4, 6, 12] after blocks.0.fc2"},
        compare_writers<DetachedResidual>},
       {{"a clamped gradient", "backward", "", "the next gradient, of `add` [4, 6, 12] after blocks.0.fc2"},

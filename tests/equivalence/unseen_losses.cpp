@@ -100,6 +100,12 @@ Comparison softmax_twice() {
   });
 }
 
+struct DetachedWeight : OwnWriter {
+  Tensor logits(const Tensor& x) override {
+    return matmul(normalize(x, norm), transpose(detach(head.weight), 0, 1)) + head.bias;
+  }
+};
+
 }  // namespace
 
 std::vector<Mistake> loss_mistakes() {
@@ -118,6 +124,8 @@ std::vector<Mistake> loss_mistakes() {
         "a factor in the backward: all 30 gradients of the second model are 1024 times", ""},
        gradients_not_unscaled},
       {{"the padding row is trained", "backward", "", "=tokens.weight"}, trained_padding_row},
+      {{"a weight that is detached", "backward", "", "in the second model no gradient reaches head.weight (the loss"},
+       compare_writers<DetachedWeight>},
       {{"a tied head that is detached", "backward", "", "=tokens.weight"}, compare_writers<DetachedHead, TiedWriter>},
   };
 }
