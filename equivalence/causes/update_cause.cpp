@@ -109,8 +109,9 @@ class UpdateCauses {
     return moved;
   }
 
-  // Whether second steps of new optimizers differ in another way than first ones: not by a factor, as those do, or a
-  // hundred times as far. Then no option of a first step is the cause: many optimizers begin alike.
+  // True if new optimizers differ at a second step in another way than at the first: the factor between the first steps is
+  // gone, or the distance is a hundred times larger. Then no option of a first step is the cause: many optimizers begin
+  // alike.
   bool parts_otherwise() const {
     const std::vector<Tensor> a = two_steps(make_), b = two_steps(make_second_);
     if (a.empty() || b.empty()) return false;
@@ -157,7 +158,7 @@ class UpdateCauses {
     return true;
   }
 
-  // Of all parameters. If there is none, of those that differ: groups of parameters may have options of their own.
+  // Fitted to all parameters or, if that fails, to the parameters that differ: groups may have options of their own.
   std::optional<UpdateModel> formula_of(const std::vector<UpdateRows>& side) const {
     std::vector<const UpdateRows*> all;
     for (const UpdateRows& r : side) all.push_back(&r);
@@ -166,7 +167,7 @@ class UpdateCauses {
     return some.before.numel() >= kLeastFitted ? fit_update(some, left_) : std::nullopt;
   }
 
-  // The tensors that differ, one behind the other.
+  // The tensors that differ, joined.
   UpdateRows differing(const std::vector<UpdateRows>& side) const {
     std::vector<const UpdateRows*> some;
     for (const size_t i : which_) some.push_back(&side[i]);

@@ -1,4 +1,4 @@
-// Mistakes in an Adam of one's own: moments, corrections, decays, groups.
+// Mistakes in a hand-written Adam: moments, corrections, decays, groups.
 #include "tests/equivalence/unseen_mistakes.h"
 #include "tests/equivalence/unseen_optimizer.h"
 

@@ -34,7 +34,7 @@ struct PackedByHead : OwnWriter {
   }
 };
 
-// The heads are joined without being moved behind the time.
+// The heads are joined before they are moved to the last axis.
 struct JoinedEarly : OwnWriter {
   Tensor run(Block& b, const Tensor& x) override {
     const std::vector<Tensor> p = queries_keys_values(b.qkv(normalize(x, b.norm1)));

@@ -14,7 +14,7 @@ struct SampleVariance : OwnWriter {
   }
 };
 
-// eps stands outside of the root.
+// eps is added after the root.
 struct EpsOutside : OwnWriter {
   Tensor normalize(const Tensor& x, nn::LayerNorm& layer) override {
     const Tensor centred = x - mean(x, {-1}, true);
@@ -110,7 +110,7 @@ struct NormUsedTwice : OwnWriter {
   }
 };
 
-// Mean and variance are those of the time, not of the row.
+// Mean and variance are taken over the time, not over the row.
 struct NormOverTime : OwnWriter {
   Tensor normalize(const Tensor& x, nn::LayerNorm& layer) override {
     const Tensor centred = x - mean(x, {1}, true);

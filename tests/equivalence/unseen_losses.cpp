@@ -86,7 +86,7 @@ Comparison label_smoothing() {
     return cross_entropy(model(batch.inputs), batch.targets, {.label_smoothing = 0.1});
   });
 }
-// The mean over a row's tokens is a sum: the loss is that of the sequences.
+// The loss of a sequence is the sum over its tokens, not the mean.
 Comparison sum_over_time() {
   return compare_losses([](nn::Module& model, const Examples& batch, const Tensor&) {
     const Tensor l = cross_entropy(model(batch.inputs), batch.targets, {.reduction = Reduction::none});

@@ -1,4 +1,4 @@
-// A small classifier and optimizers of one's own, which update its parameters one by one.
+// A small classifier, and hand-written optimizers that update its parameters one by one.
 #pragma once
 
 #include "isonorm.h"
@@ -9,7 +9,7 @@ using equivalence::Comparison, equivalence::compare_trajectories, equivalence::W
 using Parameters = std::vector<Tensor>;
 using Make = std::function<std::unique_ptr<optim::Optimizer>(const Parameters&)>;
 
-// An optimizer of one's own: update(i, w, g, t) changes parameter i with step t = 1, 2, ...
+// update(i, w, g) changes parameter i with its gradient g at step t_ = 1, 2, ...
 class OwnOptimizer : public optim::Optimizer {
  public:
   OwnOptimizer(const Parameters& parameters, double rate)
