@@ -109,7 +109,7 @@ class UpdateCauses {
     return moved;
   }
 
-  // True if new optimizers differ at a second step in another way than at the first: the factor between the first steps is
+  // True if new optimizers differ at a second step in another way than at the first: the factor of the first steps is
   // gone, or the distance is a hundred times larger. Then no option of a first step is the cause: many optimizers begin
   // alike.
   bool parts_otherwise() const {

@@ -13,6 +13,15 @@ struct ScaledByWidth : OwnWriter {
   }
 };
 
+struct SecondBlockScaled : OwnWriter {
+  bool second = false;
+  Tensor run(Block& b, const Tensor& x) override {
+    second = &b == &blocks[1];
+    return OwnWriter::run(b, x);
+  }
+  Tensor scores(const Tensor& q, const Tensor& k) override { return OwnWriter::scores(q, k) * (second ? 0.5 : 1.0); }
+};
+
 // The mask begins one later: each token sees the next one.
 struct SeesNext : OwnWriter {
   Tensor hidden(int64_t time) override { return triu(ones({time, time}, {DType::u8}), 2); }
@@ -113,6 +122,9 @@ std::vector<Mistake> attention_mistakes() {
       {{"scores scaled by the width", "forward", "",
         "agree up to `linear` [4, 6, 36] of blocks.0.qkv.weight in blocks.0.qkv: `packed_attention`"},
        compare_writers<ScaledByWidth>},
+      {{"scores of the second block halved", "forward", "",
+        "agree up to `linear` [4, 6, 36] of blocks.1.qkv.weight in blocks.1.qkv: `packed_attention`"},
+       compare_writers<SecondBlockScaled>},
       {{"a mask that lets the next token through", "forward", "",
         "agree up to `linear` [4, 6, 36] of blocks.0.qkv.weight in blocks.0.qkv: `packed_attention`"},
        compare_writers<SeesNext>},

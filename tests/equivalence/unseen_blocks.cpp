@@ -149,6 +149,26 @@ struct MoreDropout : OwnWriter {
   }
 };
 
+struct EpsOfOne : OwnWriter {
+  Tensor normalize(const Tensor& x, nn::LayerNorm& layer) override {
+    const Tensor centred = x - mean(x, {-1}, true);
+    const double eps = &layer == &blocks[1].norm1 ? 1e-6 : 1e-5;
+    return centred / sqrt(mean(square(centred), {-1}, true) + eps) * layer.weight + layer.bias;
+  }
+};
+struct NoFinalNorm : OwnWriter {
+  Tensor logits(const Tensor& x) override { return head(x); }
+};
+struct HalfOfAGradient : OwnWriter {
+  Tensor embed(const Tensor& ids) override {
+    const Tensor e = OwnWriter::embed(ids);
+    return e * 0.5 + detach(e) * 0.5;
+  }
+};
+struct StraightThrough : OwnWriter {
+  Tensor activate(const Tensor& x) override { return x + detach(OwnWriter::activate(x) - x); }
+};
+
 struct LeftInEval : DropoutWriter {
   LeftInEval() { eval(); }
 };
@@ -174,6 +194,15 @@ std::vector<Mistake> block_mistakes() {
       {{"the last norm does not centre", "forward",
         "another norm: the second model computes rms_norm; with the same in norm the", "in norm is the first"},
        compare_writers<RmsAtTheEnd>},
+      {{"another eps of one norm", "forward",
+        "another eps: the second model has 1e-06, the first 1e-05; with the same in blocks.1.norm1",
+        "in blocks.1.norm1 is the first"},
+       compare_writers<EpsOfOne>},
+      {{"no final norm", "forward", "", "in norm is the first"}, compare_writers<NoFinalNorm>},
+      {{"half of a gradient", "backward", "", "agree down to `add` [4, 6, 12] after positions: the next gradient, of"},
+       compare_writers<HalfOfAGradient>},
+      {{"a straight-through activation", "backward", "", "agree down to `gelu` [4, 6, 24] after blocks.1.fc1"},
+       compare_writers<StraightThrough>},
       {{"a norm that is used twice", "forward", "", "in blocks.0.norm2 is the first"}, compare_writers<NormUsedTwice>},
       {{"norms over the time", "forward", "", "in blocks.0.norm1 is the first"}, compare_writers<NormOverTime>},
       {{"the residual adds the normed row", "forward", "", "`add` [4, 6, 12] after blocks.0.fc2 is the first"},
