@@ -29,8 +29,8 @@ bool ModuleScope::belongs(const Module& module) {
   return false;
 }
 
-// The path from the running module to the parent of `module`: owners that nobody runs, as a list. From the root if no module
-// runs; empty if the running module is no owner.
+// The path from the running module to the parent of `module`: owners that nobody runs, such as a list. From the root if
+// no module runs; empty if the running module is no owner.
 std::string ModuleScope::between(const Module& module) {
   const Module* const from = running ? &running->module_ : nullptr;
   std::string path;

@@ -38,17 +38,25 @@ std::optional<double> shared_factor(const Trial& t) {
   return k;
 }
 
-// "; 12 is the number of examples"
+bool is_about(double k, double number) { return std::abs(k / number - 1) < 1e-9; }
+
+// "; 12 is the number of examples", "; 17 of 24 targets are not -100"
 std::string number_in_batch(double k, const training::Examples& batch) {
   const auto is = [k](int64_t n) {
-    return n > 1 &&
-           (std::abs(k / static_cast<double>(n) - 1) < 1e-9 || std::abs(k * static_cast<double>(n) - 1) < 1e-9);
+    return n > 1 && (is_about(k, static_cast<double>(n)) || is_about(1 / k, static_cast<double>(n)));
   };
   const int64_t examples = batch.inputs.rank() > 0 ? batch.inputs.size(0) : 1;
   if (is(examples)) return text("; ", examples, " is the number of examples");
-  if (batch.targets.defined() && is(batch.targets.numel()))
-    return text("; ", batch.targets.numel(), " is the number of targets");
-  return "";
+  if (!batch.targets.defined()) return "";
+  const int64_t targets = batch.targets.numel();
+  if (is(targets)) return text("; ", targets, " is the number of targets");
+  if (batch.targets.dtype() != DType::i64) return "";
+  const auto counted = static_cast<int64_t>(training::weight_of_mean(batch).item());
+  const double share = static_cast<double>(counted) / static_cast<double>(targets);
+  if (is(counted)) return text("; ", counted, " is the number of targets that are not -100");
+  return counted > 0 && counted < targets && (is_about(k, share) || is_about(1 / k, share))
+             ? text("; ", counted, " of ", targets, " targets are not -100")
+             : "";
 }
 
 NormSpec with_eps(NormSpec spec, double eps) {
@@ -160,9 +168,12 @@ class Causes {
     std::vector<std::pair<nn::Module*, bool>> modes;
     for (nn::Module* model : {&t_.a, &t_.b})
       for (const auto& [_, m] : model->named_modules()) modes.emplace_back(m, m->training());
+    const std::string now = t_.a.training() == t_.b.training() ? "differ in train()"
+                            : t_.a.training() ? "differ because the second is in eval() and the first is not"
+                                              : "differ because the first is in eval() and the second is not";
     return removes(
         "parts that act in training only", s,
-        "a part that acts in training only, such as dropout: the two agree in eval() and differ in train()",
+        "a part that acts in training only, such as dropout: the two agree in eval() and " + now,
         [&] { t_.a.eval(), t_.b.eval(); },
         [&] {
           for (const auto& [m, on] : modes) m->train(on);  // outer ones first

@@ -58,7 +58,7 @@ std::string multiple_in(const Trace& a, const BySize& b, const Traced& r, DType 
   return found;
 }
 
-// Which results the loss is computed from; the loss is one of them.
+// True for the loss and for every result that the loss is computed from.
 std::vector<bool> lead_to_loss(const Trace& t) {
   std::vector<bool> lead(t.results.size());
   lead[t.loss] = true;
@@ -68,7 +68,7 @@ std::vector<bool> lead_to_loss(const Trace& t) {
   return lead;
 }
 
-// Whether B computes its loss from a number that is A's loss. Its own loss is another number.
+// True if B's loss is computed from a number equal to A's loss.
 bool adds_to_loss(const Trial& t, const Trace& b) {
   const std::vector<bool> lead = lead_to_loss(b);
   for (size_t i = 0; i < lead.size(); ++i) {
@@ -80,9 +80,11 @@ bool adds_to_loss(const Trial& t, const Trace& b) {
   return false;
 }
 
-// Which results of A agree: a result that is found in B; one that is computed into a found result that has no fewer
-// entries; and one that is computed into a found result and into nothing that differs. A found result of fewer entries, as
-// a mean, may hide a difference.
+// True for the results of A that agree with B:
+//   - a result that is found in B
+//   - a result with a found result computed from it that has no fewer entries
+//   - a result with a found result computed from it, if nothing that differs is computed from it, too
+// A found result of fewer entries, such as a mean, may hide a difference.
 std::vector<bool> agreeing(const Trace& a, const BySize& b, const std::vector<bool>& lead, DType dtype) {
   const size_t n = a.results.size();
   std::vector<size_t> known(n);  // the entries of the largest result that is found and computed from it

@@ -44,7 +44,7 @@ struct Traced {
 
 struct Trace {
   std::vector<Traced> results;
-  size_t loss = 0;  // which of them
+  size_t loss = 0;  // the index of the loss
   bool complete = true;
 };
 

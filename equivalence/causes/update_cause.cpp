@@ -109,7 +109,9 @@ class UpdateCauses {
     return moved;
   }
 
-  // Whether the first steps of new optimizers differ by a factor, and the second ones do not.
+  // True if new optimizers differ at a second step in another way than at the first: the factor of the first steps is
+  // gone, or the distance is a hundred times larger. Then no option of a first step is the cause: many optimizers begin
+  // alike.
   bool parts_otherwise() const {
     const std::vector<Tensor> a = two_steps(make_), b = two_steps(make_second_);
     if (a.empty() || b.empty()) return false;
@@ -118,7 +120,10 @@ class UpdateCauses {
       const double size = sum(square(a[step])).item(), factor = sum(a[step] * b[step]).item() / size;
       return std::sqrt(sum(square(b[step] - a[step] * factor)).item() / size) <= most * std::abs(factor);
     };
-    return by_factor(0) && !by_factor(1);
+    const auto distance = [&](size_t step) {
+      return std::sqrt(sum(square(b[step] - a[step])).item() / sum(square(a[step])).item());
+    };
+    return (by_factor(0) && !by_factor(1)) || distance(1) > 100 * distance(0);
   }
 
   void commuting() {
@@ -137,9 +142,9 @@ class UpdateCauses {
     else if (const auto b = formula_of(seen_.b);
              b && explains("the kind of weight decay", b->coupled_instead(), seen_.a))
       found_.cause =
-          "another kind of weight decay: the second model takes it off the weights, the first adds it to the "
-          "gradient" +
+          "another kind of weight decay: the second model takes it off the weights, the first adds it to the gradient" +
           where();
+    if (!found_.cause.empty() && parts_otherwise()) found_.cause.clear();
   }
 
   bool stands_still() {
@@ -153,7 +158,7 @@ class UpdateCauses {
     return true;
   }
 
-  // Of all parameters. If there is none, of those that differ: groups of parameters may have options of their own.
+  // Fitted to all parameters or, if that fails, to the parameters that differ: groups may have options of their own.
   std::optional<UpdateModel> formula_of(const std::vector<UpdateRows>& side) const {
     std::vector<const UpdateRows*> all;
     for (const UpdateRows& r : side) all.push_back(&r);
@@ -162,7 +167,7 @@ class UpdateCauses {
     return some.before.numel() >= kLeastFitted ? fit_update(some, left_) : std::nullopt;
   }
 
-  // The tensors that differ, one behind the other.
+  // The tensors that differ, joined.
   UpdateRows differing(const std::vector<UpdateRows>& side) const {
     std::vector<const UpdateRows*> some;
     for (const size_t i : which_) some.push_back(&side[i]);
@@ -181,12 +186,11 @@ class UpdateCauses {
   // a: the first model's formula.
   void explain_second(const UpdateModel& a) {
     const UpdateRows b = differing(seen_.b);
-    if (const UpdateModel m = a.with_rate_of(b); explains("a learning rate", m, seen_.b)) {
-      if (!parts_otherwise())
-        found_.cause =
-            text("another learning rate", a.adam ? "" : ", or a gradient that is scaled, as by clipping",
-                 ": the second model has ", printed("%.6g", m.rate), ", the first ", printed("%.6g", a.rate), where());
-    } else if (const UpdateModel d = a.with_decay_of(b); explains("weight decay", d, seen_.b))
+    if (const UpdateModel m = a.with_rate_of(b); explains("a learning rate", m, seen_.b))
+      found_.cause =
+          text("another learning rate", a.adam ? "" : ", or a gradient that is scaled, as by clipping",
+               ": the second model has ", printed("%.6g", m.rate), ", the first ", printed("%.6g", a.rate), where());
+    else if (const UpdateModel d = a.with_decay_of(b); explains("weight decay", d, seen_.b))
       found_.cause = text("another weight decay: the second model takes off ", decay_text(d.decay, a),
                           " of each weight per step, the first ", decay_text(a.decay, a), where());
     else if (a.decay > 0 && explains("the kind of weight decay", a.coupled_instead(), seen_.b))

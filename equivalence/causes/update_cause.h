@@ -19,9 +19,10 @@ struct SeenUpdate {
 };
 
 // A cause is named if it explains every tensor that differs, within rounding:
-//   - another rate, decay or eps of a step of SGD, or of the first step of Adam or AdamW. Another rate is not named if new
-//     optimizers of the two models, `make` and `make_second`, part otherwise at a second step, as with another momentum.
+//   - another rate, decay or eps of a step of SGD, or of the first step of Adam or AdamW
 //   - a decay that one model adds to the gradient and the other takes off the weights
+//   These are not named if second steps of new optimizers, `make` and `make_second`, differ in another way than first
+//   ones, as with another momentum: Adam, Lion and Adagrad begin with the same step.
 //   - if a map acts: the optimizer does not commute with it. `make` then gives both steps, each from the weights and
 //     gradients in the coordinates of its model.
 // If there is no cause, and the step is not the first one, the place is the optimizer's state if new optimizers take the

@@ -203,17 +203,19 @@ class Drawn {
 
   // "g and b are frozen in the second model": parameters whose gradients differ because B's partner gets none.
   std::string without_gradient(const Sides& m, const std::vector<Seen>& seen) const {
-    ShortList unused(", ", 4), frozen(", ", 4);
+    ShortList unreached(", ", 4), frozen(", ", 4);
     for (size_t i = 0; i < partners_.a.size(); ++i) {
       const std::string& name = partners_.a[i].name;
       const bool differs = std::ranges::any_of(
           seen, [&](const Seen& s) { return !s.beside && s.pair.name == name && s.share(dtype_) > 1; });
       if (!differs || m.second.training->has_gradient(i) || !m.first.training->has_gradient(i)) continue;
-      (requires_grad(partners_.b[i].tensor) ? unused : frozen).add(name);
+      (requires_grad(partners_.b[i].tensor) ? unreached : frozen).add(name);
     }
     std::string all;
     if (!frozen.empty()) all = text("the second model has frozen ", frozen);
-    if (!unused.empty()) all += text(all.empty() ? "" : "; ", "the second model's loss does not use ", unused);
+    if (!unreached.empty())
+      all += text(all.empty() ? "" : "; ", "in the second model no gradient reaches ", unreached,
+                  " (the loss does not use it, or it is detached)");
     return all;
   }
 

@@ -49,7 +49,7 @@ uint64_t control_seed(uint64_t seed, int control);
 
 // The cause of a difference if B has no gradient at all.
 inline constexpr const char* kNoGradient =
-    "a loss that does not use the second model: none of its parameters gets a gradient";
+    "a loss that passes no gradient to the second model: it does not use the model, or runs it without a graph";
 
 // Runs run(). The message of an Error begins with "the first model: " or "the second model: ". Another std::exception becomes
 // an Error in which it is nested.

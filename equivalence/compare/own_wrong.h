@@ -8,7 +8,7 @@ namespace isonorm::equivalence {
 // Gains and biases of the norms in `module`, however deep.
 std::vector<Tensor> gains(const nn::Module& module);
 
-// A, trained with the gains of its norms left as they are.
+// A, trained without changing the gains and biases of its norms.
 class Frozen : public OwnTraining {
  public:
   using OwnTraining::OwnTraining;

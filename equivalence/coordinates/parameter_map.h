@@ -111,7 +111,7 @@ class ParameterMap {
   // `to`. Throws if the patterns have different numbers of stars.
   ParameterMap& concat(const std::vector<std::string>& from, const std::string& to, int dim = 0,
                        std::vector<Leg> legs = {});
-  // For parameters that B does not have. A comparison of two models is refused if B has a parameter of that name.
+  // Leaves out parameters that B lacks. Comparisons of two models refuse it if B has a parameter with the same name.
   ParameterMap& leave_out(const std::string& pattern);
 
   // Nothing if the parameter is left out.

@@ -403,7 +403,7 @@ TEST_CASE("engine: a rate of 0, an optimizer of another model, and a model witho
   const auto a = makes<Layer>(false)(), b = makes<Layer>(true)();
   const Objective of_first = [&](nn::Module&, const Examples& e) { return cross_entropy_of(*a, e); };
   CHECK_THAT(expected(Verdict::different, compare_gradients(*a, *b, {}, of_first, rows({12, 8}, 4))).message(),
-             Contains("cause: a loss that does not use the second model: none of its parameters gets a gradient"));
+             Contains("cause: a loss that passes no gradient to the second model: it does not use the model"));
   const Objective of_second = [&](nn::Module&, const Examples& e) { return cross_entropy_of(*b, e); };
   CHECK_THAT(expected(Verdict::undecided, compare_gradients(*a, *b, {}, of_second, rows({12, 8}, 4))).message(),
              Contains("no parameter of the first model gets a gradient"));

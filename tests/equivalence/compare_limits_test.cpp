@@ -1,5 +1,5 @@
-// compare_gradients and compare_trajectories: what a hostile reader tried. Kinds of weight decay, Nesterov's momentum,
-// NaN in examples, parameters that the map leaves out, and one of everything.
+// compare_gradients and compare_trajectories: kinds of weight decay, Nesterov's momentum, NaN in examples, parameters
+// that the map leaves out, counts of one.
 #include "equivalence/compare/compare.h"
 #include "optim/adam.h"
 #include "optim/adamw.h"

@@ -1,4 +1,4 @@
-// A planted mistake, what a comparison should say of it, and what it says.
+// A planted mistake with the expected message, and how a comparison's message meets it.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Mistakes in an Adam of one's own: moments, corrections, decays, groups.
+// Mistakes in a hand-written Adam: moments, corrections, decays, groups.
 #include "tests/equivalence/unseen_mistakes.h"
 #include "tests/equivalence/unseen_optimizer.h"
 
@@ -102,10 +102,21 @@ struct DecaysVectors : OwnAdam {  // the groups are exchanged
   double decay(const Tensor& w) override { return w.rank() > 1 ? 0 : 0.1; }
 };
 
+// Their first steps are nearly Adam's.
+template <class O, class Options> Make other(const Options& options) {
+  return [=](const Parameters& p) { return std::make_unique<O>(p, options); };
+}
+
 }  // namespace
 
 std::vector<Mistake> adam_mistakes() {
   return {
+      {{"Lion for Adam", "update", "", "at step 1"},
+       [] { return compare_optimizers(adam(), other<optim::Lion>(optim::LionOptions{.lr = 1e-2})); }},
+      {{"Adagrad for Adam", "update", "", "at step 1"},
+       [] { return compare_optimizers(adam(), other<optim::Adagrad>(optim::AdagradOptions{.lr = 1e-2})); }},
+      {{"RMSprop for Adam", "update", "", "at step 1"},
+       [] { return compare_optimizers(adam(), other<optim::Rmsprop>(optim::RmspropOptions{.lr = 1e-2})); }},
       {{"no bias correction", "update", "", "at step 1"}, [] { return compare_optimizers<Uncorrected>(adam(), 1e-2); }},
       {{"the step counts parameters", "update", "", "=in.bias norm.weight norm.bias out.weight out.bias"},
        [] { return compare_optimizers<CountsParameters>(adam(), 1e-2); }},

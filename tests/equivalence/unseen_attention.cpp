@@ -13,6 +13,15 @@ struct ScaledByWidth : OwnWriter {
   }
 };
 
+struct SecondBlockScaled : OwnWriter {
+  bool second = false;
+  Tensor run(Block& b, const Tensor& x) override {
+    second = &b == &blocks[1];
+    return OwnWriter::run(b, x);
+  }
+  Tensor scores(const Tensor& q, const Tensor& k) override { return OwnWriter::scores(q, k) * (second ? 0.5 : 1.0); }
+};
+
 // The mask begins one later: each token sees the next one.
 struct SeesNext : OwnWriter {
   Tensor hidden(int64_t time) override { return triu(ones({time, time}, {DType::u8}), 2); }
@@ -34,7 +43,7 @@ struct PackedByHead : OwnWriter {
   }
 };
 
-// The heads are joined without being moved behind the time.
+// The heads are joined before they are moved to the last axis.
 struct JoinedEarly : OwnWriter {
   Tensor run(Block& b, const Tensor& x) override {
     const std::vector<Tensor> p = queries_keys_values(b.qkv(normalize(x, b.norm1)));
@@ -113,6 +122,9 @@ std::vector<Mistake> attention_mistakes() {
       {{"scores scaled by the width", "forward", "",
         "agree up to `linear` [4, 6, 36] of blocks.0.qkv.weight in blocks.0.qkv: `packed_attention`"},
        compare_writers<ScaledByWidth>},
+      {{"scores of the second block halved", "forward", "",
+        "agree up to `linear` [4, 6, 36] of blocks.1.qkv.weight in blocks.1.qkv: `packed_attention`"},
+       compare_writers<SecondBlockScaled>},
       {{"a mask that lets the next token through", "forward", "",
         "agree up to `linear` [4, 6, 36] of blocks.0.qkv.weight in blocks.0.qkv: `packed_attention`"},
        compare_writers<SeesNext>},
@@ -129,7 +141,8 @@ std::vector<Mistake> attention_mistakes() {
       {{"a square weight that is not transposed", "forward", "", "in blocks.0.proj is the first"},
        compare_writers<ProjTransposed>},
       {{"a bias that is not added", "forward", "",
-        "in blocks.0.qkv is the first result that the second model does not have; the second model's loss does not use "
+        "in blocks.0.qkv is the first result that the second model does not have; in the second model no gradient "
+        "reaches "
         "blocks.0.qkv.bias"},
        compare_writers<NoQkvBias>},
       {{"rotary keys from 1", "forward", "", "`rotary` [4, 6, 3, 4] after blocks.0.qkv is the first"},

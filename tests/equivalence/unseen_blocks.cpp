@@ -14,7 +14,7 @@ struct SampleVariance : OwnWriter {
   }
 };
 
-// eps stands outside of the root.
+// eps is added after the root.
 struct EpsOutside : OwnWriter {
   Tensor normalize(const Tensor& x, nn::LayerNorm& layer) override {
     const Tensor centred = x - mean(x, {-1}, true);
@@ -110,7 +110,7 @@ struct NormUsedTwice : OwnWriter {
   }
 };
 
-// Mean and variance are those of the time, not of the row.
+// Mean and variance are taken over the time, not over the row.
 struct NormOverTime : OwnWriter {
   Tensor normalize(const Tensor& x, nn::LayerNorm& layer) override {
     const Tensor centred = x - mean(x, {1}, true);
@@ -149,6 +149,39 @@ struct MoreDropout : OwnWriter {
   }
 };
 
+struct EpsOfOne : OwnWriter {
+  Tensor normalize(const Tensor& x, nn::LayerNorm& layer) override {
+    const Tensor centred = x - mean(x, {-1}, true);
+    const double eps = &layer == &blocks[1].norm1 ? 1e-6 : 1e-5;
+    return centred / sqrt(mean(square(centred), {-1}, true) + eps) * layer.weight + layer.bias;
+  }
+};
+struct NoFinalNorm : OwnWriter {
+  Tensor logits(const Tensor& x) override { return head(x); }
+};
+struct HalfOfAGradient : OwnWriter {
+  Tensor embed(const Tensor& ids) override {
+    const Tensor e = OwnWriter::embed(ids);
+    return e * 0.5 + detach(e) * 0.5;
+  }
+};
+struct StraightThrough : OwnWriter {
+  Tensor activate(const Tensor& x) override { return x + detach(OwnWriter::activate(x) - x); }
+};
+
+struct LeftInEval : DropoutWriter {
+  LeftInEval() { eval(); }
+};
+
+// A block that runs without a graph.
+struct BlockWithoutGraph : OwnWriter {
+  Tensor run(Block& b, const Tensor& x) override {
+    if (&b != &blocks[0]) return OwnWriter::run(b, x);
+    const NoGrad no_graph;
+    return OwnWriter::run(b, x);
+  }
+};
+
 }  // namespace
 
 std::vector<Mistake> block_mistakes() {
@@ -161,6 +194,15 @@ std::vector<Mistake> block_mistakes() {
       {{"the last norm does not centre", "forward",
         "another norm: the second model computes rms_norm; with the same in norm the", "in norm is the first"},
        compare_writers<RmsAtTheEnd>},
+      {{"another eps of one norm", "forward",
+        "another eps: the second model has 1e-06, the first 1e-05; with the same in blocks.1.norm1",
+        "in blocks.1.norm1 is the first"},
+       compare_writers<EpsOfOne>},
+      {{"no final norm", "forward", "", "in norm is the first"}, compare_writers<NoFinalNorm>},
+      {{"half of a gradient", "backward", "", "agree down to `add` [4, 6, 12] after positions: the next gradient, of"},
+       compare_writers<HalfOfAGradient>},
+      {{"a straight-through activation", "backward", "", "agree down to `gelu` [4, 6, 24] after blocks.1.fc1"},
+       compare_writers<StraightThrough>},
       {{"a norm that is used twice", "forward", "", "in blocks.0.norm2 is the first"}, compare_writers<NormUsedTwice>},
       {{"norms over the time", "forward", "", "in blocks.0.norm1 is the first"}, compare_writers<NormOverTime>},
       {{"the residual adds the normed row", "forward", "", "`add` [4, 6, 12] after blocks.0.fc2 is the first"},
@@ -171,7 +213,7 @@ std::vector<Mistake> block_mistakes() {
        compare_writers<Sinusoids<true>, Sinusoids<false>>},
       {{"an embedding scaled by the root of the width", "forward", "", "`add` [4, 6, 12] after positions is the first"},
        compare_writers<ScaledEmbedding>},
-      {{"a block that runs twice", "forward", "", "the second model's loss does not use blocks.1.norm1.weight"},
+      {{"a block that runs twice", "forward", "", "in the second model no gradient reaches blocks.1.norm1.weight"},
        compare_writers<SharedBlock>},
       {{"dropout without 1 / (1 - p)", "forward", "a part that acts in training only",
         "and `dropout` [4, 6, 12] after blocks.0.fc2: `add`"},
@@ -179,6 +221,11 @@ std::vector<Mistake> block_mistakes() {
       {{"another probability of dropout", "forward", "a part that acts in training only",
         "`dropout` [4, 6, 12] after blocks.0.fc2 is the first"},
        compare_writers<MoreDropout, DropoutWriter>},
+      {{"a model left in eval()", "forward",
+        "the two agree in eval() and differ because the second is in eval() and the first is not", ""},
+       compare_writers<LeftInEval, DropoutWriter>},
+      {{"a block without a graph", "backward", "", "in the second model no gradient reaches tokens.weight"},
+       compare_writers<BlockWithoutGraph>},
       {{"a detached residual", "backward", "", "the next gradient, of `add` [4, 6, 12] after blocks.0.fc2"},
        compare_writers<DetachedResidual>},
       {{"a clamped gradient", "backward", "", "the next gradient, of `add` [4, 6, 12] after blocks.0.fc2"},

@@ -64,7 +64,7 @@ template <class B> Comparison compare_nets() {
   return compare_gradients(a, b, {}, training::cross_entropy_of, images);
 }
 
-// "Same" padding as TensorFlow has it for an even size and a stride of 2: behind the image alone.
+// "Same" padding as TensorFlow has it for an even size and a stride of 2: at the end alone.
 struct PaddedBehind : OwnNet {
   Tensor second(const Tensor& x) override {
     return conv2d(pad(x, {{0, 0}, {0, 1}, {0, 1}, {0, 0}}), conv2.weight, conv2.bias, {.stride = 2});
@@ -132,7 +132,7 @@ struct OtherEps : OwnNet {
   }
 };
 
-// Rows [batch, time, 6]; gated feed-forward network behind an RMSNorm.
+// Rows [batch, time, 6]; an RMSNorm, then a gated feed-forward network.
 struct Gated : nn::Module {
   nn::RMSNorm& norm = add("norm", nn::RMSNorm(6));
   nn::Linear& gate = add("gate", nn::Linear(6, 8, {.bias = false}));

@@ -86,7 +86,7 @@ Comparison label_smoothing() {
     return cross_entropy(model(batch.inputs), batch.targets, {.label_smoothing = 0.1});
   });
 }
-// The mean over a row's tokens is a sum: the loss is that of the sequences.
+// The loss of a sequence is the sum over its tokens, not the mean.
 Comparison sum_over_time() {
   return compare_losses([](nn::Module& model, const Examples& batch, const Tensor&) {
     const Tensor l = cross_entropy(model(batch.inputs), batch.targets, {.reduction = Reduction::none});
@@ -100,12 +100,20 @@ Comparison softmax_twice() {
   });
 }
 
+struct DetachedWeight : OwnWriter {
+  Tensor logits(const Tensor& x) override {
+    return matmul(normalize(x, norm), transpose(detach(head.weight), 0, 1)) + head.bias;
+  }
+};
+
 }  // namespace
 
 std::vector<Mistake> loss_mistakes() {
   return {
       {{"a mean over padding, too", "forward",
-        "a factor of the loss: the loss and all 30 gradients of the second model are 0.708333 times", ""},
+        "a factor of the loss: the loss and all 30 gradients of the second model are 0.708333 times the first model's; "
+        "17 of 24 targets are not -100",
+        ""},
        mean_over_padding},
       {{"a sum over the time", "forward",
         "a factor of the loss: the loss and all 30 gradients of the second model are 6 times", ""},
@@ -118,6 +126,8 @@ std::vector<Mistake> loss_mistakes() {
         "a factor in the backward: all 30 gradients of the second model are 1024 times", ""},
        gradients_not_unscaled},
       {{"the padding row is trained", "backward", "", "=tokens.weight"}, trained_padding_row},
+      {{"a weight that is detached", "backward", "", "in the second model no gradient reaches head.weight (the loss"},
+       compare_writers<DetachedWeight>},
       {{"a tied head that is detached", "backward", "", "=tokens.weight"}, compare_writers<DetachedHead, TiedWriter>},
   };
 }

@@ -1,5 +1,5 @@
-// Mistakes that someone planted who had not read how causes are found, in own modules with library layers beside them: no cause
-// may be named that is not the mistake. The table: test_equivalence "unseen mistakes: the table*" -s
+// Mistakes in hand-written models, planted by an author who had not read how causes are found. The comparison names the
+// mistake or its place, and no other cause. The table: test_equivalence "unseen mistakes: the table*" -s
 #include "tests/equivalence/room.h"
 #include "tests/equivalence/unseen_mistakes.h"
 #include "tests/equivalence/unseen_writer.h"

@@ -134,7 +134,7 @@ Comparison unscaled_accumulation() {
                               loss, sgd(0.9), rows, {.steps = 8});
 }
 
-// The batch is right; the own loss drops the second half of it from the seventh step on.
+// After step 7 the second model's loss sees the first half of the batch alone.
 Comparison half_a_batch_late() {
   struct Own : Classifier {
     int calls = 0;
@@ -149,8 +149,7 @@ Comparison half_a_batch_late() {
                               loss, sgd(0.9), rows, {.steps = 12});
 }
 
-// Zero initial weights in a tensor that the map leaves out would be a difference of the models, not of the training: B's
-// frozen norm does not train.
+// The norm of the second model is frozen.
 Comparison frozen_norm() {
   struct Own : Classifier {
     Own() { norm.freeze(); }

@@ -1,4 +1,4 @@
-// A small classifier and optimizers of one's own, which update its parameters one by one.
+// A small classifier, and hand-written optimizers that update its parameters one by one.
 #pragma once
 
 #include "isonorm.h"
@@ -9,7 +9,7 @@ using equivalence::Comparison, equivalence::compare_trajectories, equivalence::W
 using Parameters = std::vector<Tensor>;
 using Make = std::function<std::unique_ptr<optim::Optimizer>(const Parameters&)>;
 
-// An optimizer of one's own: update(i, w, g, t) changes parameter i with step t = 1, 2, ...
+// update(i, w, g) changes parameter i with its gradient g at step t_ = 1, 2, ...
 class OwnOptimizer : public optim::Optimizer {
  public:
   OwnOptimizer(const Parameters& parameters, double rate)
@@ -50,14 +50,15 @@ inline Examples rows(int64_t step) {
   return {randn({8, 6}, {DType::f64}, data), randint(0, 3, {8}, kCpu, data)};
 }
 
-template <class Own> Comparison compare_optimizers(const Make& first, double rate, int steps = 12) {
-  const auto make = [=](const Parameters& p, Which which) -> std::unique_ptr<optim::Optimizer> {
-    return which == Which::first ? first(p) : std::make_unique<Own>(p, rate);
-  };
+inline Comparison compare_optimizers(const Make& first, const Make& second, int steps = 12) {
+  const auto make = [=](const Parameters& p, Which which) { return which == Which::first ? first(p) : second(p); };
   manual_seed(8);
   return compare_trajectories([] { return std::make_unique<Classifier>(); },
                               [] { return std::make_unique<Classifier>(); }, {}, training::cross_entropy_of, make, rows,
                               {.steps = steps});
+}
+template <class Own> Comparison compare_optimizers(const Make& first, double rate) {
+  return compare_optimizers(first, [=](const Parameters& p) { return std::make_unique<Own>(p, rate); });
 }
 
 }  // namespace isonorm::unseen

@@ -1,5 +1,4 @@
-// A small language model with the library's layers, and the same model in hand-written ops, in which a test can change
-// one step.
+// A small language model with the library's layers, and the same model in hand-written ops. Tests override single steps.
 #pragma once
 
 #include "isonorm.h"
