@@ -176,7 +176,7 @@ def _():
     return pair(lambda m, x: m.two(x + m.one(x).tanh()), frozen, one=square, two=square)
 
 
-@wrong("an operation in place that changes the residual stream", ROWS, place="two")
+@wrong("an operation in place that changes the residual stream", ROWS, cause="factor", place="two")
 def _():
     return pair(
         lambda m, x: (lambda y: m.two(y + y * 2))(m.one(x)),

@@ -138,7 +138,7 @@ part(
     "act",
     "a square forgotten in squared ReLU",
     nn.ReLU,
-    "relu",
+    "relu|ReLU",
     of_a=lambda: OwnActivation(lambda x: F.relu(x).square()),
 )
 part("act", "left out", nn.Identity, "activation|Identity")
@@ -172,7 +172,7 @@ def head(of):
 part("head", "no bias", head(lambda x, w, b: F.linear(x, w) + 0 * b), "bias|shift")
 part("head", "the bias twice", head(lambda x, w, b: F.linear(x, w, 2 * b)), "bias|shift")
 part("head", "twice the product", head(lambda x, w, b: 2 * F.linear(x, w) + b), "factor of 2")
-part("head", "the output times 1.001", head(lambda x, w, b: F.linear(x, w, b) * 1.001), "factor of 1.001")
+part("head", "the output times 1.001", head(lambda x, w, b: F.linear(x, w, b) * 1.001), r"factor of 1 \+ 1\.0e-03")
 part("head", "weights rounded to bf16", head(lambda x, w, b: F.linear(x, w.bfloat16().to(w), b)), "bf16")
 part("head", "weights without gradient", head(lambda x, w, b: F.linear(x, w.detach(), b)), "backward|gradient|detach|0")
 part(
