@@ -19,9 +19,10 @@ class Call:
 
 
 def note(tensors, gradients, dtype):
-    """From now on, gradients[i] is that of tensors[i]."""
+    """From now on, gradients[i] is that of tensors[i], if that takes one; None until it comes."""
     for i, t in enumerate(tensors):
         if t.requires_grad:
+            gradients[i] = None
             t.register_hook(lambda g, i=i: gradients.__setitem__(i, in_dtype(g, dtype)))
 
 

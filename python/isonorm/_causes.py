@@ -107,8 +107,8 @@ class Causes:
             for end, of_x, of_y in (
                 ("input", x.inputs, y.inputs),
                 ("output", x.outputs, y.outputs),
-                ("grad_input", list(x.input_gradients.values()), list(y.input_gradients.values())),
-                ("output.grad", list(x.gradients.values()), list(y.gradients.values())),
+                ("grad_input", came(x.input_gradients), came(y.input_gradients)),
+                ("output.grad", came(x.gradients), came(y.gradients)),
             ):
                 if of_x and of_y and of_x[0].shape == of_y[0].shape:
                     tensors[f"{x.name}.{end}"] = (ours(of_x[0]), ours(of_y[0]))
@@ -144,6 +144,10 @@ class Causes:
         root = next(call for call in self.at.of_a if call.name == "")
         limits = [self.at.limit(root, lambda call, i=i: call.outputs[i]) for i in range(len(root.outputs))]
         return len(ran.outputs) == len(limits) and all(off(t, o) <= bound for t, o, bound in zip(ran.outputs, root.outputs, limits))
+
+
+def came(gradients):
+    return [g for g in gradients.values() if g is not None]
 
 
 @contextlib.contextmanager

@@ -75,7 +75,7 @@ def compare(
     that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was given
     raises something, which it names.
     """
-    from . import _causes, _coarse, _given, _locate, _maps, _models, _points, _recipe, _rounding, _training
+    from . import _causes, _coarse, _given, _locate, _maps, _models, _points, _recipe, _rounding, _training, _update_causes
 
     _given.check_module("a", a), _given.check_module("b", b)
     counts = {"points": points, "controls": controls, "steps": steps}
@@ -166,8 +166,7 @@ def compare(
         name = place["tensor"] or "the loss"
         what = f"{place['quantity']} at step {place['at']}"
         first = Difference(what, name, name, place["deviation"], place["bound"], place["as_a_whole"])
-        if place["quantity"] == "weights":
-            cause = f"the update: at step {place['at']} the gradients agree and the updated weights do not"
+        cause = _update_causes.named(at, train, {**place, "dtype": dtype})
     return result(
         verdict,
         reason,

@@ -69,9 +69,11 @@ class Located:
         deviation, limit = off(other, own), self.limit(x, of)
         return (deviation, limit) if not deviation <= limit else None
 
-    def any_difference(self, x, y, several):
+    def any_difference(self, x, y, several, of_both=False):
         """The first of difference() among tensors of the calls; several(call) is a list or a dict of them."""
         keys = range(min(len(several(x)), len(several(y)))) if isinstance(several(x), list) else sorted(several(x))
+        if of_both:
+            keys = [k for k in keys if k in several(y)]
         found = (self.difference(x, y, lambda call, k=k: entry(several(call), k)) for k in keys)
         return next((d for d in found if d is not None), None)
 
@@ -121,7 +123,7 @@ class Located:
         for x, y in self.pairs:
             if self.any_difference(x, y, lambda c: c.gradients):
                 continue
-            end, back = "grad_input", self.any_difference(x, y, lambda c: c.input_gradients)
+            end, back = "grad_input", self.any_difference(x, y, lambda c: c.input_gradients, of_both=True)
             if back is None:
                 end, back = self.parameter_gradient(x)
             if back is not None:

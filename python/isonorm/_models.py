@@ -12,6 +12,7 @@ import torch
 from . import _isonorm
 
 PLAIN = (bool, int, float, str)
+COMPARED = (torch.Tensor, *PLAIN)
 TORCH_DTYPES = {"f64": torch.float64, "f32": torch.float32}
 
 
@@ -227,7 +228,7 @@ class Loss:
     def leaves(self, output):
         """{name: leaf} of the output's tensors, numbers and words, by the names and in the order of the first output that was
         given. Raises ValueError if both have keys, and not the same, or their counts differ."""
-        found = {n: leaf for n, leaf in named_leaves(output).items() if isinstance(leaf, (torch.Tensor, *PLAIN))}
+        found = {n: leaf for n, leaf in named_leaves(output).items() if isinstance(leaf, COMPARED)}
         if self.names is None:
             self.names = list(found)
         if set(found) == set(self.names):

@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from . import _isonorm
 from ._maps import pulled_back
-from ._models import arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, real, rebuilt
+from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, real, rebuilt
 from ._result import Power, Probe, Undecided, Unmatched
 from ._rounding import MovedResults
 
@@ -151,7 +151,7 @@ class Points:
                 found = self.loss.leaves(output)
                 outputs = in_dtype({n: t for n, v in found.items() for t in measured(v)}, self.dtype)  # the loss may change them
                 others = rebuilt(exact(list(found.values())), torch.clone)
-                left_out = {n: type(v).__name__ for n, v in named_leaves(output).items() if v is not None and n not in found}
+                left_out = {n: type(v).__name__ for n, v in named_leaves(output).items() if not isinstance(v, (*COMPARED, type(None)))}
                 loss = self.loss(output, rebuilt(targets, torch.clone), self.seed)
             if loss.requires_grad and leaves:
                 with naming(f"the backward pass of {who}", self.dtype):
@@ -250,7 +250,8 @@ class Points:
         for (name, x), (_, y), *moved in zip(*compared):
             if not x.isfinite().all() and not same_exact([kinds(x)], [kinds(y)], [[kinds(m)] for _, m in moved]):
                 raise Unmatched(f"{name} has NaN or infinities at other places at point {point}")
-        self.not_compared.update({**{f"{n} of b": c for n, c in b.left_out.items()}, **a.left_out})
+        self.not_compared.update(a.left_out)
+        self.not_compared.update({f"{n} of b": kind for n, kind in b.left_out.items() if a.left_out.get(n) != kind})
         gradients_decide = self.loss.loss is not None and bool(names)
         noted.note(point, [self.seen(ran, a, state) for ran in sides], names, a.names + state, gradients_decide)
 

@@ -57,8 +57,10 @@ class Trained:
         self.updates.step()
         self.step += 1
         self.told(self.step)
-        weights = [ours(p.clone()) for p in self.parameters().values()]
-        return weights, self.expected(), self.names
+        return self.weights(), self.expected(), self.names
+
+    def weights(self):
+        return [ours(p.clone()) for p in self.parameters().values()]
 
     def expected(self):
         return [ours(p.clone()) for p in self.reference.parameters().values()]
@@ -94,10 +96,9 @@ class Other(Trained):
         back = self.mapping.pulled_back(self.reference.before, gradients)
         return number, [ours(back[n]) for n in self.reference.names]
 
-    def update(self):
-        super().update()
-        own, made = self.parameters(), self.mapping(self.reference.parameters())
-        return [ours(own[n].clone()) for n in self.names], [ours(made[n].clone()) for n in self.names], self.names
+    def expected(self):
+        made = self.mapping(self.reference.parameters())
+        return [ours(made[n].clone()) for n in self.names]
 
     def noise_here(self, noise):
         marks = {n: marked.torch() for n, marked in zip(self.reference.names, noise)}
@@ -142,6 +143,29 @@ def same(x, y):
     return len(x) == len(y) and all(torch.equal(p, q) for p, q in zip(x, y))
 
 
+def names_of(mapping):
+    """a's parameters; those that b has entry by entry come first: i of the one is i of the other."""
+    return [*mapping.plain, *(n for n in mapping.names_a if n not in mapping.plain)]
+
+
+def other(points, recipe):
+    """b from what the map makes of a's parameters as they stand."""
+    b = copy.deepcopy(points.b)
+    with torch.no_grad():
+        for (_, p), made in zip(b.named_parameters(), points.mapping(points.own).values()):
+            p.copy_(made)
+    return Other(b, points.loss, recipe, points.batches, points.seed, points.mapping)
+
+
+def pair(points, recipes):
+    """The trainings of a and b."""
+    names = names_of(points.mapping)
+    reference = Trained(copy.deepcopy(points.a), points.loss, recipes[0], points.batches, points.seed, names)
+    run = other(points, recipes[1])
+    reference.reference = run.reference = reference
+    return reference, run
+
+
 def train_together(points, recipes, steps, told):
     """The library's Comparison of two trainings from a's parameters as they stand, and what the map makes of them.
 
@@ -149,8 +173,7 @@ def train_together(points, recipes, steps, told):
     """
     of_a, of_b = recipes
     a, loss, batch, seed, mapping = points.a, points.loss, points.batches, points.seed, points.mapping
-    # Those that b has entry by entry come first: i of the one is i of the other.
-    names = [*mapping.plain, *(n for n in mapping.names_a if n not in mapping.plain)]
+    names = names_of(mapping)
 
     def group(batches):
         """The reference and its controls."""
@@ -168,11 +191,7 @@ def train_together(points, recipes, steps, told):
         wrong.append(frozen)
 
     reference, controls = group(batch)
-    b = copy.deepcopy(points.b)
-    with torch.no_grad():
-        for (_, p), made in zip(b.named_parameters(), mapping(points.own).values()):
-            p.copy_(made)
-    run = Other(b, loss, of_b, batch, seed, mapping)
+    run = other(points, of_b)
     wrong_reference.told, reference.told = told("wrong trainings", _isonorm.NEGATIVE_STEPS), told("training", steps)
     for side in (wrong_reference, *wrong_controls, *wrong):
         side.reference = wrong_reference

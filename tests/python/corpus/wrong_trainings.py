@@ -22,7 +22,7 @@ def schedule(of):
     return lambda o: torch.optim.lr_scheduler.LambdaLR(o, of)
 
 
-trained("a rate of 1.1e-3, not 1e-3", "rate", optimizer=(torch_adamw(), torch_adamw(lr=1.1e-3)))
+trained("a rate of 1.1e-3, not 1e-3", "lr|rate", optimizer=(torch_adamw(), torch_adamw(lr=1.1e-3)))
 trained("AdamW's decay of 0, not 0.01", "decay", optimizer=(torch_adamw(), torch_adamw(weight_decay=0.0)))
 trained(
     "Adam with its decay in the gradient",
@@ -51,7 +51,7 @@ trained(
 )
 trained(
     "micro-batches whose gradients are added",
-    "factor|accum",
+    "factor|accum|clip",
     optimizer=torch_sgd(),
     accumulate=(1, 3),
     clip=(None, lambda p: [q.grad.mul_(3) for q in p]),
