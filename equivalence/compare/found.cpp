@@ -47,19 +47,24 @@ std::string where_to_look(const std::string& at, std::span<const CompareCount> c
     differ.push_back(loss ? "the loss" : text(c.differing, " of ", counted(c.compared, c.quantity)));
     differing += c.differing;
   }
-  const auto differs = [&](size_t i) { return i < counts.size() && counts[i].differing > 0; };
+  const auto differs = [&](const std::string& quantity) {
+    return std::any_of(counts.begin(), counts.end(),
+                       [&](const CompareCount& c) { return c.quantity == quantity && c.differing > 0; });
+  };
   std::string look;
-  if (differs(0))
-    look = differs(1) ? "look at the forward" : "look at a term of the loss that has no gradient";
-  else if (differs(1))
+  if (differs("output"))
+    look = "look at the forward";
+  else if (differs("loss"))
+    look = differs("gradient") ? "look at the forward" : "look at a term of the loss that has no gradient";
+  else if (differs("gradient"))
     look = "look at the backward";
-  else if (differs(2) && counts[2].quantity == "weight")
+  else if (differs("weight"))
     look = "look at the update";
   const std::string verb = differing == 1 ? " differs" : " differ";
   return text(at,
               agree.empty() ? ""
                             : text(' ', in_words(agree),
-                                   agree.size() == 1 && differs(1) && !differs(0) ? " agrees" : " agree", ", and"),
+                                   agree.size() == 1 && differs("gradient") && !differs("loss") ? " agrees" : " agree", ", and"),
               ' ', in_words(differ), verb, look.empty() ? "" : ": ", look);
 }
 
