@@ -1,10 +1,11 @@
 """compare() of an a that nothing can be compared with: the reason is said."""
 
+import copy
 import random
 import unittest
 
 import isonorm
-from pairs import images
+from pairs import Attention, images
 
 import numpy as np
 import torch
@@ -76,6 +77,17 @@ class Undecided(unittest.TestCase):
             "the loss of a itself is nan at point 2, whose parameters are drawn: points=1 compares at the present ones alone",
         )
         self.assertTrue(isonorm.compare(Logarithm(), Logarithm(), **more, points=1))
+
+
+class Noise(unittest.TestCase):
+    def test_tensors_that_are_noise_are_named(self):
+        """The gradient of keys' bias is 0: softmax takes off what all scores of a query have in common."""
+        torch.manual_seed(1)
+        a = Attention(False)
+        x = [torch.randn(2, 3, 8, generator=torch.Generator().manual_seed(i)) for i in range(3)]
+        r = isonorm.compare(a, copy.deepcopy(a), batches=x, points=1)
+        self.assertIn("at 1 point at most", r.reason)
+        self.assertIn(" of any tensor would have shown, but for k.bias (0 or rounding noise)", r.reason)
 
 
 class Found(unittest.TestCase):
