@@ -54,7 +54,7 @@ class Map:
         if without or unused:
             raise ValueError(
                 f"compare: the parameters of a and b do not match; of a alone: {listed(unused)}; of b alone: {listed(without)}; "
-                "map= says how b's follow from a's, as a dict {name in b: name in a}"
+                "map= says how b's follow from a's: a dict {name in b: name in a}, or a function of a's, which may leave some out"
             )
 
     def __call__(self, parameters):
