@@ -42,24 +42,32 @@ std::string where_to_look(const std::string& at, std::span<const CompareCount> c
   for (const CompareCount& c : counts) {
     const bool loss = &c == counts.data();
     if (c.differing == 0 && c.compared > 0)
-      agree.push_back(loss ? "the loss" : "all " + counted(c.compared, c.quantity));
+      agree.push_back(loss              ? "the loss"
+                      : c.compared == 1 ? "the " + c.quantity
+                                        : "all " + counted(c.compared, c.quantity));
     if (c.differing == 0) continue;
     differ.push_back(loss ? "the loss" : text(c.differing, " of ", counted(c.compared, c.quantity)));
     differing += c.differing;
   }
-  const auto differs = [&](size_t i) { return i < counts.size() && counts[i].differing > 0; };
+  const auto differs = [&](const std::string& quantity) {
+    return std::any_of(counts.begin(), counts.end(),
+                       [&](const CompareCount& c) { return c.quantity == quantity && c.differing > 0; });
+  };
   std::string look;
-  if (differs(0))
-    look = differs(1) ? "look at the forward" : "look at a term of the loss that has no gradient";
-  else if (differs(1))
+  if (differs("output"))
+    look = "look at the forward";
+  else if (differs("loss"))
+    look = differs("gradient") ? "look at the forward" : "look at a term of the loss that has no gradient";
+  else if (differs("gradient"))
     look = "look at the backward";
-  else if (differs(2) && counts[2].quantity == "weight")
+  else if (differs("weight"))
     look = "look at the update";
   const std::string verb = differing == 1 ? " differs" : " differ";
   return text(at,
-              agree.empty() ? ""
-                            : text(' ', in_words(agree),
-                                   agree.size() == 1 && differs(1) && !differs(0) ? " agrees" : " agree", ", and"),
+              agree.empty()
+                  ? ""
+                  : text(' ', in_words(agree),
+                         agree.size() == 1 && differs("gradient") && !differs("loss") ? " agrees" : " agree", ", and"),
               ' ', in_words(differ), verb, look.empty() ? "" : ": ", look);
 }
 
@@ -169,7 +177,9 @@ DifferingTensor Points::differing(const Seen& s) const {
 void Points::conclude() {
   result_.verdict = Verdict::undecided;
   const auto has_none = [](const Known& k) { return std::isinf(k.factor); };
-  const auto unseen = std::count_if(known_.begin() + 1, known_.end(), has_none);
+  ShortList unseen(", ", 6);
+  for (auto k = known_.begin() + 1; k != known_.end(); ++k)
+    if (has_none(*k)) unseen.add(k->name);
   const bool no_gradient =
       std::all_of(known_.begin() + 1, known_.end(), [&](const Known& k) { return k.beside || has_none(k); });
   Known least{"", 0};
@@ -188,9 +198,9 @@ void Points::conclude() {
     result_.reason = text("equal to the last bit at every point, ", kIdentical);
   else {
     result_.verdict = Verdict::same;
-    result_.reason = text("at ", points_, " points at most ", std::ceil(100 * share_), " % of the bound; ",
+    result_.reason = text("at ", counted(points_, "point"), " at most ", std::ceil(100 * share_), " % of the bound; ",
                           would_have_shown(least.factor),
-                          unseen > 0 ? text(", but for ", unseen, " that are 0 or rounding noise") : "");
+                          unseen.empty() ? "" : text(", but for ", unseen, " (0 or rounding noise)"));
   }
 }
 

@@ -99,6 +99,19 @@ def compare(
     def result(verdict, reason, **more):
         return Result(verdict=verdict, reason=reason, dtype=dtype, batches=str(read), **more)
 
+    def measured(of):
+        return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
+
+    def different(point, reason, first, **numbers):
+        """The Result at a point where the two differ; first: as Comparison.first."""
+        why = _coarse.explained_by_f32(at, point) if may_change else ""
+        if why:
+            return in_f32(why, first["deviation"])
+        located = _locate.Located(at, point, first)
+        causes = _causes.Causes(located)
+        first = replace(located.first, measured="with a's module there the outputs agree") if causes.replaced() else located.first
+        return result("different", reason, points=point, first=first, cause=causes.named(), **numbers)
+
     read = batches.in_dtype(dtype) if isinstance(batches, _models.Batches) else _models.Batches(batches, dtype)
     try:
         mapping = None if map is None else _maps.Map(a, b, _given.naming_map(map, dtype))
@@ -128,21 +141,11 @@ def compare(
         )
         found, point = at.compare(points, told("points", points))
     except Unmatched as e:
-        return result("different", str(e), points=0)
+        return different(e.point, str(e), e.first)
     except Undecided as e:
-        return result("undecided", str(e), points=0)
-
-    def measured(of):
-        return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
-
+        return result("undecided", str(e).removeprefix("compare: "), points=0)
     if point is not None:
-        why = _coarse.explained_by_f32(at, point) if may_change else ""
-        if why:
-            return in_f32(why, found.deviation)
-        located = _locate.Located(at, point, found)
-        causes = _causes.Causes(located)
-        first = replace(located.first, measured="with a's module there the outputs agree") if causes.replaced() else located.first
-        return result("different", found.reason, points=point, first=first, cause=causes.named(), **measured(found))
+        return different(point, found.reason, found.first, **measured(found))
     verdict, reason, trained = VERDICTS[found.verdict], found.reason, None
     power = Power(at.probes().probes, found.resolution)
     if verdict == "equivalent" and power.probes and not power.seen:

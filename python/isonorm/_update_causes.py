@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from . import _isonorm
+from . import _causes, _isonorm
 from ._locate import off
 from ._models import ours
 from ._training import pair
@@ -167,7 +167,7 @@ def arithmetic(place, own):
             tensors[name] = (x, y)
             tensors[f"{name}.grad"], tensors[f"{name}.after"] = own.tensors["gradient", name], own.tensors["weight", name]
     known = [t for t in place["tensors"] if t["tensor"] in own.before]
-    said = {_isonorm.cause(f"{t['tensor']}.after", t["bound"], place["dtype"], tensors) for t in known}
-    if len(said) != 1 or "" in said or any("learning rate" in s for s in said) and own.rates[0] == own.rates[1] is not None:
+    said = {_causes.arithmetic(f"{t['tensor']}.after", t["bound"], place["dtype"], tensors) for t in known}
+    if len(said) != 1 or None in said or any("learning rate" in s for s in said) and own.rates[0] == own.rates[1] is not None:
         return None
     return said.pop()
