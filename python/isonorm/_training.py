@@ -138,7 +138,7 @@ class Misled(Trained):
     AT = _isonorm.NEGATIVE_STEPS // 2
 
     def __init__(self, model, loss, recipe, batch, seed, names):
-        super().__init__(model, loss, recipe, lambda step: batch(step + (step == self.AT)), seed, names)
+        super().__init__(model, loss, recipe, lambda step: batch(step + (step == Misled.AT)), seed, names)
         self.is_one = same(batch(self.AT), batch(self.AT + 1))
 
     def differentiate(self):
