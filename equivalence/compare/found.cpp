@@ -53,13 +53,18 @@ std::string where_to_look(const std::string& at, std::span<const CompareCount> c
     if (c.differing == 0 && c.compared > 0) agree.push_back(all_of(c)), agreeing += c.compared;
     if (c.differing > 0) differ.push_back(some_of(c)), differing += c.differing;
   }
-  const auto differs = [&](size_t i) { return i < counts.size() && counts[i].differing > 0; };
+  const auto differs = [&](const std::string& quantity) {
+    return std::any_of(counts.begin(), counts.end(),
+                       [&](const CompareCount& c) { return c.quantity == quantity && c.differing > 0; });
+  };
   std::string look;
-  if (differs(0))
-    look = differs(1) ? "look at the forward" : "look at a term of the loss that has no gradient";
-  else if (differs(1))
+  if (differs("output"))
+    look = "look at the forward";
+  else if (differs("loss"))
+    look = differs("gradient") ? "look at the forward" : "look at a term of the loss that has no gradient";
+  else if (differs("gradient"))
     look = "look at the backward";
-  else if (differs(2) && counts[2].quantity == "weight")
+  else if (differs("weight"))
     look = "look at the update";
   const auto verb = [](size_t n, const char* one, const char* many) { return n == 1 ? one : many; };
   const std::string agreed =
@@ -188,7 +193,9 @@ void Points::note(int point, const std::vector<Seen>& seen) {
 void Points::conclude() {
   result_.verdict = Verdict::undecided;
   const auto has_none = [](const Known& k) { return std::isinf(k.factor); };
-  const auto unseen = std::count_if(known_.begin() + 1, known_.end(), has_none);
+  ShortList unseen(", ", 6);
+  for (auto k = known_.begin() + 1; k != known_.end(); ++k)
+    if (has_none(*k)) unseen.add(k->name);
   const bool no_gradient =
       std::all_of(known_.begin() + 1, known_.end(), [&](const Known& k) { return k.beside || has_none(k); });
   Known least{"", 0};
@@ -207,9 +214,9 @@ void Points::conclude() {
     result_.reason = text("equal to the last bit at every point, ", kIdentical);
   else {
     result_.verdict = Verdict::same;
-    result_.reason = text("at ", points_, " points at most ", std::ceil(100 * share_), " % of the bound; ",
+    result_.reason = text("at ", counted(points_, "point"), " at most ", std::ceil(100 * share_), " % of the bound; ",
                           would_have_shown(least.factor),
-                          unseen > 0 ? text(", but for ", unseen, " that are 0 or rounding noise") : "");
+                          unseen.empty() ? "" : text(", but for ", unseen, " (0 or rounding noise)"));
   }
 }
 

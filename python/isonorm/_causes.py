@@ -114,8 +114,7 @@ class Causes:
                     tensors[f"{x.name}.{end}"] = (ours(of_x[0]), ours(of_y[0]))
         first = self.at.first
         name = f"{self.at.pair[0].name}.{self.at.end}" if self.at.pair else first.a
-        found = _isonorm.cause(name, first.bound, self.points.dtype, tensors)
-        return found or None
+        return arithmetic(name, first.bound, self.points.dtype, tensors)
 
     def classes(self):
         if not self.at.alone or self.at.end != "output":
@@ -144,6 +143,12 @@ class Causes:
         root = next(call for call in self.at.of_a if call.name == "")
         limits = [self.at.limit(root, lambda call, i=i: call.outputs[i]) for i in range(len(root.outputs))]
         return len(ran.outputs) == len(limits) and all(off(t, o) <= bound for t, o, bound in zip(ran.outputs, root.outputs, limits))
+
+
+def arithmetic(name, bound, dtype, tensors):
+    """The known mistake that explains the difference of this tensor; None if none does. tensors: {name: (of a, of b)}"""
+    found = _isonorm.cause(name, bound, dtype, tensors)
+    return re.sub(r"\b[AB]\b", lambda letter: letter[0].lower(), found) or None
 
 
 def came(gradients):

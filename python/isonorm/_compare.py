@@ -75,7 +75,7 @@ def compare(
     that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was given
     raises something, which it names.
     """
-    from . import _causes, _coarse, _given, _locate, _maps, _models, _points, _recipe, _rounding, _training, _update_causes
+    from . import _causes, _coarse, _given, _locate, _maps, _memory, _models, _points, _recipe, _rounding, _training, _update_causes
 
     _given.check_module("a", a), _given.check_module("b", b)
     counts = {"points": points, "controls": controls, "steps": steps}
@@ -98,6 +98,19 @@ def compare(
 
     def result(verdict, reason, **more):
         return Result(verdict=verdict, reason=reason, dtype=dtype, batches=str(read), **more)
+
+    def measured(of):
+        return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
+
+    def different(point, reason, first, **numbers):
+        """The Result at a point where the two differ; first: as Comparison.first."""
+        why = _coarse.explained_by_f32(at, point) if may_change else ""
+        if why:
+            return in_f32(why, first["deviation"])
+        located = _locate.Located(at, point, first)
+        causes = _causes.Causes(located)
+        first = replace(located.first, measured="with a's module there the outputs agree") if causes.replaced() else located.first
+        return result("different", reason, points=point, first=first, cause=causes.named(), **numbers)
 
     read = batches.in_dtype(dtype) if isinstance(batches, _models.Batches) else _models.Batches(batches, dtype)
     try:
@@ -126,23 +139,14 @@ def compare(
             seed,
             dtype,
         )
+        _memory.say(at.a, controls, train is not None)
         found, point = at.compare(points, told("points", points))
     except Unmatched as e:
-        return result("different", str(e), points=0)
+        return different(e.point, str(e), e.first)
     except Undecided as e:
-        return result("undecided", str(e), points=0)
-
-    def measured(of):
-        return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
-
+        return result("undecided", str(e).removeprefix("compare: "), points=0)
     if point is not None:
-        why = _coarse.explained_by_f32(at, point) if may_change else ""
-        if why:
-            return in_f32(why, found.deviation)
-        located = _locate.Located(at, point, found)
-        causes = _causes.Causes(located)
-        first = replace(located.first, measured="with a's module there the outputs agree") if causes.replaced() else located.first
-        return result("different", found.reason, points=point, first=first, cause=causes.named(), **measured(found))
+        return different(point, found.reason, found.first, **measured(found))
     verdict, reason, trained = VERDICTS[found.verdict], found.reason, None
     power = Power(at.probes().probes, found.resolution)
     if verdict == "equivalent" and power.probes and not power.seen:

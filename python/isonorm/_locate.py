@@ -28,7 +28,7 @@ class Located:
     """
 
     def __init__(self, points, point, found):
-        self.points, self.point, self.found = points, point, found
+        self.points, self.point, self.found = points, point, found  # found: Comparison.first
         self.batch, self.parameters = points.batches(point - 1), points.parameters(point)
         self.of_a, ran = called(points.a, points.dtype, lambda: points.of_a(self.parameters, self.batch))
         self.of_b, other = called(points.b, points.dtype, lambda: points.of_b(self.parameters, self.batch))
@@ -45,7 +45,7 @@ class Located:
 
     def compared(self):
         """The Difference among what was compared, without a place."""
-        first = self.found.first
+        first = self.found
         name = first["tensor"] or "the loss"
         return Difference(first["quantity"], name, name, first["deviation"], first["bound"], first["as_a_whole"])
 
@@ -144,7 +144,7 @@ class Located:
         if sum(c.name == call.name for c in self.of_a) == 1:
             for own, _ in call.module.named_parameters(recurse=False):
                 name = f"{call.name}.{own}".strip(".")
-                for t in self.found.first["tensors"]:
+                for t in self.found["tensors"]:
                     if t["tensor"] == name and t["quantity"] == "gradient":
                         return f"{own}.grad", (t["deviation"], t["bound"])
         return None, None

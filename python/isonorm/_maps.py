@@ -47,6 +47,9 @@ class Map:
         unknown = [n for n in self.rules if n not in self.shapes_b]
         if unknown:
             raise ValueError(f"compare: map= names {listed(unknown)}, which b does not have; b has {listed(self.shapes_b)}")
+        sources = [rule for rule in self.rules.values() if isinstance(rule, str) and rule not in self.names_a]
+        if sources:
+            raise ValueError(f"compare: map= takes {listed(sources)}, which a does not have; a has {listed(self.names_a)}")
         without = [n for n in self.shapes_b if self._source(n) not in (None, *self.names_a)]
         used = {self._source(n) for n in self.shapes_b}
         takes_any = any(callable(rule) for rule in self.rules.values())
@@ -70,6 +73,9 @@ class Map:
         missing = [n for n in self.shapes_b if n not in made]
         if missing:
             raise ValueError(f"compare: the map makes no {listed(missing)} of b; it makes {listed(made)}")
+        unknown = [n for n in made if n not in self.shapes_b and n not in self.names_a]
+        if unknown:
+            raise ValueError(f"compare: the map makes {listed(unknown)}, which b does not have; b has {listed(self.shapes_b)}")
         for name, shape in self.shapes_b.items():
             if made[name].shape != shape:
                 raise ValueError(

@@ -156,7 +156,7 @@ class Points:
             if loss.requires_grad and leaves:
                 with naming(f"the backward pass of {who}", self.dtype):
                     loss.backward()  # grad() would refuse a reentrant checkpoint
-            return list(outputs), list(outputs.values()), others, left_out, loss
+            return list(outputs), list(outputs.values()), others, left_out, loss.detach()  # the graph would hold copies
 
         with draws(self.seed, self.dtype), torch.enable_grad():
             given = {**parameters, **state}
@@ -165,8 +165,9 @@ class Points:
         changed = {n for n, t in before.items() if given[n].dtype != t.dtype or not torch.equal(given[n], t)}
         return Ran(*found, gradients, in_dtype({n: given[n] for n in before}, self.dtype), changed)
 
-    def of_a(self, parameters, batch, rounding=contextlib.nullcontext()):
-        leaves = tracked(parameters)
+    def of_a(self, parameters, batch, rounding=contextlib.nullcontext(), own=False):
+        """own: whether the parameters are this run's own, which it may change."""
+        leaves = parameters if own else tracked(parameters)
         return self.run(self.a, leaves, list(leaves.values()) if self.mapping is not None else [], batch, rounding)
 
     def of_b(self, parameters, batch):
@@ -197,12 +198,12 @@ class Points:
 
     def control(self, parameters, batch, number):
         """a with parameters and each result of an operation moved by one ulp."""
-        moved = self.moved(parameters, number)
+        moved = {n: p.requires_grad_() for n, p in self.moved(parameters, number).items()}
         try:
-            return self.of_a(moved, batch, self.rounding(number))
+            return self.of_a(moved, batch, self.rounding(number), own=True)
         except (RuntimeError, ValueError):  # operations that know no TorchDispatchMode
             self.moves_results = False
-            return self.of_a(moved, batch)
+            return self.of_a(self.moved(parameters, number), batch)
 
     def rounding(self, seed):
         """A mode in which each result is moved by one ulp, if torch knows them all; it can be entered once."""
@@ -228,32 +229,48 @@ class Points:
         given, other = ([*shapes(ran.outputs), *shapes(ran.exact)] for ran in (a, b))
         if given != other:
             raise ValueError(f"compare: a gives tensors of shapes {given}, b of {other}")
+        if point == 1:
+            self.check_repeatable(a, self.of_a(parameters, batch))
+        drawn = ", whose parameters are drawn: points=1 compares at the present ones alone" if point > 1 else ""
         if not math.isfinite(a.loss.item()):
-            raise ValueError(f"compare: the loss of a itself is {a.loss.item()} at point {point}")
+            refused = Undecided if drawn else ValueError
+            raise refused(f"compare: the loss of a itself is {a.loss.item()} at point {point}{drawn}")
         names = self.names(batch)
         for name, g in zip(self.own if self.mapping is not None else (), a.gradients):
             if not g.isfinite().all():
-                raise Undecided(f"a's gradient of {name} is not finite at point {point}")
+                raise Undecided(f"a's gradient of {name} is not finite at point {point}{drawn}")
         controls = self.controls_at(parameters, batch)
         if not same_exact(a.exact, b.exact, [c.exact for c in controls]):
-            raise Unmatched(f"what the two give as whole numbers or words differs at point {point}")
+            raise Unmatched(f"what the two give as whole numbers or words differs at point {point}", "output", point)
         sides, state = self.with_paired_state(a, b, controls)
         for n in state:
             x, y, *moved = (ran.state[n] for ran in sides)
             same_kind = x.shape == y.shape and len(exact(x)) == len(exact(y))
             if not same_kind or not same_exact(exact(x), exact(y), map(exact, moved)):
-                raise Unmatched(f"{n} differs after the pass of point {point}")
+                raise Unmatched(f"{n} differs after the pass of point {point}", n, point)
         state = [n for n in state if measured(a.state[n])]
         compared = [
             [*zip(a.names + state + names, [*ran.outputs, *(ran.state[n] for n in state), *ran.gradients])] for ran in sides
         ]
         for (name, x), (_, y), *moved in zip(*compared):
             if not x.isfinite().all() and not same_exact([kinds(x)], [kinds(y)], [[kinds(m)] for _, m in moved]):
-                raise Unmatched(f"{name} has NaN or infinities at other places at point {point}")
+                raise Unmatched(f"{name} has NaN or infinities at other places at point {point}", name, point)
         self.not_compared.update(a.left_out)
         self.not_compared.update({f"{n} of b": kind for n, kind in b.left_out.items() if a.left_out.get(n) != kind})
         gradients_decide = self.loss.loss is not None and bool(names)
         noted.note(point, [self.seen(ran, a, state) for ran in sides], names, a.names + state, gradients_decide)
+
+    def check_repeatable(self, once, again):
+        """Raises Undecided if two runs of a, with one seed, gave other outputs."""
+        for name, x, y in zip(once.names, once.outputs, again.outputs):
+            d = _isonorm.deviation(ours(finite(y, x)), ours(finite(x, x))) if x.shape == y.shape else math.inf
+            if not d <= _isonorm.bound(0.0, self.dtype):
+                raise Undecided(
+                    f"a is not repeatable: run twice with the same parameters, inputs and seed of torch, its {name} is off by {d:.1e};"
+                    " random numbers that it draws must come from torch's default generator"
+                )
+        if not same_exact(once.exact, again.exact, []):
+            raise Undecided("a is not repeatable: run twice, it gives other whole numbers or words")
 
     def with_paired_state(self, a, b, controls):
         """The runs, with b's buffers and frozen parameters by a's names, and the names of those that a pass changed in a or b."""

@@ -6,7 +6,17 @@ from typing import ClassVar, Optional
 
 
 class Unmatched(ValueError):
-    """The modules differ in something that has no deviation."""
+    """The modules differ at a point in a tensor of this name, by something that has no deviation."""
+
+    def __init__(self, message, name, point):
+        super().__init__(message)
+        self.name, self.point = name, point
+
+    @property
+    def first(self):
+        """As Comparison.first."""
+        numbers = {"deviation": float("inf"), "bound": 0.0, "as_a_whole": False, "tensors": []}
+        return {"at": self.point, "quantity": "output", "tensor": self.name, **numbers}
 
 
 class Undecided(ValueError):
@@ -28,9 +38,9 @@ class Difference:
     def __str__(self) -> str:
         names = self.a if self.a == self.b else f"{self.a} (in b: {self.b})"
         of = "size" if self.as_a_whole else "largest entry"
-        off = f"off by {self.deviation:.1e} of its {of}" if math.isfinite(self.deviation) else "0 or not finite in one"
-        more = f"; {self.measured}" if self.measured else ""
-        return f"{self.what} of {names}: {off}, rounding explains {self.bound:.1e}{more}"
+        off = f"off by {self.deviation:.1e} of its {of}" if math.isfinite(self.deviation) else "0 or not finite in one alone"
+        said = f"{off}, rounding explains {self.bound:.1e}" if self.bound else "not equal"
+        return f"{self.what} of {names}: {said}" + (f"; {self.measured}" if self.measured else "")
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,16 @@ from dataclasses import replace
 
 import torch
 
-from . import _isonorm
+from . import _causes, _isonorm
 from ._locate import off
+from ._models import ours
 from ._training import pair
 
 PARTS = ("optimizer", "schedule", "accumulate", "clip")
+
+
+def copies(tensors):
+    return [ours(t.torch().clone()) for t in tensors]
 
 
 class Step:
@@ -19,7 +24,7 @@ class Step:
         reference, run = pair(points, recipes)
         for _ in range(step):
             (loss, of_a), (other, of_b) = reference.differentiate(), run.differentiate()
-            before = run.expected(), run.weights()
+            before = copies(run.expected()), copies(run.weights())
             self.rates = [rate(side.updates.optimizer) for side in (reference, run)]
             reference.update()
             weights, expected, names = run.update()
@@ -162,7 +167,7 @@ def arithmetic(place, own):
             tensors[name] = (x, y)
             tensors[f"{name}.grad"], tensors[f"{name}.after"] = own.tensors["gradient", name], own.tensors["weight", name]
     known = [t for t in place["tensors"] if t["tensor"] in own.before]
-    said = {_isonorm.cause(f"{t['tensor']}.after", t["bound"], place["dtype"], tensors) for t in known}
-    if len(said) != 1 or "" in said or any("learning rate" in s for s in said) and own.rates[0] == own.rates[1] is not None:
+    said = {_causes.arithmetic(f"{t['tensor']}.after", t["bound"], place["dtype"], tensors) for t in known}
+    if len(said) != 1 or None in said or any("learning rate" in s for s in said) and own.rates[0] == own.rates[1] is not None:
         return None
     return said.pop()

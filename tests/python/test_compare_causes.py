@@ -128,7 +128,7 @@ class Places(Compared):
 class Causes(Compared):
     def test_arithmetic_comes_before_class_names(self):
         r = self.different(net(), net(norm=Own(1e-6)), "output", "1")
-        self.assertEqual(r.cause, "another eps: B has 1e-06, A 1e-05")
+        self.assertEqual(r.cause, "another eps: b has 1e-06, a 1e-05")
         self.assertIn("with a's module there the outputs agree", str(r))
 
     def test_an_option_is_named_only_if_it_matters(self):
@@ -136,7 +136,7 @@ class Causes(Compared):
         b[2].note, b.note = "b", 2
         a = net()
         a[2].note, a.note = "a", 1
-        self.assertEqual(self.different(a, b, "output", "1").cause, "another eps: B has 1e-06, A 1e-05")
+        self.assertEqual(self.different(a, b, "output", "1").cause, "another eps: b has 1e-06, a 1e-05")
 
     def test_options_of_several_modules(self):
         def deep(eps):

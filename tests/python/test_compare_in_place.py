@@ -200,7 +200,7 @@ class InPlace(unittest.TestCase):
 
         r = isonorm.compare(made("relu"), made("silu"), batches=INPUTS)
         self.assertEqual((r.first.a, r.first.what), ("1", "output"))
-        self.assertEqual(r.cause, "another activation: A computes ReLU, B SiLU")
+        self.assertEqual(r.cause, "another activation: a computes ReLU, b SiLU")
 
     def test_whole_numbers_alone(self):
         """Without floating inputs and parameters there is no gradient; outputs are compared."""
