@@ -60,7 +60,7 @@ class PythonPoints {
         all.push_back(std::make_unique<Outside>(nb::borrow(side[of_outputs ? 0 : 1]), list, dtype_, 0));
         all.back()->differentiate({});
         if (all.size() <= 2) continue;
-        all.front()->note_control(*all.back());
+        all.front()->note_control(*all.back(), false);
         controls.push_back(all.back().get());
       }
       if (of_outputs) seen.push_back(see_loss(*all[1], *all[0], controls));
@@ -89,23 +89,29 @@ void run(Lockstep& all, int steps) {
   }
 }
 
-// Trains [reference, run, controls...] for `steps` steps, [reference, controls...] and `wrong` for those of a negative
-// control, and judges as compare_trajectories() does.
-Comparison train_together(const nb::list& sides, const nb::list& wrong_sides, const nb::list& wrong, const Names& names,
+// Trains right() = [reference, run, controls...] for `steps` steps. Before it, wrong() = ([reference, controls...], [wrong
+// trainings]) for the steps of a negative control: both are not in memory together. Judges as compare_trajectories() does.
+Comparison train_together(const nb::callable& right, const nb::callable& wrong, const Names& names,
                           const std::string& dtype_name, size_t plain, int steps) {
   const DType dtype = dtype_named(dtype_name);
-  std::vector<RunResult> controls(nb::len(sides) - 2), wrong_controls(nb::len(wrong_sides) - 1),
-      wrong_runs(nb::len(wrong));
-  RunResult reference, wrong_reference, of_run;
-  of_run.may_be_identical = true;
+  std::vector<RunResult> wrong_runs;
   {
+    const nb::object made = wrong();
+    const nb::object sides = made[0], wrong_sides = made[1];
+    RunResult reference;
+    std::vector<RunResult> controls(nb::len(sides) - 1);
+    wrong_runs.resize(nb::len(wrong_sides));
     Lockstep all;
-    add(all, wrong_sides[0], names, dtype, names.size(), wrong_reference);
-    for (size_t c = 0; c < wrong_controls.size(); ++c)
-      add(all, wrong_sides[c + 1], names, dtype, names.size(), wrong_controls[c], true);
-    for (size_t w = 0; w < wrong_runs.size(); ++w) add(all, wrong[w], names, dtype, names.size(), wrong_runs[w]);
+    add(all, sides[0], names, dtype, names.size(), reference);
+    for (size_t c = 0; c < controls.size(); ++c)
+      add(all, sides[c + 1], names, dtype, names.size(), controls[c], true);
+    for (size_t w = 0; w < wrong_runs.size(); ++w) add(all, wrong_sides[w], names, dtype, names.size(), wrong_runs[w]);
     run(all, kNegativeSteps);
   }
+  const nb::object sides = right();
+  RunResult reference, of_run;
+  of_run.may_be_identical = true;
+  std::vector<RunResult> controls(nb::len(sides) - 2);
   Lockstep all;
   add(all, sides[0], names, dtype, names.size(), reference);
   for (size_t c = 0; c < controls.size(); ++c) add(all, sides[c + 2], names, dtype, names.size(), controls[c], true);
@@ -181,7 +187,8 @@ void Outside::differentiate(const training::Examples&) {
 
 void Outside::update(double) {
   const nb::object given = side_.attr("update")();
-  weights_ = tensors(given[0]), expected_ = tensors(given[1]);
+  weights_ = tensors(given[0]);
+  expected_ = given[1].is_none() ? std::vector<Tensor>() : tensors(given[1]);
   weight_names_ = nb::cast<std::vector<std::string>>(given[2]);
   noise_.clear();
 }
@@ -239,8 +246,8 @@ void bind_comparison(nb::module_& m) {
   m.def("cause", &cause, nb::arg("name"), nb::arg("tolerance"), nb::arg("dtype"), nb::arg("tensors"),
         "The known mistake that explains the difference of the tensor of that name; empty where none does.\n\n"
         "tensors: {name: (a, b)}, by the names of equivalence/explain/recorded.h, of f64 or f32.");
-  m.def("train_together", &train_together, nb::arg("sides"), nb::arg("wrong_sides"), nb::arg("wrong"), nb::arg("names"),
-        nb::arg("dtype"), nb::arg("plain"), nb::arg("steps"),
+  m.def("train_together", &train_together, nb::arg("right"), nb::arg("wrong"), nb::arg("names"), nb::arg("dtype"),
+        nb::arg("plain"), nb::arg("steps"),
         "As compare_trajectories(), of models that Python trains.");
 }
 

@@ -107,7 +107,7 @@ std::vector<Pair> Training::weight_pairs(const Training& reference) const {
   std::vector<Pair> pairs;
   for (size_t i = 0; i < weights_.size(); ++i) {
     Tensor theirs = reference_weight(reference, i), mine = to(weights_[i], theirs.device());
-    if (const Tensor noise = noise_here(reference, i); noise.defined()) {
+    if (const Tensor noise = noise_here(reference, i); noise.defined() && any(noise).item() != 0) {
       const Tensor zero = zeros({}, theirs.options());
       theirs = where(noise, zero, theirs), mine = where(noise, zero, mine);
     }

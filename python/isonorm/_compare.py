@@ -75,7 +75,7 @@ def compare(
     that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was given
     raises something, which it names.
     """
-    from . import _causes, _coarse, _given, _locate, _maps, _models, _points, _recipe, _rounding, _training, _update_causes
+    from . import _causes, _coarse, _given, _locate, _maps, _memory, _models, _points, _recipe, _rounding, _training, _update_causes
 
     _given.check_module("a", a), _given.check_module("b", b)
     counts = {"points": points, "controls": controls, "steps": steps}
@@ -140,6 +140,7 @@ def compare(
             seed,
             dtype,
         )
+        _memory.say(at.a, controls, train is not None)
         found, point = at.compare(points, told("points", points))
     except Unmatched as e:
         return different(e.point, str(e), e.first)

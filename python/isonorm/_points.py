@@ -156,7 +156,7 @@ class Points:
             if loss.requires_grad and leaves:
                 with naming(f"the backward pass of {who}", self.dtype):
                     loss.backward()  # grad() would refuse a reentrant checkpoint
-            return list(outputs), list(outputs.values()), others, left_out, loss
+            return list(outputs), list(outputs.values()), others, left_out, loss.detach()  # the graph would hold copies
 
         with draws(self.seed, self.dtype), torch.enable_grad():
             given = {**parameters, **state}
@@ -165,8 +165,9 @@ class Points:
         changed = {n for n, t in before.items() if given[n].dtype != t.dtype or not torch.equal(given[n], t)}
         return Ran(*found, gradients, in_dtype({n: given[n] for n in before}, self.dtype), changed)
 
-    def of_a(self, parameters, batch, rounding=contextlib.nullcontext()):
-        leaves = tracked(parameters)
+    def of_a(self, parameters, batch, rounding=contextlib.nullcontext(), own=False):
+        """own: whether the parameters are this run's own, which it may change."""
+        leaves = parameters if own else tracked(parameters)
         return self.run(self.a, leaves, list(leaves.values()) if self.mapping is not None else [], batch, rounding)
 
     def of_b(self, parameters, batch):
@@ -197,12 +198,12 @@ class Points:
 
     def control(self, parameters, batch, number):
         """a with parameters and each result of an operation moved by one ulp."""
-        moved = self.moved(parameters, number)
+        moved = {n: p.requires_grad_() for n, p in self.moved(parameters, number).items()}
         try:
-            return self.of_a(moved, batch, self.rounding(number))
+            return self.of_a(moved, batch, self.rounding(number), own=True)
         except (RuntimeError, ValueError):  # operations that know no TorchDispatchMode
             self.moves_results = False
-            return self.of_a(moved, batch)
+            return self.of_a(self.moved(parameters, number), batch)
 
     def rounding(self, seed):
         """A mode in which each result is moved by one ulp, if torch knows them all; it can be entered once."""

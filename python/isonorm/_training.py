@@ -38,7 +38,6 @@ class Trained:
                 with naming(f"the backward pass of {who}", self.recipe.dtype):
                     loss.backward()
                 total += loss.item()
-        self.before = {n: p.clone() for n, p in self.parameters().items()}
         return total
 
     def rounding(self):
@@ -55,15 +54,27 @@ class Trained:
 
     def update(self):
         self.updates.step()
+        self.model.zero_grad(set_to_none=True)  # differentiate() has given copies
         self.step += 1
         self.told(self.step)
         return self.weights(), self.expected(), self.names
 
     def weights(self):
-        return [ours(p.clone()) for p in self.parameters().values()]
+        """No copies: they hold until the next update."""
+        return [ours(p) for p in self.parameters().values()]
 
     def expected(self):
-        return [ours(p.clone()) for p in self.reference.parameters().values()]
+        """What the reference's weights would be here; None: they are as they are."""
+        return None
+
+
+class Reference(Trained):
+    """a itself. before: its parameters before the update, at which a map carries gradients back."""
+
+    def backward(self):
+        number = super().backward()
+        self.before = {n: p.clone() for n, p in self.parameters().items()}
+        return number
 
 
 class Control(Trained):
@@ -98,7 +109,7 @@ class Other(Trained):
 
     def expected(self):
         made = self.mapping(self.reference.parameters())
-        return [ours(made[n].clone()) for n in self.names]
+        return [ours(made[n]) for n in self.names]
 
     def noise_here(self, noise):
         marks = {n: marked.torch() for n, marked in zip(self.reference.names, noise)}
@@ -127,7 +138,7 @@ class Misled(Trained):
     AT = _isonorm.NEGATIVE_STEPS // 2
 
     def __init__(self, model, loss, recipe, batch, seed, names):
-        super().__init__(model, loss, recipe, lambda step: batch(step + (step == self.AT)), seed, names)
+        super().__init__(model, loss, recipe, lambda step: batch(step + (step == Misled.AT)), seed, names)
         self.is_one = same(batch(self.AT), batch(self.AT + 1))
 
     def differentiate(self):
@@ -160,9 +171,9 @@ def other(points, recipe):
 def pair(points, recipes):
     """The trainings of a and b."""
     names = names_of(points.mapping)
-    reference = Trained(copy.deepcopy(points.a), points.loss, recipes[0], points.batches, points.seed, names)
+    reference = Reference(copy.deepcopy(points.a), points.loss, recipes[0], points.batches, points.seed, names)
     run = other(points, recipes[1])
-    reference.reference = run.reference = reference
+    run.reference = reference
     return reference, run
 
 
@@ -171,38 +182,28 @@ def train_together(points, recipes, steps, told):
 
     recipes: (of a, of b); the wrong trainings have a's.
     """
-    of_a, of_b = recipes
+    of_a = recipes[0]
     a, loss, batch, seed, mapping = points.a, points.loss, points.batches, points.seed, points.mapping
     names = names_of(mapping)
 
-    def group(batches):
-        """The reference and its controls."""
-        reference = Trained(copy.deepcopy(a), loss, of_a, batches, seed, names)
-        controls = [Control(points, c, copy.deepcopy(a), loss, of_a, batches, seed, names) for c in range(1, points.controls + 1)]
-        return reference, controls
+    def controls(batches):
+        return [Control(points, c, copy.deepcopy(a), loss, of_a, batches, seed, names) for c in range(1, points.controls + 1)]
 
     def repeated(step):
         return batch(step % steps)
 
-    wrong_reference, wrong_controls = group(repeated)
-    wrong = [Misled(copy.deepcopy(a), loss, of_a, repeated, seed, names)]
-    frozen = Frozen(copy.deepcopy(a), loss, of_a, repeated, seed, names)
-    if frozen.gains:
-        wrong.append(frozen)
+    def right():
+        """[reference, b, controls...]"""
+        reference, run = pair(points, recipes)
+        reference.told = told("training", steps)
+        return [reference, run, *controls(batch)]
 
-    reference, controls = group(batch)
-    run = other(points, of_b)
-    wrong_reference.told, reference.told = told("wrong trainings", _isonorm.NEGATIVE_STEPS), told("training", steps)
-    for side in (wrong_reference, *wrong_controls, *wrong):
-        side.reference = wrong_reference
-    for side in (reference, *controls, run):
-        side.reference = reference
-    return _isonorm.train_together(
-        [reference, run, *controls],
-        [wrong_reference, *wrong_controls],
-        wrong,
-        names,
-        points.dtype,
-        len(mapping.plain),
-        steps,
-    )
+    def wrong():
+        """[reference, controls...], [wrong trainings]"""
+        reference = Trained(copy.deepcopy(a), loss, of_a, repeated, seed, names)
+        reference.told = told("wrong trainings", _isonorm.NEGATIVE_STEPS)
+        misled = Misled(copy.deepcopy(a), loss, of_a, repeated, seed, names)
+        frozen = Frozen(copy.deepcopy(a), loss, of_a, repeated, seed, names)
+        return [reference, *controls(repeated)], [misled, frozen] if frozen.gains else [misled]
+
+    return _isonorm.train_together(right, wrong, names, points.dtype, len(mapping.plain), steps)

@@ -6,9 +6,14 @@ import torch
 
 from . import _causes, _isonorm
 from ._locate import off
+from ._models import ours
 from ._training import pair
 
 PARTS = ("optimizer", "schedule", "accumulate", "clip")
+
+
+def copies(tensors):
+    return [ours(t.torch().clone()) for t in tensors]
 
 
 class Step:
@@ -19,7 +24,7 @@ class Step:
         reference, run = pair(points, recipes)
         for _ in range(step):
             (loss, of_a), (other, of_b) = reference.differentiate(), run.differentiate()
-            before = run.expected(), run.weights()
+            before = copies(run.expected()), copies(run.weights())
             self.rates = [rate(side.updates.optimizer) for side in (reference, run)]
             reference.update()
             weights, expected, names = run.update()

@@ -50,12 +50,12 @@ def judged(row, r):
     shows it, "not to be seen"."""
     if r.verdict != "different":
         return "not to be seen" if row.unseen else "missed" if r.verdict == "equivalent" else "undecided"
-    said = r.cause or ""
-    if row.cause and re.search(row.cause, said):
-        return "right cause"
-    if said and not PLACE.match(said):
-        return "wrong cause"
-    places = [r.first.a, r.first.b] if r.first else []
+    said, cause = r.cause or "", row.cause or "no cause is expected"
+    if PLACE.match(said) and "of b is" not in cause:
+        said = ""
+    if said:
+        return "right cause" if re.search(cause, said) else "wrong cause"
+    places = [r.first.a, r.first.b] if r.first else r.reason.split()[:1]
     return "right place" if any(re.fullmatch(row.place or "", place) for place in places) else "found"
 
 

@@ -209,7 +209,7 @@ def _():
     return convnext_block(), convnext_block(conv_mlp=True, norm_layer=nn.BatchNorm2d)
 
 
-@wrong("timm: SqueezeExcite with a hard sigmoid", IMAGES, cause="igmoid", place="gate")
+@wrong("timm: SqueezeExcite with a hard sigmoid", IMAGES, cause="of b is Hardsigmoid", place="gate")
 def _():
     def net(**more):
         return with_random_gains(layers.SqueezeExcite(8, rd_channels=4, **more))
