@@ -43,10 +43,10 @@ def compare(
     """Whether two torch.nn.Modules are one function and train alike, as far as rounding lets it be seen.
 
     Copies of both run in `dtype` ("f64" or "f32"; None: f64, and again in f32 if they differ there because a module computes, or a
-    table is stored, in f32); a and b stay as they are. Outputs, loss, gradients of parameters (in a's
-    coordinates) and of floating inputs are compared at `points` points: a's parameters as they stand, then drawn anew. The bound
-    of each tensor is what one ulp in a's parameters does to it (`controls` times tried): 30 times that, and 64 eps. To show
-    that it can see, the comparison then multiplies every other entry of single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
+    table is stored, in f32); a and b stay as they are. Outputs, loss, gradients of parameters (in a's coordinates) and of floating
+    inputs are compared at `points` points: a's parameters as they stand, then drawn anew. The bound of each tensor is what one ulp
+    in a's parameters does to it (`controls` times tried): 30 times that, and 64 eps. To show that it can see, the comparison then
+    multiplies every other entry of single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
 
     batches:   an iterable of batches, or a function of the number of a point or step, from 0. Of an iterable max(points, steps)
                batches are read (without an optimizer: points), so it may be endless; after its last batch it begins again. A
@@ -86,6 +86,7 @@ def compare(
         raise ValueError("compare: a module was given twice, as a and as b")
     if train is not None and map is None:
         raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
+
     def in_f32(why, deviation):
         """The Result of the same comparison in f32."""
         training = {"optimizer": optimizer, "schedule": schedule, "accumulate": accumulate, "clip": clip, "steps": steps}

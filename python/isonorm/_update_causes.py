@@ -100,7 +100,7 @@ def detail(part, points, recipes, place, own):
         alone = {k: v for k, v in options.items() if with_option(points, recipes, place, k).agree(place)}
         return spoken(dict(list(alone.items())[:1]) or options)
     said = arithmetic(place, own)
-    return said or f"a's is {kinds[0]}, b's is {kinds[1]}"
+    return f"a's is {kinds[0]}, b's is {kinds[1]}" + (f" ({said})" if said else "")
 
 
 def shown(value):
