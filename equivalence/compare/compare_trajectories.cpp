@@ -42,31 +42,48 @@ class Frozen : public OwnTraining {
   }
 };
 
-// A, trained on another batch at one step. If both batches are equal, the step's gradient has the wrong sign.
+constexpr int kExchanged = kNegativeSteps / 2;
+
+// A, trained on another batch at step kExchanged, counted from 0.
 class Misled : public OwnTraining {
  public:
   Misled(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss, uint64_t seed,
          training::Examples other)
       : OwnTraining(model, std::move(parameters), loss, seed), other_(std::move(other)) {}
   void differentiate(const training::Examples& batch) override {
-    const bool now = step_++ == kNegativeSteps / 2;
-    OwnTraining::differentiate(now ? other_ : batch);
-    if (!now || !std::ranges::equal(defined(batch), defined(other_), same_bytes)) return;
+    OwnTraining::differentiate(step_++ == kExchanged ? other_ : batch);
+  }
+
+ private:
+  training::Examples other_;
+  int step_ = 0;
+};
+
+// A, trained with a gradient of the wrong sign at step 1: on one batch that repeats there may be little left to learn
+// after that.
+class Reversed : public OwnTraining {
+ public:
+  using OwnTraining::OwnTraining;
+  void differentiate(const training::Examples& batch) override {
+    OwnTraining::differentiate(batch);
+    if (step_++ != 1) return;
     NoGrad no_grad;
     for (const Tensor& p : model().parameters())
       if (const Tensor g = p.grad(); g.defined()) set_grad(p, -g);
   }
 
  private:
-  static std::vector<Tensor> defined(const training::Examples& batch) {
+  int step_ = 0;
+};
+
+bool are_equal(const training::Examples& a, const training::Examples& b) {
+  const auto defined = [](const training::Examples& batch) {
     std::vector<Tensor> all = batch.tensors();
     std::erase_if(all, [](const Tensor& x) { return !x.defined(); });
     return all;
-  }
-
-  training::Examples other_;
-  int step_ = 0;
-};
+  };
+  return std::ranges::equal(defined(a), defined(b), same_bytes);
+}
 
 std::unique_ptr<nn::Module> made(const MakeModel& make, const char* name) {
   std::unique_ptr<nn::Module> model = make();
@@ -179,8 +196,11 @@ class Trajectories {
     Lockstep all;
     add<OwnTraining>(all, reference, false);
     add_controls(all, controls);
-    const int exchanged = kNegativeSteps / 2;
-    add<Misled>(all, wrong[0], false, batches_((exchanged + 1) % o_.steps));
+    const training::Examples other = batches_((kExchanged + 1) % o_.steps);
+    if (are_equal(batches_(kExchanged % o_.steps), other))
+      add<Reversed>(all, wrong[0], false);
+    else
+      add<Misled>(all, wrong[0], false, other);
     if (wrong.size() > 1) add<Frozen>(all, wrong[1], false);
     for (int step = 0; step < kNegativeSteps; ++step) all.step(batches_(step % o_.steps), 0);
     return wrong;
