@@ -79,7 +79,7 @@ endif()
 
 # What computes itself is compiled with -O3, what calls it with -O1: it spends its time there, and -O3 would only take longer to compile.
 set(fast ${sources})
-list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|distributed/group.cpp|io/(number_format|sha256).cpp|tokenizers/.*|equivalence/convert/(canonical|sum_rounding).cpp|equivalence/verify/compare_rows.cpp)")
+list(FILTER fast INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/(core/.*|distributed/group.cpp|io/(number_format|sha256).cpp|tokenizers/.*|equivalence/convert/(canonical|sum_rounding).cpp|equivalence/verify/compare_rows.cpp|equivalence/causes/moved_results.cpp|equivalence/coordinates/(pairs|power).cpp)")
 list(REMOVE_ITEM sources ${fast})
 add_library(isonorm_fast OBJECT ${fast})
 target_compile_options(isonorm_fast PRIVATE $<${ISONORM_OPTIMISED}:-O3>)

@@ -174,12 +174,13 @@ Outside::Outside(nb::object side, const std::vector<std::string>& names, DType d
     parameters_.push_back(p);
   }
   noise_share_ = 1000 * epsilon(dtype);
+  least_share_ = kLeastShare;
 }
 
 void Outside::differentiate(const training::Examples&) {
   const nb::object given = side_.attr("differentiate")();
-  begin_step();
   loss_ = nb::cast<double>(given[0]);
+  begin_step();
   gradients_ = tensors(given[1]);
   check(gradients_.size() == parameters_.size(), "compare: ", gradients_.size(), " tensors for ", parameters_.size(),
         " names");

@@ -1,31 +1,88 @@
 #include "equivalence/causes/moved_results.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <string_view>
 
+#include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/create.h"
 #include "core/formulas/philox.h"
 #include "core/kernels/copy.h"
+#include "core/system/parallel.h"
+#include "core/view.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-// A number that an op may have rounded: finite, and no whole number below `1 / epsilon` (above that, all numbers are
-// whole).
-bool is_rounded(double x, double epsilon) {
-  return std::isfinite(x) && (x != std::trunc(x) || std::abs(x) * epsilon >= 1);
+constexpr int64_t kDirections = 128;  // of a draw
+constexpr auto kBit = [] {
+  std::array<uint32_t, 32> bit{};
+  for (int k = 0; k < 32; ++k) bit[k] = uint32_t{1} << k;  // no instruction of SSE2 shifts by several distances
+  return bit;
+}();
+
+// to[i]: the neighbour of from[i] that is further from zero, or the one that is closer to it. Entries that are 0, not
+// finite or not `movable` are copied. `to` may be `from`.
+template <class T, class Movable>
+void move_each(T* to, const T* from, int64_t count, uint64_t seed, uint64_t stream, const Movable& movable) {
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+  using Step = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  using A = acc_t<T>;
+  parallel_for(ceil_div(count, kDirections), 64, [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; ++group) {
+      const auto draw = philox(seed, static_cast<uint64_t>(group), stream);
+      int32_t step[kDirections];
+      for (int w = 0; w < 4; ++w)
+        for (int k = 0; k < 32; ++k) step[32 * w + k] = draw.word[w] & kBit[k] ? 1 : -1;
+      const int64_t first = group * kDirections, here = std::min(kDirections, count - first);
+#pragma omp simd
+      for (int64_t j = 0; j < here; ++j) {  // without branches, for vectors
+        const A size = std::abs(A(from[first + j]));
+        const Step drawn = step[j];
+        Step taken = size > 0 ? drawn : 0;
+        taken = size < A(INFINITY) ? taken : 0;
+        taken = movable(size) ? taken : 0;
+        to[first + j] =
+            std::bit_cast<T>(static_cast<Bits>(std::bit_cast<Bits>(from[first + j]) + static_cast<Bits>(taken)));
+      }
+    }
+  });
 }
 
-// The neighbour of x that is further from zero, or the one that is closer to it. x is finite and not 0.
-template <class T> T neighbour(T x, bool further) {
-  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
-  const auto bits = std::bit_cast<Bits>(x);
-  return std::bit_cast<T>(static_cast<Bits>(further ? bits + 1 : bits - 1));
+// True if an op may have rounded to a number of this size: it is not whole, or so large that all numbers are.
+template <class T, class A> bool is_rounded(A size) {
+  constexpr A whole = sizeof(A) == 8 ? A(0x1p52) : A(0x1p23);  // from here on all numbers of A are whole
+  return ((size + whole) - whole != size) | (size * A(epsilon(dtype_of<T>)) >= 1);
 }
 
 }  // namespace
+
+MovedWeights::MovedWeights(const nn::Module& model) {
+  for (const Tensor& p : model.parameters()) {
+    check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "compare: a parameter has dtype ", p.dtype(),
+          ", expected f32 or f64");
+    weights_.emplace_back(p, detached::contiguous(detached::clone(to(detach(p), kCpu))));
+  }
+}
+
+MovedWeights::~MovedWeights() {
+  NoGrad no_grad;
+  for (const auto& [parameter, copy] : weights_) copy_into(parameter, copy);
+}
+
+void MovedWeights::move(uint64_t seed) const {
+  NoGrad no_grad;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    const auto& [parameter, copy] = weights_[i];
+    const bool here = parameter.device() == kCpu && parameter.is_contiguous();
+    const Tensor moved = here ? parameter : empty(copy.shape(), copy.options());
+    visit_floating(copy.dtype(), "compare", [&]<class T>() {
+      move_each(moved.mutable_data<T>(), copy.data<T>(), copy.numel(), seed, i, [](auto) { return true; });
+    });
+    if (!here) copy_into(parameter, moved);
+  }
+}
 
 MovedResults::MovedResults(uint64_t seed)
     : seed_(seed), watch_([this](const autograd::Node& op, std::span<const Tensor* const> results) {
@@ -36,18 +93,15 @@ MovedResults::MovedResults(uint64_t seed)
 void MovedResults::move(const char* op, const Tensor& result) {
   const std::string_view name = op;
   if (!is_floating(result.dtype()) || name == "amax" || name == "amin") return;
-  // Not a stream of a parameter: move_by_one_ulp() draws these with the same seed.
+  // Not a stream of a parameter: MovedWeights draws these with the same seed.
   const uint64_t stream = (uint64_t{1} << 32) + ops_++;
+  const bool here = result.device() == kCpu && result.is_contiguous();
+  const Tensor values = here ? result : detached::contiguous(to(detach(result), kCpu));
   visit_floating(result.dtype(), name.data(), [&]<class T>() {
-    std::vector<T> values = result.to_vector<T>();
-    for (size_t i = 0; i < values.size(); i += 128) {  // a draw has 128 bits
-      const auto draw = philox(seed_, i / 128, stream);
-      for (size_t j = i; j < std::min(i + 128, values.size()); ++j)
-        if (is_rounded(static_cast<double>(values[j]), epsilon(result.dtype())))
-          values[j] = neighbour(values[j], draw.word[(j - i) / 32] >> (j % 32) & 1);
-    }
-    kernels::copy(result, to(from_vector(values, result.shape()), result.device()));
+    T* const v = values.mutable_data<T>();
+    move_each(v, v, values.numel(), seed_, stream, [](auto size) { return is_rounded<T>(size); });
   });
+  if (!here) kernels::copy(result, to(values, result.device()));
 }
 
 }  // namespace isonorm::equivalence

@@ -55,9 +55,10 @@ class Drawn {
       const Restore restore_a(a_), restore_b(b_);
       const training::Examples batch = batches(point - 1);
       choose_weights(generator);
+      Sides measured;
       if (point == 1)
-        if (const std::string why = changes_when_repeated(batch); !why.empty()) return undecided(why);
-      const Sides measured = measure(batch);
+        if (const std::string why = changes_when_repeated(batch, measured); !why.empty()) return undecided(why);
+      measure(batch, measured);
       if (const std::string why = nothing_to_compare(measured, point, batch); !why.empty()) return undecided(why);
       const std::vector<Seen> seen = look(measured);
       points_.note(point, seen);
@@ -73,7 +74,8 @@ class Drawn {
   // At the present parameters.
   Explained explain_here(const training::Examples& batch, int budget) {
     const Restore restore_a(a_), restore_b(b_);
-    const Sides measured = measure(batch);
+    Sides measured;
+    measure(batch, measured);
     const std::vector<Seen> seen = look(measured);
     if (points_.worst(seen).share(dtype_) > 1) return explain(measured, seen, batch, budget);
     return {
@@ -89,16 +91,15 @@ class Drawn {
     if (o_.perturb)
       perturb_parameters(parameters, *o_.perturb, generator);
     else
-      draw_parameters(parameters, generator);
+      draw_parameters(parameters, generator, Spread::uniform);
     carry_over(partners_);
   }
 
-  // A, moved by one ulp if `control` counts from 1; or B. Begins with the present buffers and gives them back.
+  // A, whose results are moved by one ulp if `control` counts from 1; or B. Begins with the present buffers and gives them back.
   Run run_model(Which which, const training::Examples& batch, int control = 0) {
     const bool is_first = which == Which::first;
     nn::Module& model = is_first ? a_ : b_;
-    const Restore restore(model, control > 0 ? Restore::all : Restore::buffers);
-    if (control > 0) moves(control).apply(model);
+    const Restore restore(model, Restore::buffers);
     std::optional<MovedResults> rounding;
     if (control > 0) rounding.emplace(control_seed(o_.seed, control));
     Run run;
@@ -115,12 +116,6 @@ class Drawn {
     return run;
   }
 
-  // They are the same at every point.
-  const UlpMoves& moves(int control) {
-    if (static_cast<size_t>(control) > moves_.size()) moves_.emplace_back(a_, control_seed(o_.seed, control));
-    return moves_[static_cast<size_t>(control) - 1];
-  }
-
   // The first run of a model. If its loss, or an op, takes no inputs that have gradients, no run tracks them.
   Run first_run(Which which, const training::Examples& batch) {
     try {
@@ -132,23 +127,29 @@ class Drawn {
     }
   }
 
-  std::string changes_when_repeated(const training::Examples& batch) {
+  // Runs both models twice, and keeps the first runs.
+  std::string changes_when_repeated(const training::Examples& batch, Sides& m) {
     for (const auto& [which, name] : {std::pair{Which::first, "first"}, {Which::second, "second"}}) {
-      const Run once = first_run(which, batch), again = run_model(which, batch);
+      const bool tracked = tracks_inputs_, is_first = which == Which::first;
+      Run& once = is_first ? m.first : m.second;
+      once = first_run(which, batch);
+      if (!is_first && tracks_inputs_ != tracked) m.first = run_model(Which::first, batch);
+      const Run again = run_model(which, batch);
       if (std::string why = not_repeatable(name, *once.training, *again.training, dtype_); !why.empty()) return why;
     }
     return "";
   }
 
-  Sides measure(const training::Examples& batch) {
-    Sides m;
-    m.first = run_model(Which::first, batch);
+  // The runs that are missing.
+  void measure(const training::Examples& batch, Sides& m) {
+    if (!m.first.training) m.first = run_model(Which::first, batch);
+    if (!m.second.training) m.second = run_model(Which::second, batch);
+    const MovedWeights weights(a_);
     for (int c = 1; c <= o_.controls; ++c) {
+      weights.move(control_seed(o_.seed, c));
       m.controls.push_back(run_model(Which::first, batch, c));
       m.first.training->note_control(*m.controls.back().training, false);
     }
-    m.second = run_model(Which::second, batch);
-    return m;
   }
 
   std::string nothing_to_compare(const Sides& m, int point, const training::Examples& batch) const {
@@ -234,7 +235,6 @@ class Drawn {
   BufferPairs buffers_;
   Points points_;
   std::vector<std::string> not_compared_;
-  std::vector<UlpMoves> moves_;  // of the controls so far
   bool tracks_inputs_;
 };
 

@@ -85,7 +85,7 @@ struct CompareOptions {
 //   undecided: a model that does not repeat itself at the first point, a NaN in A, equal bits at every point, controls
 //              that do not move, a resolution above largest_bound()
 //
-// Calls `loss` controls + 2 times at each point, and four times more at the first; again only if the models differ.
+// Calls `loss` controls + 2 times at each point, and twice more at the first; again only if the models differ.
 // Throws if the loss throws: the message says which model raised the error.
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,
                              const Batches& batches, const CompareOptions& options = {});
@@ -129,7 +129,7 @@ class MakeOptimizer {
 //
 // The bound has to stay below the deviations of wrong trainings. These train A for kNegativeSteps steps (the batches
 // repeat if there are fewer) with a mistake: one batch is exchanged for another, or, if the two are equal, the gradient
-// of a step is negated. If A has norms with gains, a second wrong training freezes them.
+// of the second step is negated. If A has norms with gains, a second wrong training freezes them.
 //
 // Models and optimizers are made here, by several calls of these functions; the initial parameters come from the first
 // `make_a()`. A model that does not repeat itself on the first batch is undecided. Calls `batches` for steps in order,

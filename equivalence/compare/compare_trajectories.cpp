@@ -30,6 +30,15 @@ std::unique_ptr<nn::Module> made(const MakeModel& make, Which which) {
   return model;
 }
 
+bool are_equal(const training::Examples& a, const training::Examples& b) {
+  const auto defined = [](const training::Examples& batch) {
+    std::vector<Tensor> all = batch.tensors();
+    std::erase_if(all, [](const Tensor& x) { return !x.defined(); });
+    return all;
+  };
+  return std::ranges::equal(defined(a), defined(b), same_bytes);
+}
+
 // "; the optimizer of the second model holds 2 of its 8 parameters"; empty if it holds all that are not frozen.
 std::string held(const char* which, const OwnTraining& training) {
   const auto [count, all] = training.held_by_optimizer();
@@ -140,8 +149,11 @@ class Trajectories {
     Lockstep all;
     add<OwnTraining>(all, reference, false);
     add_controls(all, controls);
-    const int exchanged = kNegativeSteps / 2;
-    add<Misled>(all, wrong[0], false, batches_((exchanged + 1) % o_.steps));
+    const training::Examples other = batches_((kExchanged + 1) % o_.steps);
+    if (are_equal(batches_(kExchanged % o_.steps), other))
+      add<Reversed>(all, wrong[0], false);
+    else
+      add<Misled>(all, wrong[0], false, other);
     if (wrong.size() > 1) add<Frozen>(all, wrong[1], false);
     for (int step = 0; step < kNegativeSteps; ++step) all.step(batches_(step % o_.steps), 0);
     return wrong;

@@ -100,11 +100,6 @@ std::string Comparison::message() const {
   return nowhere.empty() ? all : text(all, "; not compared: ", nowhere);
 }
 
-Pair loss_pair(const Training& run, const Training& reference) {
-  return {"", from_vector(std::vector{run.loss()}, {}), from_vector(std::vector{reference.loss()}, {}),
-          std::abs(reference.loss())};
-}
-
 Offset Seen::limit(DType dtype) const { return {bound(control.entry, dtype), bound(control.factor, dtype)}; }
 
 double Seen::share(DType dtype) const {
@@ -113,9 +108,9 @@ double Seen::share(DType dtype) const {
 }
 
 Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls) {
-  const Pair pair = loss_pair(run, reference);
+  const Pair pair = run.loss_pair(reference);
   Seen seen{"loss", pair, offset(pair)};
-  for (const Training* control : controls) seen.control = larger(seen.control, offset(loss_pair(*control, reference)));
+  for (const Training* control : controls) seen.control = larger(seen.control, offset(control->loss_pair(reference)));
   return seen;
 }
 

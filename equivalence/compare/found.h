@@ -31,9 +31,6 @@ std::string where_to_look(const std::string& at, std::span<const CompareCount> c
 // "gradient of w: 2.0e+00, the bound is 5.8e-13; w[3, 1] is 0.031, in the reference -0.012".
 std::string row_of(const DifferingTensor& t);
 
-// The losses of two trainings.
-Pair loss_pair(const Training& run, const Training& reference);
-
 // The loss or the gradients of `run` with the loss or the gradients of `reference`, which has noted its `controls`.
 Seen see_loss(const Training& run, const Training& reference, std::span<const Training* const> controls);
 std::vector<Seen> see_gradients(const Training& run, const Training& reference,

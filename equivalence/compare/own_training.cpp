@@ -132,6 +132,7 @@ OwnTraining::OwnTraining(nn::Module& model, std::vector<streams::NamedParameter>
   parameters_ = std::move(parameters);
   for (const streams::NamedParameter& p : parameters_) tensors_.push_back({{}, {p.tensor}});
   noise_share_ = parameters_.empty() ? 0 : 1000 * epsilon(parameters_[0].tensor.dtype());
+  least_share_ = kLeastShare;
 }
 
 OwnTraining::OwnTraining(nn::Module& model, const Partners& partners, const Objective& loss, uint64_t seed)
@@ -218,13 +219,17 @@ Restore::~Restore() {
   for (const auto& [module, training] : flags_) module->train(training);  // outer ones first
 }
 
-void draw_parameters(const std::vector<Tensor>& parameters, Generator& generator) {
+void draw_parameters(const std::vector<Tensor>& parameters, Generator& generator, Spread spread) {
   NoGrad no_grad;
   for (const Tensor& p : parameters) {
     if (p.numel() == 0 || !requires_grad(p)) continue;
     const double size = norm(detach(p)).item() / std::sqrt(static_cast<double>(p.numel()));
-    const double scale = (size > 0 && std::isfinite(size) ? size : 0.1) / std::sqrt(1.25);
-    copy_into(p, (randn(p.shape(), p.options(), generator) + 0.5) * scale);
+    const double scale = (size > 0 && std::isfinite(size) ? size : 0.1) / std::sqrt(1.25), widest = std::sqrt(3);
+    const auto draw = [&] {
+      if (spread == Spread::normal) return (randn(p.shape(), p.options(), generator) + 0.5) * scale;
+      return rand(p.shape(), p.options(), generator) * (2 * widest * scale) + (0.5 - widest) * scale;
+    };
+    copy_into(p, draw());
   }
 }
 

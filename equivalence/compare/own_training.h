@@ -109,9 +109,11 @@ class Restore {
   std::vector<std::pair<nn::Module*, bool>> flags_;
 };
 
-// New values for every parameter that is not frozen: s (1/2 + z) / sqrt(5/4) with z standard normal, and s the root
-// mean square of the present values (0.1 if that is 0) and of the new ones. A mean of 0 would hide differences.
-void draw_parameters(const std::vector<Tensor>& parameters, Generator& generator);
+// The distribution of drawn weights. Normal numbers take longer to draw than a small model's gradient takes.
+enum class Spread { normal, uniform };
+// New values for every parameter that is not frozen: s (1/2 + z) / sqrt(5/4) with z of mean 0 and variance 1, and s the
+// root mean square of the present values (0.1 if that is 0) and of the new ones. A mean of 0 would hide differences.
+void draw_parameters(const std::vector<Tensor>& parameters, Generator& generator, Spread spread = Spread::normal);
 // Multiplies every entry of the parameters that are not frozen by 1 + u, u uniform in [-share, share].
 void perturb_parameters(const std::vector<Tensor>& parameters, double share, Generator& generator);
 

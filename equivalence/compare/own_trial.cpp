@@ -58,7 +58,7 @@ bool OwnTrial::holds(const Seen& bound, const Pair& pair) const {
 }
 
 bool OwnTrial::within_all(const OwnTraining& second, const OwnTraining& first, const std::string& but) const {
-  if (!within_loss(equivalence::loss_pair(second, first))) return false;
+  if (!within_loss(second.loss_pair(first))) return false;
   std::vector<Pair> pairs = second.gradient_pairs(first);
   if (pairs.size() != gradients_.size()) return false;
   double largest = 0;

@@ -1,24 +1,11 @@
 #include "equivalence/compare/own_wrong.h"
 
-#include <algorithm>
-
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/pointwise.h"
-#include "equivalence/convert/checkpoint_facts.h"
-#include "equivalence/lockstep/criterion.h"
 #include "nn/norm.h"
 
 namespace isonorm::equivalence {
-namespace {
-
-std::vector<Tensor> defined(const training::Examples& batch) {
-  std::vector<Tensor> all = batch.tensors();
-  std::erase_if(all, [](const Tensor& x) { return !x.defined(); });
-  return all;
-}
-
-}  // namespace
 
 std::vector<Tensor> gains(const nn::Module& module) {
   std::vector<Tensor> found;
@@ -34,9 +21,12 @@ void Frozen::differentiate(const training::Examples& batch) {
 }
 
 void Misled::differentiate(const training::Examples& batch) {
-  const bool now = step_++ == kNegativeSteps / 2;
-  OwnTraining::differentiate(now ? other_ : batch);
-  if (!now || !std::ranges::equal(defined(batch), defined(other_), same_bytes)) return;
+  OwnTraining::differentiate(step_++ == kExchanged ? other_ : batch);
+}
+
+void Reversed::differentiate(const training::Examples& batch) {
+  OwnTraining::differentiate(batch);
+  if (step_++ != 1) return;
   NoGrad no_grad;
   for (const Tensor& p : model().parameters())
     if (const Tensor g = p.grad(); g.defined()) set_grad(p, -g);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "equivalence/compare/own_training.h"
+#include "equivalence/lockstep/criterion.h"
 
 namespace isonorm::equivalence {
 
@@ -15,7 +16,10 @@ class Frozen : public OwnTraining {
   void differentiate(const training::Examples& batch) override;
 };
 
-// A, trained on another batch at one step. If both batches are equal, the step's gradient has the wrong sign.
+// Of the steps of a wrong training, counted from 0, the one at which Misled sees another batch.
+inline constexpr int kExchanged = kNegativeSteps / 2;
+
+// A, trained on another batch at step kExchanged.
 class Misled : public OwnTraining {
  public:
   Misled(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss, uint64_t seed,
@@ -25,6 +29,17 @@ class Misled : public OwnTraining {
 
  private:
   training::Examples other_;
+  int step_ = 0;
+};
+
+// A, trained with a gradient of the wrong sign at step 1. On one batch that repeats there may be little left to learn
+// after it.
+class Reversed : public OwnTraining {
+ public:
+  using OwnTraining::OwnTraining;
+  void differentiate(const training::Examples& batch) override;
+
+ private:
   int step_ = 0;
 };
 

@@ -12,26 +12,28 @@ namespace isonorm::equivalence {
 
 namespace {
 
-struct Products {
-  double largest = 0;  // |r|
-  double along = 0, square = 0;
+struct Measured {
+  double apart = 0, largest = 0;  // max |x - r|, max |r|
+  double along = 0, square = 0;   // <x - r, r>, <r, r>
 };
 
-// max |r|, <x - r, r> and <r, r> in one pass. The last two are in units of a power of two near the largest entry, so
-// that no square over- or underflows.
-template <class T> Products products_of(const Tensor& value, const Tensor& reference, double scale) {
+// One pass. The products are in units of a power of two near the largest entry, so that no square over- or underflows.
+// A NaN is in `along`, and not in `apart`.
+template <class T> Measured measured(const Tensor& value, const Tensor& reference, double scale) {
   const Tensor a = detached::contiguous(value), b = detached::contiguous(reference);
   const T *const x = a.data<T>(), *const y = b.data<T>();
   const double unit = std::ldexp(1, std::min(-std::ilogb(scale), 1000));
-  double largest = 0, along = 0, square = 0;
-#pragma omp simd reduction(max : largest) reduction(+ : along, square)
+  double apart = 0, largest = 0, along = 0, square = 0;
+#pragma omp simd reduction(max : apart, largest) reduction(+ : along, square)
   for (int64_t i = 0; i < a.numel(); ++i) {
-    const double r = static_cast<double>(y[i]), size = std::abs(r);
+    const double r = static_cast<double>(y[i]), d = static_cast<double>(x[i] - y[i]);
+    const double size = std::abs(r), off = std::abs(d), of_unit = r * unit;
+    apart = off > apart ? off : apart;
     largest = size > largest ? size : largest;
-    along += (static_cast<double>(x[i]) - r) * unit * (r * unit);
-    square += r * unit * (r * unit);
+    along += d * unit * of_unit;
+    square += of_unit * of_unit;
   }
-  return {largest, along, square};
+  return {apart, largest, along, square};
 }
 
 }  // namespace
@@ -39,14 +41,15 @@ template <class T> Products products_of(const Tensor& value, const Tensor& refer
 bool has_factor(const Pair& p) { return p.scale > 0 && p.scale == largest_entry(p.reference); }
 
 Offset offset(const Pair& p) {
-  Offset o{.entry = deviation({p})};
-  if (!(p.scale > 0) || std::isinf(p.scale)) return o;
+  if (!(p.scale > 0) || std::isinf(p.scale) || !(p.value.shape() == p.reference.shape()))
+    return {.entry = deviation({p})};
   NoGrad no_grad;
   const Tensor value = to(p.value, kCpu), reference = to(p.reference, kCpu);
   const bool is_f32 = value.dtype() == DType::f32 && reference.dtype() == DType::f32;
-  const Products s = is_f32 ? products_of<float>(value, reference, p.scale)
-                            : products_of<double>(value.to(DType::f64), reference.to(DType::f64), p.scale);
-  if (s.largest == p.scale) o.factor = std::abs(s.along) / s.square;
+  const Measured m = is_f32 ? measured<float>(value, reference, p.scale)
+                            : measured<double>(value.to(DType::f64), reference.to(DType::f64), p.scale);
+  Offset o{.entry = std::isfinite(m.along) ? m.apart / p.scale : deviation({p})};
+  if (m.largest == p.scale) o.factor = std::abs(m.along) / m.square;
   return o;
 }
 

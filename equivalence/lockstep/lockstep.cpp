@@ -78,8 +78,7 @@ void Lockstep::step(const training::Examples& batch, double lr) {
     RunResult& r = *m.record;
     r.losses.push_back(training.loss());
     if (&training == &reference) continue;
-    const std::vector<Pair> loss = {{"", from_vector(std::vector{training.loss()}, {}),
-                                     from_vector(std::vector{reference.loss()}, {}), std::abs(reference.loss())}};
+    const std::vector<Pair> loss = {training.loss_pair(reference)};
     const std::vector<Pair> gradients = training.gradient_pairs(reference), weights = training.weight_pairs(reference);
     const std::vector<Pair>* compared[] = {&loss, &gradients, &weights};
     const bool agreed = !r.first_difference;

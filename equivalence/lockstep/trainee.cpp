@@ -124,8 +124,8 @@ void Trainee::differentiate_here(const training::Examples& batch) {
     const SameDraws draws(generator_);
     loss_ = step_->differentiate(batch.on(options_.device));
   }
-  gradients_.clear();
   NoGrad no_grad;
+  begin_step();
   for (const streams::NamedParameter& p : parameters_) gradients_.push_back(compared_gradient(p));
 }
 

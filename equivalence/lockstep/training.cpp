@@ -19,55 +19,75 @@ constexpr double kItsOwnSize = 0.25;  // relative to the largest entry: note_con
 Tensor both(const Tensor& a, const Tensor& b) { return where(a, b, a); }  // of u8
 }  // namespace
 
-double Training::largest_gradient() const {
-  double largest = 0;
-  for (const Tensor& g : gradients_) largest = larger(largest, largest_entry(g));
-  return largest;
+Tensor Training::Part::of(const std::vector<Tensor>& gradients) const {
+  const Tensor& g = gradients[parameter];
+  return begin == end ? g : detached::narrow(g, 0, begin, end - begin);
 }
 
-std::vector<Pair> Training::gradient_parts(const Training& reference, std::vector<bool>& blind) const {
-  NoGrad no_grad;
-  std::vector<Pair> pairs;
-  const auto add = [&](const Tensor& mine, const Tensor& theirs, const std::string& name, int64_t row, bool is_blind) {
-    pairs.push_back({name, mine, theirs, largest_entry(theirs), row});
-    blind.push_back(is_blind);
-  };
+std::vector<Training::Part> Training::parts() const {
+  std::vector<Part> all;
   for (size_t i = 0; i < gradients_.size(); ++i) {
-    const Tensor &theirs = reference.gradients_[i], mine = to(gradients_[i], theirs.device());
-    const streams::NamedParameter& p = reference.parameters_[i];
+    const streams::NamedParameter& p = parameters_[i];
     if (p.blind_end == p.blind_begin) {
-      add(mine, theirs, p.name, 0, false);
+      all.push_back({i, 0, 0, false});
       continue;
     }
     for (const auto& [from, to] :
-         {std::pair{int64_t{0}, p.blind_begin}, {p.blind_begin, p.blind_end}, {p.blind_end, theirs.size(0)}})
-      if (to != from)
-        add(narrow(mine, 0, from, to - from), narrow(theirs, 0, from, to - from), p.name, from, from == p.blind_begin);
+         {std::pair{int64_t{0}, p.blind_begin}, {p.blind_begin, p.blind_end}, {p.blind_end, gradients_[i].size(0)}})
+      if (to != from) all.push_back({i, from, to, from == p.blind_begin});
   }
-  return pairs;
+  return all;
+}
+
+const std::vector<double>& Training::sizes() const {
+  if (sizes_.empty())
+    for (const Part& part : parts()) sizes_.push_back(largest_entry(part.of(gradients_)));
+  return sizes_;
+}
+
+double Training::largest_gradient() const {
+  double largest = 0;
+  for (double size : sizes()) largest = larger(largest, size);
+  return largest;
+}
+
+Pair Training::loss_pair(const Training& reference) const {
+  const double size = std::abs(reference.loss_);
+  return {"", from_vector(std::vector{loss_}, {}), from_vector(std::vector{reference.loss_}, {}),
+          larger(size, reference.least_share_ * reference.first_loss_)};
 }
 
 std::vector<Pair> Training::gradient_pairs(const Training& reference) const {
-  std::vector<bool> blind;
-  std::vector<Pair> pairs = gradient_parts(reference, blind);
+  const std::vector<double>&sizes = reference.sizes(), &first = reference.first_sizes_;
   const double of_all = reference.largest_gradient(), small = reference.noise_share_ * of_all;
-  for (size_t k = 0; k < pairs.size(); ++k) {
+  double first_of_all = 0;
+  for (double size : first) first_of_all = larger(first_of_all, size);
+  std::vector<Pair> pairs;
+  for (const Part& part : reference.parts()) {
+    const size_t k = pairs.size();
+    const Tensor theirs = part.of(reference.gradients_), mine = to(part.of(gradients_), theirs.device());
     const bool moved = k < reference.moved_.size() && reference.moved_[k] >= kItsOwnSize;
-    if (blind[k] || (moved && pairs[k].scale < small)) pairs[k].scale = of_all;
+    const bool zero = part.blind || (moved && sizes[k] < small);
+    const double before = zero ? first_of_all : k < first.size() ? first[k] : 0;
+    pairs.push_back({reference.parameters_[part.parameter].name, mine, theirs,
+                     larger(zero ? of_all : sizes[k], reference.least_share_ * before), part.begin});
   }
   return pairs;
 }
 
 void Training::note_control(const Training& control, bool entries) {
   if (noise_share_ == 0) return;
-  std::vector<bool> blind;
-  const std::vector<Pair> pairs = control.gradient_parts(*this, blind);
-  moved_.resize(pairs.size());
-  for (size_t k = 0; k < pairs.size(); ++k) moved_[k] = larger(moved_[k], deviation({pairs[k]}));
+  const std::vector<Part> all = parts();
+  const double most = noise_share_ * largest_gradient();
+  moved_.resize(all.size());
+  for (size_t k = 0; k < all.size(); ++k) {
+    if (sizes()[k] >= most) continue;  // no noise, however far it moves
+    const Tensor mine = all[k].of(gradients_), theirs = to(all[k].of(control.gradients_), mine.device());
+    moved_[k] = larger(moved_[k], deviation({{"", theirs, mine, sizes()[k]}}));
+  }
   if (!entries) return;
 
   NoGrad no_grad;
-  const double most = noise_share_ * largest_gradient();
   noise_.resize(gradients_.size());
   for (size_t i = 0; i < gradients_.size(); ++i) {
     const Tensor size = abs(gradients_[i]), move = abs(control.gradients_[i] - gradients_[i]);
@@ -80,7 +100,11 @@ void Training::note_control(const Training& control, bool entries) {
 void Training::begin_step() {
   for (size_t i = 0; i < noise_.size(); ++i) noise_[i] = moved_by_noise(i);
   if (!noise_.empty()) noise_so_far_ = noise_;
-  noise_.clear(), moved_.clear(), gradients_.clear();
+  first_sizes_.resize(std::max(first_sizes_.size(), sizes_.size()));
+  for (size_t k = 0; k < sizes_.size(); ++k)
+    if (first_sizes_[k] == 0) first_sizes_[k] = sizes_[k];
+  if (first_loss_ == 0) first_loss_ = std::abs(loss_);
+  noise_.clear(), moved_.clear(), gradients_.clear(), sizes_.clear();
 }
 
 Tensor Training::moved_by_noise(size_t i) const {
@@ -149,25 +173,15 @@ Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps) 
   return y;
 }
 
-UlpMoves::UlpMoves(const nn::Module& model, uint64_t seed) {
+void move_by_one_ulp(nn::Module& model, uint64_t seed) {
+  uint64_t stream = 0;
   for (const Tensor& p : model.parameters()) {
     check(p.dtype() == DType::f64 || p.dtype() == DType::f32, "move_by_one_ulp: dtype is ", p.dtype(),
           ", expected f32 or f64");
-    up_.push_back(drawn_directions(p.numel(), seed, up_.size()));
-  }
-}
-
-void UlpMoves::apply(const nn::Module& model) const {
-  const std::vector<Tensor> parameters = model.parameters();
-  check(parameters.size() == up_.size(), "move_by_one_ulp: moves of ", up_.size(), " parameters, the model has ",
-        parameters.size());
-  for (size_t i = 0; i < up_.size(); ++i) {
-    const Tensor &p = parameters[i], here = p.device() == kCpu ? p : to(detach(p), kCpu);
-    move_in_place(here, up_[i], 1);
+    const Tensor here = p.device() == kCpu ? p : to(detach(p), kCpu);
+    move_in_place(here, drawn_directions(p.numel(), seed, stream++), 1);
     if (p.device() != kCpu) copy_into(p, here);
   }
 }
-
-void move_by_one_ulp(nn::Module& model, uint64_t seed) { UlpMoves(model, seed).apply(model); }
 
 }  // namespace isonorm::equivalence

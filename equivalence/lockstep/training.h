@@ -24,6 +24,10 @@ class SameDraws {
   const DrawsFrom draws_;
 };
 
+// The share for two programs that may compute a loss differently. 64 eps, the least bound, are then 4 eps of the first
+// size: the terms of the loss have this size, and each program rounds two or three of them.
+inline constexpr double kLeastShare = 1.0 / 16;
+
 // A model, and after each half of a step what is compared. Two trainings are compared parameter by parameter, in the
 // order of the reference's parameters and in its coordinates.
 class Training {
@@ -38,10 +42,15 @@ class Training {
 
   double loss() const { return loss_; }
 
-  // Gradients (after differentiate) and weights (after update), paired with the tensors of `reference`, each relative
-  // to the largest entry of its tensor. If the gradient is zero in exact arithmetic (blind rows, and rounding noise
-  // found by note_control()), they are relative to the largest entry of any gradient. Weights that noise alone has
-  // moved since the first step are 0 on both sides: the function does not see them.
+  // Loss and gradients (after differentiate) and weights (after update), paired with those of `reference`. The loss is
+  // relative to its size, a tensor to its largest entry. If the gradient is zero in exact arithmetic (blind rows, and
+  // rounding noise found by note_control()), it is relative to the largest entry of any gradient. Weights that noise
+  // alone has moved since the first step are 0 on both sides: the function does not see them.
+  //
+  // A loss or gradient that has fallen since the first step (at which it was not 0) is relative to at least least_share_
+  // of its size there. A small loss is a difference of large terms (a log-sum of exponentials and a logit), and its
+  // gradient is one too (a probability and 1). They keep the rounding of the terms.
+  Pair loss_pair(const Training& reference) const;
   std::vector<Pair> gradient_pairs(const Training& reference) const;
   std::vector<Pair> weight_pairs(const Training& reference) const;
   double gradient_deviation(const Training& reference) const { return deviation(gradient_pairs(reference)); }
@@ -66,7 +75,8 @@ class Training {
   // 1 where weights i, as they are stored here, depend on an entry of the reference's that noise alone has moved (u8).
   // Undefined if the reference has no controls.
   virtual Tensor noise_here(const Training& reference, size_t i) const;
-  // Forgets gradients and the controls' findings about them, except the entries that were no noise.
+  // After the loss of a step is known. Forgets gradients and the controls' findings about them, except the entries that
+  // were no noise, and the first sizes.
   void begin_step();
 
   std::vector<streams::NamedParameter> parameters_;  // in the order of the reference's
@@ -74,17 +84,31 @@ class Training {
   std::vector<Tensor> gradients_, weights_;  // one for each parameter; averages follow the weights
   // A tensor whose gradient is smaller than this share of the largest gradient can be rounding noise.
   double noise_share_ = 0;
-  std::vector<double> moved_;  // how far controls moved each part of the gradients, relative to its own largest entry
+  // The least share of its first size that a loss or gradient is relative to: 0 or kLeastShare.
+  double least_share_ = 0;
+  // How far controls moved each part of the gradients, relative to its own largest entry, if it can be noise.
+  std::vector<double> moved_;
 
  private:
   Tensor moved_by_noise(size_t i) const;
-  // Gradients paired with the reference's, blind rows separately, each relative to its own largest entry; `blind` marks
-  // the blind rows.
-  std::vector<Pair> gradient_parts(const Training& reference, std::vector<bool>& blind) const;
+  // A gradient that is compared as a whole: of a parameter, or of some rows of it if others are blind.
+  struct Part {
+    size_t parameter;
+    int64_t begin, end;  // rows; 0 and 0: all
+    bool blind;
+
+    Tensor of(const std::vector<Tensor>& gradients) const;
+  };
+  std::vector<Part> parts() const;
+  // The largest entry of each part.
+  const std::vector<double>& sizes() const;
   double largest_gradient() const;
 
   // One for each parameter, u8: entries that are noise at this step, and at every step so far. Empty without controls.
   std::vector<Tensor> noise_, noise_so_far_;
+  mutable std::vector<double> sizes_;  // empty until they are asked for
+  std::vector<double> first_sizes_;    // of the first step before this one at which they were not 0
+  double first_loss_ = 0;
 };
 
 // x with every element moved by `ulps` units in the last place, up or down at random, by seed and stream. 0 stays 0: no
@@ -92,18 +116,7 @@ class Training {
 Tensor moved_by_ulps(const Tensor& x, uint64_t seed, uint64_t stream, int ulps = 1);
 
 // The move of a control: every element of every parameter goes to the next floating-point number above or below it, at
-// random by `seed`. Drawing the directions takes longer than moving: keep the object to move again. f64 and f32.
-class UlpMoves {
- public:
-  UlpMoves(const nn::Module& model, uint64_t seed);
-  // Throws if the model has another number of parameters.
-  void apply(const nn::Module& model) const;
-
- private:
-  std::vector<std::vector<uint8_t>> up_;  // by parameter and element
-};
-
-// UlpMoves once.
+// random by `seed`. f64 and f32.
 void move_by_one_ulp(nn::Module& model, uint64_t seed);
 
 }  // namespace isonorm::equivalence

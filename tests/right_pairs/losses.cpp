@@ -18,6 +18,11 @@ Tensor fused_loss(Net& m, const Examples& batch) { return cross_entropy(m(batch.
 Tensor gathered_loss(Net& m, const Examples& batch) {
   return neg(mean(gather(log_softmax(m(batch.inputs), -1), -1, unsqueeze(batch.targets, -1))));
 }
+// Of logits that nothing was subtracted from.
+Tensor written_loss(Net& m, const Examples& batch) {
+  const Tensor logits = m(batch.inputs), right = gather(logits, -1, unsqueeze(batch.targets, -1));
+  return mean(log(sum(exp(logits), {-1})) - squeeze(right, -1));
+}
 Tensor summed_loss(Net& m, const Examples& batch) {
   return sum(cross_entropy(m(batch.inputs), batch.targets, {.reduction = Reduction::none}));
 }
@@ -74,7 +79,15 @@ RightPairs loss_pairs() {
   near.name += ", weights perturbed";
   near.options.perturb = 0.5;
   large.data = changed(values.data, [](const Examples& e) { return Examples{e.inputs, e.targets * 1e6}; });
+  // Trained until a loss of 3e-4 is the difference of logits near 5.
+  const RightPair written = pair("cross-entropy written out, full batch", classifier(false, fused_loss),
+                                 classifier(false, written_loss), one_batch(data));
+  const RightPair learned =
+      pair("cross-entropy from gathered log-probabilities, batch of one that repeats", classifier(false, fused_loss),
+           classifier(false, gathered_loss), one_batch(rows({1, 8}, 4)));
   return {
+      trained(written, "AdamW at 1e-1", adamw(0.1)),
+      trained(learned, "AdamW at 3e-2", adamw(3e-2)),
       trained(pair("cross-entropy from gathered log-probabilities", classifier(false, fused_loss),
                    classifier(false, gathered_loss), data),
               "AdamW", adamw(1e-2)),
