@@ -210,6 +210,28 @@ class Right(unittest.TestCase):
         r = self.different(Norm(by_hand), Norm(lambda x, w, b: of_torch(x, w, b) * (1 + 1e-7)), batches=rows)
         self.assertLess(r.tolerance, 1e-7)
 
+    def test_operations_whose_results_a_control_does_not_move(self):
+        """The backward looks for a maximum by its value; and the root of a difference of 0 would be NaN."""
+
+        class After(nn.Linear):
+            def __init__(self, f):
+                super().__init__(8, 8)
+                self._f = f
+
+            def forward(self, x):
+                return self._f(super().forward(x))
+
+        def largest(y):
+            return torch.linalg.vector_norm(y, torch.inf, -1)
+
+        def root(y):
+            once = y.square().detach()
+            return y * (1 + torch.sqrt(once * 3 - (once + once + once)).detach())
+
+        for f in (torch.max, torch.amin, torch.median, lambda y: y.amax(-1), lambda y: y.max(-1).values, largest, root):
+            for dtype in "f64", "f32":
+                self.equivalent(After(f), After(f), carry=True, dtype=dtype, points=2)
+
     def test_draws_without_a_dtype(self):
         """torch draws other numbers in f64 than in f32; without a dtype they are drawn in the comparison's."""
 
