@@ -1,5 +1,5 @@
-"""Why two modules differ at a point. A cause is named if it explains the tensor that differs by arithmetic, or if the two agree as soon
-as it is removed."""
+"""Why two modules differ at a point. A cause is named if it explains the tensor that differs by arithmetic, or if the two agree as
+soon as it is removed."""
 
 import contextlib
 import re
@@ -129,7 +129,8 @@ class Causes:
         if not self.at.alone or self.at.end != "output" or not self.at.pair[0].name:
             return False
         x, y = self.at.pair
-        held = {n: self.at.parameters[f"{x.name}.{n}"] for n, _ in x.module.named_parameters() if f"{x.name}.{n}" in self.at.parameters}
+        names = {n: f"{x.name}.{n}" for n, _ in x.module.named_parameters()}
+        held = {n: self.at.parameters[of_a] for n, of_a in names.items() if of_a in self.at.parameters}
 
         def forward(*given, **named):
             buffers = {n: t.clone() for n, t in x.module.named_buffers()}

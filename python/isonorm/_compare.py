@@ -43,10 +43,10 @@ def compare(
     """Whether two torch.nn.Modules are one function and train alike, as far as rounding lets it be seen.
 
     Copies of both run in `dtype` ("f64" or "f32"; None: f64, and again in f32 if they differ there because a module computes, or a
-    table is stored, in f32); a and b stay as they are. Outputs, loss, gradients of parameters (in a's
-    coordinates) and of floating inputs are compared at `points` points: a's parameters as they stand, then drawn anew. The bound
-    of each tensor is what one ulp in a's parameters does to it (`controls` times tried): 30 times that, and 64 eps. To show
-    that it can see, the comparison then multiplies every other entry of single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
+    table is stored, in f32); a and b stay as they are. Outputs, loss, gradients of parameters (in a's coordinates) and of floating
+    inputs are compared at `points` points: a's parameters as they stand, then drawn anew. The bound of each tensor is what one ulp
+    in a's parameters does to it (`controls` times tried): 30 times that, and 64 eps. To show that it can see, the comparison then
+    multiplies every other entry of single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
 
     batches:   an iterable of batches, or a function of the number of a point or step, from 0. Of an iterable max(points, steps)
                batches are read (without an optimizer: points), so it may be endless; after its last batch it begins again. A
@@ -70,10 +70,10 @@ def compare(
     progress:  a function that gets a dict after every point and step: "phase" ("points", "wrong trainings", "training"), "step",
                "steps". What it raises ends the comparison.
 
-    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError, in
-    one line, for arguments of another kind; if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a
-    that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was given
-    raises something, which it names.
+    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError,
+    in one line, for arguments of another kind; if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss
+    of a that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was
+    given raises something, which it names.
     """
     from . import _causes, _coarse, _given, _locate, _maps, _memory, _models, _points, _recipe, _rounding, _training, _update_causes
 
@@ -86,6 +86,7 @@ def compare(
         raise ValueError("compare: a module was given twice, as a and as b")
     if train is not None and map is None:
         raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
+
     def in_f32(why, deviation):
         """The Result of the same comparison in f32."""
         training = {"optimizer": optimizer, "schedule": schedule, "accumulate": accumulate, "clip": clip, "steps": steps}

@@ -30,22 +30,31 @@ class Located:
     def __init__(self, points, point, found):
         self.points, self.point, self.found = points, point, found  # found: Comparison.first
         self.batch, self.parameters = points.batches(point - 1), points.parameters(point)
-        self.of_a, ran = called(points.a, points.dtype, lambda: points.of_a(self.parameters, self.batch))
-        self.of_b, other = called(points.b, points.dtype, lambda: points.of_b(self.parameters, self.batch))
-        self.gradients = dict(zip(points.names(self.batch), zip(ran.gradients, other.gradients)))
+        self.partners = paired_modules(points.a, points.b, points.mapping)
+        self.pair, self.end, self.alone, self.first = None, None, False, self.compared()
+        self.of_a, self.of_b, self.pairs, self.gradients = [], [], [], {}
+        try:
+            self.watch()
+        except ValueError:  # a module that does not run if it is watched: the verdict stands without a place
+            return
+        self.forward() or self.backward()
+
+    def watch(self):
+        """Runs a, b and the controls once more, and notes the calls of their modules."""
+        points = self.points
+        of_a, ran = called(points.a, points.dtype, lambda: points.of_a(self.parameters, self.batch))
+        of_b, other = called(points.b, points.dtype, lambda: points.of_b(self.parameters, self.batch))
         self.controls = [
             called(points.a, points.dtype, lambda: points.control(self.parameters, self.batch, c))[0]
             for c in range(1, points.controls + 1)
         ]
-        self.index = {id(call): i for i, call in enumerate(self.of_a)}
-        self.partners = paired_modules(points.a, points.b, points.mapping)
-        self.pairs = list(matched(self.partners, self.of_a, self.of_b))
-        self.pair, self.end, self.alone, self.first = None, None, False, self.compared()
-        self.forward() or self.backward()
+        self.of_a, self.of_b, self.index = of_a, of_b, {id(call): i for i, call in enumerate(of_a)}
+        self.gradients = dict(zip(points.names(self.batch), zip(ran.gradients, other.gradients)))
+        self.pairs = list(matched(self.partners, of_a, of_b))
 
     def compared(self):
-        """The Difference among what was compared, without a place."""
-        first = self.found
+        """The Difference among what was compared, without a place: an output if one differs."""
+        first = next((t for t in self.found["tensors"] if t["quantity"] == "output"), self.found)
         name = first["tensor"] or "the loss"
         return Difference(first["quantity"], name, name, first["deviation"], first["bound"], first["as_a_whole"])
 
@@ -59,8 +68,8 @@ class Located:
         return _isonorm.bound(worst, self.points.dtype)
 
     def difference(self, x, y, of):
-        """(deviation, bound) of a tensor that two calls have if they differ there; None if they agree, or a has none. What b has not
-        is 0: a gradient."""
+        """(deviation, bound) of a tensor that two calls have if they differ there; None if they agree, or a has none. A gradient
+        that b does not have is 0."""
         own, other = of(x), of(y)
         if own is not None and other is None:
             other = torch.zeros_like(own)
@@ -108,7 +117,7 @@ class Located:
         return False
 
     def followed(self, agree):
-        """Calls of a from which a later call follows that agrees, with its partner or with anything in b: what they give is in b."""
+        """Calls of a from which a later call follows that agrees with its partner, or with anything in b: what they give is in b."""
         known, found = set(), set()
         for x in reversed(self.of_a):
             if x.nodes and all(n in known for n in x.nodes):

@@ -1,4 +1,5 @@
-"""Why two trainings differ, though their functions agree: a cause is named if the two agree as soon as b has a's instead of its own."""
+"""Why two trainings differ though their functions agree: a cause is named if the two agree as soon as b has a's instead of its
+own."""
 
 from dataclasses import replace
 
@@ -17,8 +18,8 @@ def copies(tensors):
 
 
 class Step:
-    """The tensors of both trainings at a step, counted from 1: `tensors` {("loss", "gradient" or "weight", name): (of a, of b)}; `rates`
-    of that step in both; and what the optimizers hold (held())."""
+    """Both trainings at a step, counted from 1: `tensors` {("loss", "gradient" or "weight", name): (of a, of b)}, the `rates` of
+    that step, and what the optimizers hold (held())."""
 
     def __init__(self, points, recipes, step):
         reference, run = pair(points, recipes)
@@ -100,7 +101,7 @@ def detail(part, points, recipes, place, own):
         alone = {k: v for k, v in options.items() if with_option(points, recipes, place, k).agree(place)}
         return spoken(dict(list(alone.items())[:1]) or options)
     said = arithmetic(place, own)
-    return said or f"a's is {kinds[0]}, b's is {kinds[1]}"
+    return f"a's is {kinds[0]}, b's is {kinds[1]}" + (f" ({said})" if said else "")
 
 
 def shown(value):

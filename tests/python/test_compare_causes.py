@@ -107,6 +107,21 @@ class Places(Compared):
         detached = Block(lambda m, x: m.last(m.first(x).detach()))
         self.different(Block(lambda m, x: m.last(m.first(x))), detached, "gradient of the output", "first")
 
+    def test_a_module_that_takes_no_hooks(self):
+        """The verdict stands without a place."""
+
+        class Unwatched(nn.Linear):
+            def forward(self, x):
+                if self._forward_hooks:
+                    raise RuntimeError("watched")
+                return super().forward(x)
+
+        def made(bias):
+            torch.manual_seed(1)
+            return nn.Sequential(Unwatched(8, 8), nn.LayerNorm(8, eps=bias))
+
+        self.different(made(1e-5), made(1e-6), "output", "output")
+
     def test_bounds_are_the_tensors_own(self):
         """30 times what the controls do to this tensor, and 64 eps: less than to the tensor that they move most."""
 

@@ -1,6 +1,5 @@
 """compare() of what it cannot work with: each misuse is a ValueError of one line, which names the argument."""
 
-import copy
 import warnings
 import unittest
 

@@ -60,7 +60,7 @@ class Pairs(Training):
         right = adamw(weight_decay=0.1)
         self.same(optimizer=(right, lambda p: Decayed(p, lr=1e-2)))
         r = self.different("weights at step 1", optimizer=(right, lambda p: torch.optim.Adam(p, lr=1e-2, weight_decay=0.1)))
-        self.assertRegex(r.cause, "^the optimizer: .*decay.*; with a's optimizer the two agree$")
+        self.assertRegex(r.cause, r"^the optimizer: a's is AdamW, b's is Adam \(.*decay.*\); with a's optimizer the two agree$")
 
     def test_the_first_is_of_a(self):
         seen = []

@@ -19,6 +19,9 @@ from .rows import RIGHT, WRONG, adamw
 PLACE = re.compile(r"\S+ is \w+\(.*\), .* of b is \w+\(.*\)$|the update: |the optimizer: a's is \w+, b's is \w+;")
 
 
+RIGHT_AS_IT_SHOULD_BE = ("equivalent",)
+WRONG_AS_IT_SHOULD_BE = ("right cause", "right place", "not to be seen")
+
 #: Options of compare() that ask for a training.
 TRAINING = {"optimizer", "schedule", "accumulate", "clip"}
 
@@ -80,6 +83,13 @@ def outcomes(rows, runs, judge, listed, as_should_be):
     return counts
 
 
+def table(title, names, counts):
+    """Prints a table of markdown, with one row."""
+    print(f"| {title} | " + " | ".join(names) + " |")
+    print("|---" * (len(names) + 1) + "|")
+    print("| | " + " | ".join(str(counts[name]) for name in names) + " |\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("words", nargs="*", metavar="WORD")
@@ -94,17 +104,16 @@ def main():
     bad = 0
     if not given.wrong:
         rows = chosen(RIGHT)
-        counts = outcomes(rows, runs_of, lambda row, r: r.verdict, given.list, ["equivalent"])
-        print(
-            f"{len(rows)} right pairs, {counts.total()} runs: "
-            + ", ".join(f"{counts[v]} {v}" for v in ("equivalent", "undecided", "different", "refused"))
+        counts = outcomes(rows, runs_of, lambda row, r: r.verdict, given.list, RIGHT_AS_IT_SHOULD_BE)
+        table(
+            f"{len(rows)} right pairs, {counts.total()} runs",
+            ("equivalent", "undecided", "different", "refused"),
+            counts,
         )
         bad += counts["different"] + counts["refused"]
     if not given.right:
         rows = chosen(WRONG)
-        counts = outcomes(
-            rows, lambda row: [(1, None)], judged, given.list, ["right cause", "right place", "not to be seen"]
-        )
+        counts = outcomes(rows, lambda row: [(1, None)], judged, given.list, WRONG_AS_IT_SHOULD_BE)
         names = (
             "right cause",
             "right place",
@@ -115,7 +124,7 @@ def main():
             "refused",
             "not to be seen",
         )
-        print(f"{len(rows)} planted mistakes: " + ", ".join(f"{counts[v]} {v}" for v in names))
+        table(f"{len(rows)} planted mistakes", names, counts)
         bad += counts["missed"] + counts["wrong cause"] + counts["refused"]
     sys.exit(bad > 0)
 

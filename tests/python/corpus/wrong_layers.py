@@ -172,12 +172,15 @@ def head(of):
 part("head", "no bias", head(lambda x, w, b: F.linear(x, w) + 0 * b), "bias|shift")
 part("head", "the bias twice", head(lambda x, w, b: F.linear(x, w, 2 * b)), "bias|shift")
 part("head", "twice the product", head(lambda x, w, b: 2 * F.linear(x, w) + b), "factor of 2")
-part("head", "the output times 1.001", head(lambda x, w, b: F.linear(x, w, b) * 1.001), r"factor of 1(\.001| \+ 1\.0e-03)")
+part(
+    "head",
+    "the output times 1.001",
+    head(lambda x, w, b: F.linear(x, w, b) * 1.001),
+    r"factor of 1(\.001| \+ 1\.0e-03)",
+)
 part("head", "weights rounded to bf16", head(lambda x, w, b: F.linear(x, w.bfloat16().to(w), b)), "bf16")
 part("head", "weights without gradient", head(lambda x, w, b: F.linear(x, w.detach(), b)), "backward|gradient|detach")
-part(
-    "head", "an input without gradient", head(lambda x, w, b: F.linear(x.detach(), w, b)), "backward|gradient|detach"
-)
+part("head", "an input without gradient", head(lambda x, w, b: F.linear(x.detach(), w, b)), "backward|gradient|detach")
 part(
     "head",
     "two outputs exchanged",

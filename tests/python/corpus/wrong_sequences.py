@@ -288,7 +288,7 @@ words(
 @wrong(
     "tied words and head, apart in b",
     ids(11, 4, 6),
-    cause="tied",
+    cause="commute with the map of embedding.weight",
     place=r"(head|embedding)(\.weight)?",
     map={"head.weight": "embedding.weight"},
     optimizer=adamw,
