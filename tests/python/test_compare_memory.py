@@ -5,6 +5,7 @@ import warnings
 from unittest import mock
 
 import isonorm
+import pairs  # noqa: F401: skips these tests if torch is missing
 from isonorm import _memory
 
 import torch
