@@ -91,7 +91,7 @@ class Causes:
             f"{name or of} of {of} is {spoken(m)}"
             for of, model in zip("ab", models)
             for name, m in model.named_modules()
-            if m.training and re.search("Drop|BatchNorm|InstanceNorm", type(m).__name__)
+            if m.training and acts_in_training(m)
         ]
         such = f" ({acting[0]})" if acting else ""
         return f"a part that acts in training alone{such}: in eval() the two agree, and in train() they do not"
@@ -114,6 +114,7 @@ class Causes:
                     tensors[f"{x.name}.{end}"] = (ours(of_x[0]), ours(of_y[0]))
         first = self.at.first
         name = f"{self.at.pair[0].name}.{self.at.end}" if self.at.pair else first.a
+        name = name if name in tensors else name.removeprefix(".")  # a parameter of a itself
         return arithmetic(name, first.bound, self.points.dtype, tensors)
 
     def classes(self):
@@ -164,6 +165,12 @@ def instead(module, forward):
         yield
     finally:
         del module.forward
+
+
+def acts_in_training(module):
+    """Whether a module computes something else in training, as its class says; dropout with a probability of 0 does not."""
+    probability = getattr(module, "p", getattr(module, "drop_prob", None))
+    return re.search("Drop|BatchNorm|InstanceNorm", type(module).__name__) is not None and probability != 0
 
 
 def differ(x, y):

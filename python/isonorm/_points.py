@@ -9,8 +9,9 @@ from torch import nn
 from torch.func import functional_call
 
 from . import _isonorm
+from ._entries import finite, kinds, same_exact, shapes
 from ._maps import pulled_back
-from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, real, rebuilt
+from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, rebuilt
 from ._result import Power, Probe, Undecided, Unmatched
 from ._rounding import MovedResults
 
@@ -38,35 +39,6 @@ class Seen:
 
     def differentiate(self):
         return self.loss, self.tensors
-
-
-def shapes(leaves):
-    return [list(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__ for x in leaves]
-
-
-def kinds(t):
-    """Of each entry: 0 if it is finite, else which of NaN, inf and -inf it is."""
-    t = real(t)
-    return t.isnan() + 2 * t.isposinf().int() + 3 * t.isneginf().int()
-
-
-def finite(t, reference):
-    """t with 0 where the reference is not finite."""
-    return t if reference.isfinite().all() else torch.where(reference.isfinite(), t, 0)
-
-
-def same_exact(a, b, controls):
-    """Whether b's leaves are a's, but for entries that rounding moves in the controls."""
-    for x, y, *moved in zip(a, b, *controls):
-        if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and torch.equal(x, y):
-            continue
-        if any(q != p and all(m == p for m in others) for p, q, *others in zip(*map(entries, (x, y, *moved)))):
-            return False
-    return True
-
-
-def entries(x):
-    return x.flatten().tolist() if isinstance(x, torch.Tensor) else [x]
 
 
 def tracked(tensors):
@@ -209,8 +181,21 @@ class Points:
         """A mode in which each result is moved by one ulp, if torch knows them all; it can be entered once."""
         return MovedResults(seed, self.dtype) if self.moves_results else contextlib.nullcontext()
 
-    def controls_at(self, parameters, batch):
-        return [self.control(parameters, batch, c) for c in range(1, self.controls + 1)]
+    def controls_at(self, a, parameters, batch):
+        """The controls of this run of a."""
+
+        def stays_finite(ran):
+            pairs = zip([a.loss, *a.outputs, *a.gradients], [ran.loss, *ran.outputs, *ran.gradients])
+            return all((y.isfinite() | ~x.isfinite()).all() for x, y in pairs)
+
+        def control(number):
+            ran = self.control(parameters, batch, number)
+            if self.moves_results and not stays_finite(ran):  # the root of a difference that was 0
+                self.moves_results = False
+                ran = self.control(parameters, batch, number)
+            return ran
+
+        return [control(c) for c in range(1, self.controls + 1)]
 
     def compare(self, points, told):
         """The library's Comparison, and the point at which the two differ (None if they do not)."""
@@ -239,7 +224,7 @@ class Points:
         for name, g in zip(self.own if self.mapping is not None else (), a.gradients):
             if not g.isfinite().all():
                 raise Undecided(f"a's gradient of {name} is not finite at point {point}{drawn}")
-        controls = self.controls_at(parameters, batch)
+        controls = self.controls_at(a, parameters, batch)
         if not same_exact(a.exact, b.exact, [c.exact for c in controls]):
             raise Unmatched(f"what the two give as whole numbers or words differs at point {point}", "output", point)
         sides, state = self.with_paired_state(a, b, controls)
@@ -288,7 +273,7 @@ class Points:
         size = _isonorm.largest_bound(self.dtype)
         batch, parameters = self.batches(0), self.parameters(1)
         a = self.of_a(parameters, batch)
-        reference, *controls = (self.seen(ran, a) for ran in (a, *self.controls_at(parameters, batch)))
+        reference, *controls = (self.seen(ran, a) for ran in (a, *self.controls_at(a, parameters, batch)))
         outputs = a.names
         names = [n for n, p in parameters.items() if p.numel() and p.abs().max() > 0]
         chosen = [names[i * len(names) // min(PROBES, len(names))] for i in range(min(PROBES, len(names)))]

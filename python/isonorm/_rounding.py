@@ -1,5 +1,7 @@
 """Modules that compute in a coarser dtype than the comparison's, such as a norm that casts its input to f32."""
 
+import math
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
@@ -25,7 +27,8 @@ class MovedResults(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         given = func(*args, **(kwargs or {}))
-        if func._schema.name.partition("::")[2] in SELECTING:
+        name, largest = func._schema.name.partition("::")[2], any(isinstance(x, float) and math.isinf(x) for x in args)
+        if name in SELECTING or largest and "norm" in name:
             return given
         operands = {t.untyped_storage().data_ptr() for t in flat((args, kwargs)) if t.dtype.to_real() == self.dtype}
         if operands:

@@ -59,7 +59,7 @@ class Rotated(nn.Module):
 
 class Right(unittest.TestCase):
     def equivalent(self, a, b, **more):
-        r = isonorm.compare(a, b, **{"batches": INPUTS, **more})
+        r = isonorm.compare(a, b, **{"batches": INPUTS, "points": 2, "steps": 6, **more})
         self.assertEqual(r.verdict, "equivalent", r)
         return r
 
@@ -74,10 +74,10 @@ class Right(unittest.TestCase):
             (Casting(), Casting(torch.float32), "b"),
         ):
             r = self.equivalent(a, b, optimizer=sgd)
-            self.assertEqual((r.dtype, r.steps), ("f32", 20))
+            self.assertEqual((r.dtype, r.steps), ("f32", 6))
             self.assertRegex(r.why_f32, rf"^{who} \(Casting\) computes in f32, so both .* they are off by \d\.\de-0[78]$")
             self.assertIn(f"  f32         {who} (Casting) computes in f32", str(r))
-            self.assertIn(", 20 steps of training, 3 batches\n", str(r))
+            self.assertIn(", 6 steps of training, 3 batches\n", str(r))
             self.assertEqual(isonorm.compare(a, b, batches=INPUTS, dtype="f64").verdict, "different")
         self.assertEqual(self.equivalent(Casting(), Casting()).dtype, "f64")
 
@@ -94,7 +94,7 @@ class Right(unittest.TestCase):
 
     def test_a_key_bias_through_a_map(self):
         """Its gradient is rounding alone, and Adam moves it by whole steps; a map carries it on."""
-        for seed in range(3):
+        for seed in range(2):
             torch.manual_seed(seed)
             for mapping in PACKED, lambda p: {n: f(p) for n, f in PACKED.items()}:
                 self.equivalent(Attention(False), Fused(True), map=mapping, carry=True, optimizer=adam)
@@ -209,6 +209,28 @@ class Right(unittest.TestCase):
                 self.equivalent(Norm(of_torch), Norm(by_hand), batches=rows, optimizer=optimizer)
         r = self.different(Norm(by_hand), Norm(lambda x, w, b: of_torch(x, w, b) * (1 + 1e-7)), batches=rows)
         self.assertLess(r.tolerance, 1e-7)
+
+    def test_operations_whose_results_a_control_does_not_move(self):
+        """The backward looks for a maximum by its value; and the root of a difference of 0 would be NaN."""
+
+        class After(nn.Linear):
+            def __init__(self, f):
+                super().__init__(8, 8)
+                self._f = f
+
+            def forward(self, x):
+                return self._f(super().forward(x))
+
+        def largest(y):
+            return torch.linalg.vector_norm(y, torch.inf, -1)
+
+        def root(y):
+            once = y.square().detach()
+            return y * (1 + torch.sqrt(once * 3 - (once + once + once)).detach())
+
+        for f in (torch.max, torch.amin, torch.median, lambda y: y.amax(-1), lambda y: y.max(-1).values, largest, root):
+            for dtype in "f64", "f32":
+                self.equivalent(After(f), After(f), carry=True, dtype=dtype, points=1)
 
     def test_draws_without_a_dtype(self):
         """torch draws other numbers in f64 than in f32; without a dtype they are drawn in the comparison's."""

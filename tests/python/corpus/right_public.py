@@ -99,7 +99,7 @@ def rotary(x):
     return angles(x).cos()[None], angles(x).sin()[None]
 
 
-@right("transformers: LlamaRMSNorm", TOKENS, computes_in_f32=True)
+@right("transformers: LlamaRMSNorm", TOKENS)
 def _():
     a = with_random_gains(llama.LlamaRMSNorm(WIDTH))
     return a, Formula(a, lambda p, x: rms_norm(x, p["weight"]))
@@ -117,7 +117,7 @@ def _():
     return a, Formula(a, llama_attention)
 
 
-@right("transformers: LlamaAttention (eager) and LlamaRotaryEmbedding", TOKENS, computes_in_f32=True)
+@right("transformers: LlamaAttention (eager) and LlamaRotaryEmbedding", TOKENS)
 def _():
     def of(m, x):
         return m.attention(
@@ -129,7 +129,7 @@ def _():
     return a, Formula(a, lambda p, x: llama_attention(p, x, "attention."))
 
 
-@right("transformers: LlamaDecoderLayer", TOKENS, computes_in_f32=True)
+@right("transformers: LlamaDecoderLayer", TOKENS)
 def _():
     def of(p, x):
         x = x + llama_attention(p, rms_norm(x, p["input_layernorm.weight"]), "self_attn.")
@@ -140,7 +140,7 @@ def _():
     return a, Formula(a, of)
 
 
-@right("transformers: LlamaForCausalLM, its loss, and the formula", ids(20, 3, TIME), loss=None, computes_in_f32=True)
+@right("transformers: LlamaForCausalLM, its loss, and the formula", ids(20, 3, TIME), loss=None)
 def _():
     def of(p, i):
         x = F.embedding(i, p["model.embed_tokens.weight"])
@@ -255,7 +255,7 @@ def _():
     return a, Formula(a, of)
 
 
-@right("transformers: T5LayerNorm", TOKENS, computes_in_f32=True)
+@right("transformers: T5LayerNorm", TOKENS)
 def _():
     a = with_random_gains(t5.T5LayerNorm(WIDTH))
     return a, Formula(a, lambda p, x: rms_norm(x, p["weight"]))
