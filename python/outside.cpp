@@ -103,8 +103,7 @@ Comparison train_together(const nb::callable& right, const nb::callable& wrong, 
     wrong_runs.resize(nb::len(wrong_sides));
     Lockstep all;
     add(all, sides[0], names, dtype, names.size(), reference);
-    for (size_t c = 0; c < controls.size(); ++c)
-      add(all, sides[c + 1], names, dtype, names.size(), controls[c], true);
+    for (size_t c = 0; c < controls.size(); ++c) add(all, sides[c + 1], names, dtype, names.size(), controls[c], true);
     for (size_t w = 0; w < wrong_runs.size(); ++w) add(all, wrong_sides[w], names, dtype, names.size(), wrong_runs[w]);
     run(all, kNegativeSteps);
   }
@@ -248,8 +247,7 @@ void bind_comparison(nb::module_& m) {
         "The known mistake that explains the difference of the tensor of that name; empty where none does.\n\n"
         "tensors: {name: (a, b)}, by the names of equivalence/explain/recorded.h, of f64 or f32.");
   m.def("train_together", &train_together, nb::arg("right"), nb::arg("wrong"), nb::arg("names"), nb::arg("dtype"),
-        nb::arg("plain"), nb::arg("steps"),
-        "As compare_trajectories(), of models that Python trains.");
+        nb::arg("plain"), nb::arg("steps"), "As compare_trajectories(), of models that Python trains.");
 }
 
 }  // namespace isonorm::python

@@ -7,6 +7,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
+#include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/formulas/philox.h"
 #include "core/view.h"

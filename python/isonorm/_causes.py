@@ -1,5 +1,5 @@
-"""Why two modules differ at a point. A cause is named if it explains the tensor that differs by arithmetic, or if the two agree as soon
-as it is removed."""
+"""Why two modules differ at a point. A cause is named if it explains the tensor that differs by arithmetic, or if the two agree as
+soon as it is removed."""
 
 import contextlib
 import re
@@ -91,7 +91,7 @@ class Causes:
             f"{name or of} of {of} is {spoken(m)}"
             for of, model in zip("ab", models)
             for name, m in model.named_modules()
-            if m.training and re.search("Drop|BatchNorm|InstanceNorm", type(m).__name__)
+            if m.training and acts_in_training(m)
         ]
         such = f" ({acting[0]})" if acting else ""
         return f"a part that acts in training alone{such}: in eval() the two agree, and in train() they do not"
@@ -114,6 +114,7 @@ class Causes:
                     tensors[f"{x.name}.{end}"] = (ours(of_x[0]), ours(of_y[0]))
         first = self.at.first
         name = f"{self.at.pair[0].name}.{self.at.end}" if self.at.pair else first.a
+        name = name if name in tensors else name.removeprefix(".")  # a parameter of a itself
         return arithmetic(name, first.bound, self.points.dtype, tensors)
 
     def classes(self):
@@ -129,7 +130,8 @@ class Causes:
         if not self.at.alone or self.at.end != "output" or not self.at.pair[0].name:
             return False
         x, y = self.at.pair
-        held = {n: self.at.parameters[f"{x.name}.{n}"] for n, _ in x.module.named_parameters() if f"{x.name}.{n}" in self.at.parameters}
+        names = {n: f"{x.name}.{n}" for n, _ in x.module.named_parameters()}
+        held = {n: self.at.parameters[of_a] for n, of_a in names.items() if of_a in self.at.parameters}
 
         def forward(*given, **named):
             buffers = {n: t.clone() for n, t in x.module.named_buffers()}
@@ -163,6 +165,12 @@ def instead(module, forward):
         yield
     finally:
         del module.forward
+
+
+def acts_in_training(module):
+    """Whether a module computes something else in training, as its class says; dropout with a probability of 0 does not."""
+    probability = getattr(module, "p", getattr(module, "drop_prob", None))
+    return re.search("Drop|BatchNorm|InstanceNorm", type(module).__name__) is not None and probability != 0
 
 
 def differ(x, y):

@@ -70,10 +70,10 @@ def compare(
     progress:  a function that gets a dict after every point and step: "phase" ("points", "wrong trainings", "training"), "step",
                "steps". What it raises ends the comparison.
 
-    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError, in
-    one line, for arguments of another kind; if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a
-    that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was given
-    raises something, which it names.
+    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError,
+    in one line, for arguments of another kind; if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss
+    of a that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was
+    given raises something, which it names.
     """
     from . import _causes, _coarse, _given, _locate, _maps, _memory, _models, _points, _recipe, _rounding, _training, _update_causes
 

@@ -68,8 +68,8 @@ class Located:
         return _isonorm.bound(worst, self.points.dtype)
 
     def difference(self, x, y, of):
-        """(deviation, bound) of a tensor that two calls have if they differ there; None if they agree, or a has none. What b has not
-        is 0: a gradient."""
+        """(deviation, bound) of a tensor that two calls have if they differ there; None if they agree, or a has none. A gradient
+        that b does not have is 0."""
         own, other = of(x), of(y)
         if own is not None and other is None:
             other = torch.zeros_like(own)
@@ -117,7 +117,7 @@ class Located:
         return False
 
     def followed(self, agree):
-        """Calls of a from which a later call follows that agrees, with its partner or with anything in b: what they give is in b."""
+        """Calls of a from which a later call follows that agrees with its partner, or with anything in b: what they give is in b."""
         known, found = set(), set()
         for x in reversed(self.of_a):
             if x.nodes and all(n in known for n in x.nodes):

@@ -21,5 +21,6 @@ def say(a, controls, trains):
     if size * count > MUCH:
         less = "; fewer controls take less" if trains else ""
         warnings.warn(
-            f"compare: takes about {size * count / 1e9:.2g} GB besides activations, {count} times the parameters of a{less}", stacklevel=3
+            f"compare: takes about {size * count / 1e9:.2g} GB besides activations, {count} times the parameters of a{less}",
+            stacklevel=3,
         )

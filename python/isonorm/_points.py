@@ -9,8 +9,9 @@ from torch import nn
 from torch.func import functional_call
 
 from . import _isonorm
+from ._entries import finite, kinds, same_exact, shapes
 from ._maps import pulled_back
-from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, real, rebuilt
+from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, rebuilt
 from ._result import Power, Probe, Undecided, Unmatched
 from ._rounding import MovedResults
 
@@ -38,35 +39,6 @@ class Seen:
 
     def differentiate(self):
         return self.loss, self.tensors
-
-
-def shapes(leaves):
-    return [list(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__ for x in leaves]
-
-
-def kinds(t):
-    """Of each entry: 0 if it is finite, else which of NaN, inf and -inf it is."""
-    t = real(t)
-    return t.isnan() + 2 * t.isposinf().int() + 3 * t.isneginf().int()
-
-
-def finite(t, reference):
-    """t with 0 where the reference is not finite."""
-    return t if reference.isfinite().all() else torch.where(reference.isfinite(), t, 0)
-
-
-def same_exact(a, b, controls):
-    """Whether b's leaves are a's, but for entries that rounding moves in the controls."""
-    for x, y, *moved in zip(a, b, *controls):
-        if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor) and torch.equal(x, y):
-            continue
-        if any(q != p and all(m == p for m in others) for p, q, *others in zip(*map(entries, (x, y, *moved)))):
-            return False
-    return True
-
-
-def entries(x):
-    return x.flatten().tolist() if isinstance(x, torch.Tensor) else [x]
 
 
 def tracked(tensors):

@@ -89,7 +89,7 @@ class Result:
     points: int  # at which outputs, loss and gradients were compared
     steps: int = 0  # of training that were compared; 0: none
     first: Optional[Difference] = None
-    cause: Optional[str] = None
+    cause: Optional[str] = None  # tested on these two modules; or of which classes they are at the first place
     deviation: float = 0.0  # the largest, over everything that was compared
     control: float = 0.0  # the same of a itself with every parameter moved by one ulp
     tolerance: float = 0.0  # 30 times the control and 64 eps: the largest that any tensor was allowed

@@ -1,4 +1,5 @@
-"""Why two trainings differ, though their functions agree: a cause is named if the two agree as soon as b has a's instead of its own."""
+"""Why two trainings differ though their functions agree: a cause is named if the two agree as soon as b has a's instead of its
+own."""
 
 from dataclasses import replace
 
@@ -17,8 +18,8 @@ def copies(tensors):
 
 
 class Step:
-    """The tensors of both trainings at a step, counted from 1: `tensors` {("loss", "gradient" or "weight", name): (of a, of b)}; `rates`
-    of that step in both; and what the optimizers hold (held())."""
+    """Both trainings at a step, counted from 1: `tensors` {("loss", "gradient" or "weight", name): (of a, of b)}, the `rates` of
+    that step, and what the optimizers hold (held())."""
 
     def __init__(self, points, recipes, step):
         reference, run = pair(points, recipes)

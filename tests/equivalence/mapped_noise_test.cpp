@@ -35,9 +35,12 @@ TEST_CASE("mapped noise: entries that noise alone moves are not compared behind 
   for (const uint64_t seed : {1, 2, 3}) {
     manual_seed(seed);
     const ParameterMap flat = ParameterMap().add("shift", "shift", {{.map = "reshape", .shape = {6}}});
-    const Comparison c = compare_trajectories([] { return std::make_unique<Shifted>(false, Dims{2, 3}); },
-                                              [] { return std::make_unique<Shifted>(true, Dims{6}); }, flat,
-                                              cross_entropy_of, adam, rows, {.steps = 20, .seed = seed});
+    const Comparison c = compare_trajectories(
+        [] {
+          return std::make_unique<Shifted>(false, Dims{2, 3});
+        },
+        [] { return std::make_unique<Shifted>(true, Dims{6}); }, flat, cross_entropy_of, adam, rows,
+        {.steps = 20, .seed = seed});
     INFO(c.message());
     CHECK(c.same());
   }

@@ -71,13 +71,16 @@ class Places(Compared):
         self.different(net(), Renamed(eps=1e-6), "output", "1", "ln", **as_a_function)
 
     def test_what_follows_agrees_again(self):
-        """b's modules hold other parts of the same function: their outputs are not a's, and what follows from them is."""
+        """b's norm has the activation in it: its output is not that of a's norm, and what follows from it is a's again."""
+
+        class Activated(nn.LayerNorm):
+            def forward(self, x):
+                return F.gelu(super().forward(x))
 
         class Fused(nn.Module):
             def __init__(self, last):
                 super().__init__()
-                self.norm, self.last = nn.Sequential(nn.LayerNorm(16), nn.GELU()), last
-                self.first = nn.Linear(8, 16)
+                self.first, self.norm, self.last = nn.Linear(8, 16), Activated(16), last
 
             def forward(self, x):
                 return self.last(self.norm(self.first(x)))
@@ -86,7 +89,9 @@ class Places(Compared):
             def forward(self, x):
                 return super().forward(x) + 1
 
-        names = {f"{new}.{n}": f"{old}.{n}" for new, old in (("first", 0), ("norm.0", 1), ("last", 4)) for n in ("weight", "bias")}
+        modules = ("first", 0), ("norm", 1), ("last", 4)
+        names = {f"{new}.{n}": f"{old}.{n}" for new, old in modules for n in ("weight", "bias")}
+        self.assertTrue(isonorm.compare(net(), Fused(nn.Linear(16, 5)), batches=INPUTS, map=names, carry=True, points=1))
         r = self.different(net(), Fused(Shifted(16, 5)), "output", "4", "last", map=names)
         self.assertIn("with a's module there the outputs agree", str(r))
 

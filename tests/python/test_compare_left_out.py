@@ -66,7 +66,7 @@ class Giving(nn.Module):
 
 class LeftOut(unittest.TestCase):
     def verdict(self, verdict, a, b, **more):
-        r = isonorm.compare(a, b, **{"batches": INPUTS, **more})
+        r = isonorm.compare(a, b, **{"batches": INPUTS, "points": 2, "steps": 4, **more})
         self.assertEqual(r.verdict, verdict, r)
         return r
 
@@ -152,6 +152,20 @@ class LeftOut(unittest.TestCase):
             r = self.verdict("undecided", net(), net(), batches=batches, loss=loss)
             self.assertIn("nothing was measured", r.reason)
         self.verdict("different", net(), net(eps=1e-4), batches=batches, loss=lambda y, t: y.detach().square().mean())
+
+    def test_a_gradient_of_a_that_is_not_finite(self):
+        """As in C++: nothing can be compared with it."""
+
+        class Root(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.zeros(8))
+
+            def forward(self, x):
+                return x + self.weight.square().sqrt()
+
+        r = self.verdict("undecided", Root(), Root())
+        self.assertEqual(r.reason, "a's gradient of weight is not finite at point 1")
 
     def test_coarse_parameters(self):
         """One rule: b's values are a's, or a's rounded to f32. Both dtypes are said."""

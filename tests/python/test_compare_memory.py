@@ -1,10 +1,11 @@
-"""How much memory compare() takes, in copies of a's parameters in the dtype of the comparison: what torch allocates and frees is summed up."""
+"""The memory that compare() takes, in copies of a's parameters in the comparison's dtype: the sum of what torch allocates and frees."""
 
 import unittest
 import warnings
 from unittest import mock
 
 import isonorm
+import pairs  # noqa: F401: skips these tests if torch is missing
 from isonorm import _memory
 
 import torch
@@ -56,7 +57,8 @@ class Memory(unittest.TestCase):
     def test_is_said(self):
         more = {"batches": INPUTS, "points": 1, "steps": 1, "controls": 1}
         with mock.patch.object(_memory, "MUCH", 4 * SIZE):
-            with self.assertWarnsRegex(UserWarning, r"compare: takes about 0\.0\d+ GB besides activations, \d+ times the parameters of a"):
+            said = r"compare: takes about 0\.0\d+ GB besides activations, \d+ times the parameters of a"
+            with self.assertWarnsRegex(UserWarning, said):
                 isonorm.compare(made(), made(), **more)
             with self.assertWarnsRegex(UserWarning, "fewer controls take less"):
                 isonorm.compare(made(), made(), optimizer=adam, **more)

@@ -59,7 +59,7 @@ class Rotated(nn.Module):
 
 class Right(unittest.TestCase):
     def equivalent(self, a, b, **more):
-        r = isonorm.compare(a, b, **{"batches": INPUTS, **more})
+        r = isonorm.compare(a, b, **{"batches": INPUTS, "points": 2, "steps": 6, **more})
         self.assertEqual(r.verdict, "equivalent", r)
         return r
 
@@ -74,10 +74,10 @@ class Right(unittest.TestCase):
             (Casting(), Casting(torch.float32), "b"),
         ):
             r = self.equivalent(a, b, optimizer=sgd)
-            self.assertEqual((r.dtype, r.steps), ("f32", 20))
+            self.assertEqual((r.dtype, r.steps), ("f32", 6))
             self.assertRegex(r.why_f32, rf"^{who} \(Casting\) computes in f32, so both .* they are off by \d\.\de-0[78]$")
             self.assertIn(f"  f32         {who} (Casting) computes in f32", str(r))
-            self.assertIn(", 20 steps of training, 3 batches\n", str(r))
+            self.assertIn(", 6 steps of training, 3 batches\n", str(r))
             self.assertEqual(isonorm.compare(a, b, batches=INPUTS, dtype="f64").verdict, "different")
         self.assertEqual(self.equivalent(Casting(), Casting()).dtype, "f64")
 
@@ -94,7 +94,7 @@ class Right(unittest.TestCase):
 
     def test_a_key_bias_through_a_map(self):
         """Its gradient is rounding alone, and Adam moves it by whole steps; a map carries it on."""
-        for seed in range(3):
+        for seed in range(2):
             torch.manual_seed(seed)
             for mapping in PACKED, lambda p: {n: f(p) for n, f in PACKED.items()}:
                 self.equivalent(Attention(False), Fused(True), map=mapping, carry=True, optimizer=adam)
@@ -230,7 +230,7 @@ class Right(unittest.TestCase):
 
         for f in (torch.max, torch.amin, torch.median, lambda y: y.amax(-1), lambda y: y.max(-1).values, largest, root):
             for dtype in "f64", "f32":
-                self.equivalent(After(f), After(f), carry=True, dtype=dtype, points=2)
+                self.equivalent(After(f), After(f), carry=True, dtype=dtype, points=1)
 
     def test_draws_without_a_dtype(self):
         """torch draws other numbers in f64 than in f32; without a dtype they are drawn in the comparison's."""

@@ -102,7 +102,7 @@ def _():
         return (x - mean) / (variance + 1e-5).sqrt() * p["weight"] + p["bias"]
 
     a = with_random_gains(nn.BatchNorm1d(16))
-    return a, Formula(a, of)
+    return a, Formula(a, of, buffers=True)
 
 
 @right("a bias before BatchNorm, which takes it off again, with AdamW", normal(6, 16))
@@ -127,7 +127,7 @@ def _():
             x, p["0.weight"] * gain[:, None, None, None], (p["0.bias"] - p["1.running_mean"]) * gain + p["1.bias"]
         )
 
-    return a, Formula(a, of).eval()
+    return a, Formula(a, of, buffers=True).eval()
 
 
 @right("weight_norm as its formula", ROWS)

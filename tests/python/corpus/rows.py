@@ -18,7 +18,6 @@ class Row:
     inputs: Callable
     options: dict  # of compare()
     batches: int = 3
-    computes_in_f32: bool = False  # inside, whatever the dtype of the comparison
     cause: Optional[str] = None  # of a wrong row: what a right cause says, as a regular expression
     place: Optional[str] = (
         None  # of a wrong row: the module, parameter or buffer with the mistake, as a regular expression
@@ -34,11 +33,11 @@ class Row:
         return [self.inputs(generator) for _ in range(self.batches)]
 
 
-def right(name, inputs, *, batches=3, computes_in_f32=False, **options):
+def right(name, inputs, *, batches=3, **options):
     """The decorated function makes a right pair. Parameters of b may be of any value: the map sets them."""
 
     def note(make):
-        RIGHT.append(Row(name, make, inputs, {"carry": True, **options}, batches, computes_in_f32))
+        RIGHT.append(Row(name, make, inputs, {"carry": True, **options}, batches))
         return make
 
     return note
@@ -48,23 +47,23 @@ def wrong(name, inputs, *, cause=None, place=None, unseen=False, batches=3, **op
     """The decorated function makes a pair with one planted mistake, in b."""
 
     def note(make):
-        WRONG.append(Row(name, make, inputs, {"carry": True, **options}, batches, False, cause, place, unseen))
+        WRONG.append(Row(name, make, inputs, {"carry": True, **options}, batches, cause, place, unseen))
         return make
 
     return note
 
 
 class Formula(nn.Module):
-    """A module with the parameters and buffers of `like`, by the same names and of the same values, whose forward is
-    of(p, *inputs): p is the dict of all of them, by their names without a leading "module."."""
+    """A module with the parameters of `like`, by the same names and of the same values, whose forward is of(p, *inputs): p is the
+    dict of them, by their names without a leading "module.". buffers: it has the buffers of `like`, too."""
 
-    def __init__(self, like, of):
+    def __init__(self, like, of, buffers=False):
         super().__init__()
         self._of = of
         for name, p in like.named_parameters():
             owner, last = self._owner(name)
             owner.register_parameter(last, nn.Parameter(p.detach().clone(), p.requires_grad))
-        for name, t in like.named_buffers():
+        for name, t in like.named_buffers() if buffers else ():
             owner, last = self._owner(name)
             owner.register_buffer(last, t.clone())
 

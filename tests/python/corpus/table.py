@@ -27,13 +27,11 @@ TRAINING = {"optimizer", "schedule", "accumulate", "clip"}
 
 
 def runs_of(row):
-    """The runs of a right row, (seed, options): gradients at five points in f64, a training in f64, gradients in f32. All are in f32
-    if the modules compute in f32 inside. All are trainings if the row compares two ways to train."""
+    """The runs of a right row, (seed, options): gradients at five points, a training, and gradients in f32. All are trainings if the
+    row compares two ways to train."""
     train = {"optimizer": adamw, **{name: given for name, given in row.options.items() if name in TRAINING}}
     trains_in_two_ways = any(isinstance(given, tuple) for given in train.values())
     found = [(1, {}), (2, train), (3, {"dtype": "f32"})]
-    if row.computes_in_f32:
-        found = [(seed, {**options, "dtype": "f32"}) for seed, options in found]
     if trains_in_two_ways:
         found = [(seed, {**options, **train}) for seed, options in found]
     return found
@@ -75,7 +73,7 @@ def outcomes(rows, runs, judge, listed, as_should_be):
             counts[came] += 1
             if listed:
                 print(
-                    f"{came:15} {row.name}" + (f" ({', '.join(options) or 'f64'})" if options is not None else ""),
+                    f"{came:15} {row.name}" + (f" ({', '.join(options) or 'gradients'})" if options is not None else ""),
                     flush=True,
                 )
                 if came not in as_should_be:
