@@ -19,7 +19,9 @@ class Row:
     options: dict  # of compare()
     batches: int = 3
     cause: Optional[str] = None  # of a wrong row: what a right cause says, as a regular expression
-    place: Optional[str] = None  # of a wrong row: the module, parameter or buffer with the mistake, as a regular expression
+    place: Optional[str] = (
+        None  # of a wrong row: the module, parameter or buffer with the mistake, as a regular expression
+    )
     unseen: bool = False  # a wrong row whose mistake no batch shows
 
     def pair(self, seed):

@@ -73,7 +73,7 @@ def outcomes(rows, runs, judge, listed, as_should_be):
             counts[came] += 1
             if listed:
                 print(
-                    f"{came:15} {row.name}" + (f" ({', '.join(options) or 'f64'})" if options is not None else ""),
+                    f"{came:15} {row.name}" + (f" ({', '.join(options) or 'gradients'})" if options is not None else ""),
                     flush=True,
                 )
                 if came not in as_should_be:

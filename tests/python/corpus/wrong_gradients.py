@@ -8,7 +8,7 @@ from torch.utils.checkpoint import checkpoint
 from .right_layers import RmsKernel, SwiGluKernel
 from .right_losses import LOGITS, MEANS, WITH_CLASSES, WITH_NUMBERS, losses, paired, some_ignored
 from .right_norms import ROWS, rms_norm
-from .rows import Formula, Net, adamw, normal, several, with_random_gains, wrong
+from .rows import Formula, Net, several, with_random_gains, wrong
 
 
 def loss(name, of_a, of_b, inputs=WITH_CLASSES, cause=None):
@@ -194,15 +194,24 @@ def _():
     return net(0.1), net(0.2)
 
 
-@wrong("dropout of one layer left out, beside dropout of 0", ROWS, cause=r"\(drop of a is Dropout\(p=0.1", place="drop|two")
+@wrong(
+    "dropout of one layer left out, beside dropout of 0", ROWS, cause=r"\(drop of a is Dropout\(p=0.1", place="drop|two"
+)
 def _():
     def net(drop):
-        return Net(lambda m, x: m.two(m.drop(m.none(m.one(x)))), none=nn.Dropout(0.0), one=square(), drop=drop, two=square())
+        return Net(
+            lambda m, x: m.two(m.drop(m.none(m.one(x)))), none=nn.Dropout(0.0), one=square(), drop=drop, two=square()
+        )
 
     return net(nn.Dropout(0.1)), net(nn.Identity())
 
 
-@wrong("a backward pass: a mean over rows for the gain of a module alone", ROWS, cause="factor of 0.16|1 / 6", place="a itself")
+@wrong(
+    "a backward pass: a mean over rows for the gain of a module alone",
+    ROWS,
+    cause="factor of 0.16|1 / 6",
+    place="a itself",
+)
 def _():
     class Wrong(RmsKernel):
         @staticmethod

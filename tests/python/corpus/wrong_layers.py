@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from .right_norms import ROWS, layer_norm, rms_norm
-from .rows import Formula, Net, normal, several, with_random_gains, wrong
+from .rows import Net, normal, with_random_gains, wrong
 
 
 class OwnNorm(nn.Module):

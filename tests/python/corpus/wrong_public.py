@@ -4,36 +4,25 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .right_attention import attention, joined, linear
-from .right_public import (
+from .right_timm import IMAGES, block_of_vit, convnext, layers, vision_transformer, vit
+from .right_transformers import (
     HEADS,
-    IMAGES,
     TIME,
     TOKENS,
     WIDTH,
     bert,
     bert_config,
-    block_of_vit,
     causal,
-    convnext,
     encoder_layer_of_bert,
     gpt2,
-    gpt2_block,
     gpt2_config,
-    heads,
-    layers,
     llama,
-    llama_attention,
     llama_config,
-    llama_mlp,
-    normed,
     rotary,
     transformers,
-    vision_transformer,
-    vit,
 )
 from .right_norms import rms_norm
-from .rows import Called, Formula, Net, ids, normal, with_random_gains, wrong
+from .rows import Called, Formula, Net, normal, with_random_gains, wrong
 
 
 class Like(nn.Module):

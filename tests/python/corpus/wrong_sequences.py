@@ -5,7 +5,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from .right_attention import (
-    FUSED,
     TIME,
     TOKENS,
     WIDTH,
