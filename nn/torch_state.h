@@ -33,12 +33,12 @@ TensorMap from_torch(const Module& module, const TensorMap& state);
 //   save_safetensors("net.safetensors", nn::to_torch(net));
 TensorMap to_torch(const Module& module);
 
-// The names of the weights of convolutions, whose layout in PyTorch is another. load_state_dict() refuses them in a map
+// The names of the weights of convolutions, which have another layout in PyTorch. load_state_dict() refuses them in a map
 // that is_torch().
 std::vector<std::string> convolution_weights(const Module& module);
 
-// What a program can do about a state that does not fit `module`, as the end of a sentence: "; their names begin with
-// 'module.', which ...", "; they are PyTorch's, which ...", both, or "".
+// Advice for a state that does not fit `module`, as the end of a sentence: "; their names begin with 'module.', which
+// ...", "; they are PyTorch's, which ...", both, or "".
 std::string remedy_for(const Module& module, const TensorMap& state);
 
 }  // namespace isonorm::nn

@@ -8,16 +8,15 @@
 namespace isonorm::python {
 
 // Its numbers come from an object of Python:
-//   differentiate() -> (loss, [Tensor])          one tensor a name, in the reference's coordinates
-//   update() -> ([Tensor], [Tensor], [name])     weights, what the reference's would be here (None: they are as they are), and
-//                                                their names
-//   noise_here([Tensor]) -> [Tensor]             of the weights that are computed from the reference's: entries that depend on
-//                                                one that noise alone has moved (u8), from the same of the reference's weights
-// Neither is asked for what the object does not have to say: a point needs no update().
+//   differentiate() -> (loss, [Tensor])       a gradient for each name, in the reference's coordinates
+//   update() -> ([Tensor], [Tensor], [name])  weights; the reference's weights in their form (None: in the same form); names
+//   noise_here([Tensor]) -> [Tensor]          for weights that are computed from the reference's: u8, 1 at entries that depend
+//                                             on an entry that noise alone has moved. It gets the same for the reference's
+// A point needs no update().
 class Outside : public equivalence::Training {
  public:
-  // `plain`: of how many weights, from the first on, entry i of the one is entry i of the other. Throws ValueError where
-  // `dtype` is neither f64 nor f32.
+  // plain: the number of weights, from the first on, that correspond to the reference's entry by entry. Throws ValueError
+  // if `dtype` is neither f64 nor f32.
   Outside(nanobind::object side, const std::vector<std::string>& names, DType dtype, size_t plain);
 
   void differentiate(const training::Examples&) override;

@@ -15,7 +15,7 @@ import isonorm
 from . import right, wrong  # noqa: F401
 from .rows import RIGHT, WRONG, adamw
 
-#: What is true and says no more than the place: the classes of the two modules there, or that an update differs.
+#: A true cause that says no more than the place: the classes of the two modules there, or that an update differs.
 PLACE = re.compile(r"\S+ is \w+\(.*\), .* of b is \w+\(.*\)$|the update: |the optimizer: a's is \w+, b's is \w+;")
 
 
