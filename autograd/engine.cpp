@@ -67,6 +67,20 @@ void run_hooks(const Node& n, autograd::Frontier& frontier) {
   }
 }
 
+// Errors from the rule name the op, and its module if that is recorded.
+void run_rule(Node& n, Flow& flow, bool create_graph) {
+  try {
+    // In bf16 needs_composition() throws: in other dtypes a rule that keeps a rounded weight is made of ops.
+    check(!create_graph || n.backward.is_differentiable() || !flow.needs_composition(),
+          "it has no second derivative: its rule is not made of ops (create_graph; docs/ops.md lists those that have "
+          "one)");
+    n.backward(flow);
+  } catch (Error& e) {
+    e.set_message(text(n.path, n.path.empty() ? "" : ": ", n.name, ": ", e.what()));
+    throw;
+  }
+}
+
 // Runs the graph from the given outputs. With `wanted`, collects the gradients of those tensors instead of the leaves'.
 void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, std::span<const Tensor> wanted,
          std::vector<Tensor>* collected, BackwardOptions options) {
@@ -123,13 +137,9 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, st
       const bool retained = options.retain_graph || options.create_graph;
       const Attaching attaching(options.create_graph ? &n : nullptr);
       Flow flow(n, frontier, one, retained);
-      // In bf16 needs_composition() throws: in other dtypes a rule that keeps a rounded weight is made of ops.
-      check(!options.create_graph || n.backward.is_differentiable() || !flow.needs_composition(), n.name,
-            ": it has no second derivative: its rule is not made of ops (create_graph; docs/ops.md lists those that "
-            "have one)");
       std::optional<profile::Backward> profiled;
       if (profile::recording()) profiled.emplace(n.path);
-      n.backward(flow);
+      run_rule(n, flow, options.create_graph);
       if (!retained) n.backward.clear();
     }
   }
@@ -193,9 +203,9 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   return result;
 }
 
-std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, const Tensor& cotangent,
+std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs, const Tensor& cotangent,
                          BackwardOptions options) {
-  return grad({&output, 1}, {inputs.begin(), inputs.size()},
+  return grad(std::span(&output, 1), inputs,
               cotangent.defined() ? std::span<const Tensor>(&cotangent, 1) : std::span<const Tensor>(), options);
 }
 

@@ -43,8 +43,8 @@ struct GradientListener {
 struct BackwardOptions {
   bool retain_graph = false;  // the graph stays, with all that it keeps, for another backward
   // The gradients have a graph of their own, and can be differentiated like other results; the graph is retained. For
-  // grad(). The rule of a fused op then runs the composition that defines the op. Throws, naming the op, in linear_cross_entropy,
-  // in fused ops and norms of bf16, in layers of bf16 whose weights are f32, and in functions over ranks.
+  // grad(). The rule of a fused op then runs the composition that defines the op. Throws, naming the op, in fused ops and
+  // norms of bf16, in layers of bf16 whose weights are f32, and in functions over ranks.
   bool create_graph = false;
   // For backward() in the thread that has recorded the graph; null: no listener. It does not change the bits of
   // gradients. Throws if a leaf is the result of an op, and if a rule adds to a gradient that was complete
@@ -58,9 +58,10 @@ void backward(const Tensor& loss, const Tensor& cotangent = {}, BackwardOptions 
 // element. Releases the graph, unless it is to be retained.
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> cotangents = {}, BackwardOptions options = {});
-std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, const Tensor& cotangent = {},
+// The same of one output: grad(loss, {x, w}), grad(loss, net.parameters(), {.create_graph = true}).
+std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs, const Tensor& cotangent = {},
                          BackwardOptions options = {});
-inline std::vector<Tensor> grad(const Tensor& output, std::initializer_list<Tensor> inputs, BackwardOptions options) {
+inline std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs, BackwardOptions options) {
   return grad(output, inputs, {}, options);
 }
 

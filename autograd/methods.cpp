@@ -42,7 +42,7 @@ Tensor Tensor::nonzero() const { return isonorm::nonzero(*this); }
 Tensor Tensor::isnan() const { return isonorm::isnan(*this); }
 Tensor Tensor::isinf() const { return isonorm::isinf(*this); }
 Tensor Tensor::isfinite() const { return isonorm::isfinite(*this); }
-Tensor Tensor::masked_fill(const Tensor& mask, double value) const { return isonorm::masked_fill(*this, mask, value); }
+Tensor Tensor::masked_fill(const Tensor& mask, Scalar value) const { return isonorm::masked_fill(*this, mask, value); }
 bool Tensor::equal(const Tensor& other) const { return isonorm::equal(*this, other); }
 bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
   return isonorm::allclose(*this, other, rtol, atol, equal_nan);
@@ -63,7 +63,7 @@ Tensor Tensor::to(Device device) const { return isonorm::to(*this, device); }
 Tensor Tensor::to(DType dtype) const { return isonorm::to(*this, dtype); }
 Tensor Tensor::matmul(const Tensor& other) const { return isonorm::matmul(*this, other); }
 Tensor Tensor::pow(double p) const { return isonorm::pow(*this, p); }
-Tensor Tensor::clamp(double lo, double hi) const { return isonorm::clamp(*this, lo, hi); }
+Tensor Tensor::clamp(Scalar lo, Scalar hi) const { return isonorm::clamp(*this, lo, hi); }
 Tensor Tensor::abs() const { return isonorm::abs(*this); }
 Tensor Tensor::exp() const { return isonorm::exp(*this); }
 Tensor Tensor::log() const { return isonorm::log(*this); }
@@ -133,8 +133,8 @@ Tensor Tensor::triu(int64_t diagonal) const { return isonorm::triu(*this, diagon
 Tensor Tensor::diag(int64_t diagonal) const { return isonorm::diag(*this, diagonal); }
 Tensor Tensor::dot(const Tensor& other) const { return isonorm::dot(*this, other); }
 Tensor Tensor::pow(const Tensor& p) const { return isonorm::pow(*this, p); }
-Tensor Tensor::clamp_min(double lo) const { return isonorm::clamp_min(*this, lo); }
-Tensor Tensor::clamp_max(double hi) const { return isonorm::clamp_max(*this, hi); }
+Tensor Tensor::clamp_min(Scalar lo) const { return isonorm::clamp_min(*this, lo); }
+Tensor Tensor::clamp_max(Scalar hi) const { return isonorm::clamp_max(*this, hi); }
 Tensor Tensor::sign() const { return isonorm::sign(*this); }
 Tensor Tensor::floor() const { return isonorm::floor(*this); }
 Tensor Tensor::ceil() const { return isonorm::ceil(*this); }
@@ -285,7 +285,7 @@ Indexed& Indexed::operator=(const Tensor& value) & {
   return *this;
 }
 
-void Indexed::operator=(double value) && {
+void Indexed::operator=(Scalar value) && {
   check(is_floating(dtype()) || value == std::trunc(value), "x[...] = ", value, ": the dtype is ", dtype());
   std::move(*this) = full({}, value, options());
 }

@@ -71,7 +71,7 @@ class Indexed : public Tensor {
 
   void operator=(const Tensor& value) &&;  // throws for floats where the dtype is an integer's
   void operator=(const Indexed& value) && { std::move(*this) = static_cast<const Tensor&>(value); }
-  void operator=(double value) &&;  // throws where an integer dtype does not hold it
+  void operator=(Scalar value) &&;  // throws where an integer dtype does not hold it
   Indexed& operator=(const Tensor& value) &;
   Indexed& operator=(const Indexed& value) & { return *this = static_cast<const Tensor&>(value); }
   template <class Y> void operator+=(const Y& y) && { std::move(*this) = *this + y; }

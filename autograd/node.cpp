@@ -25,16 +25,16 @@ thread_local const AnomalyMode* checking = nullptr;
 
 thread_local uint64_t created = 0;  // the greatest number of this thread's nodes, and of those they build on
 
-// Throws at the first NaN of x, which `pass` produced, or infinity if AnomalyOptions ask for these.
-void check_numbers(const Tensor& x, const char* op, const char* pass, const std::string& path) {
+// Throws at the first NaN of x, which `what` produced, or infinity if AnomalyOptions ask for these.
+void check_numbers(const Tensor& x, const std::string& what) {
   if (!is_floating(x.dtype())) return;
   const std::vector<double> values = x.to_vector<double>();
   const auto bad = std::find_if(values.begin(), values.end(), [](double v) {
     return std::isnan(v) || (checking->options.infinities && std::isinf(v));
   });
   if (bad == values.end()) return;
-  check(false, path.empty() ? "" : path + ": ", op, ": ", pass, " produced ", std::isnan(*bad) ? NAN : *bad,
-        " at element ", bad - values.begin(), " of shape ", x.shape());
+  check(false, what, " produced ", std::isnan(*bad) ? NAN : *bad, " at element ", bad - values.begin(), " of shape ",
+        x.shape());
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ template <class Outputs, class Inputs, class Get>
 Node* record(const char* name, const Outputs& outputs, const Inputs& inputs, Get get) {
   if (checking)
     for (const auto& o : outputs)
-      if (get(o).defined()) check_numbers(get(o), name, "forward", "");
+      if (get(o).defined()) check_numbers(get(o), text(name, ": forward"));
   if (!recording) return nullptr;
   const auto node_of = [&](const auto& x) -> const Node* {
     const Node* n = get(x).defined() ? get(x).impl().node.get() : nullptr;
@@ -186,15 +186,15 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
   return reshape(sum(g, stretched), shape);
 }
 
-// `g` as input number `input` of `op` takes it: summed over dimensions that were broadcast, in the input's dtype. Throws
+// `g` as input number `input` takes it: summed over dimensions that were broadcast, in the input's dtype. Throws
 // where it lies on another device.
-[[gnu::noinline]] Tensor fitted(Tensor g, const NodeOutput& to, const char* op, int input) {
-  check(g.device() == to.device, op, ": backward gave input ", input, " a gradient on ", g.device(),
-        ", the input lies on ", to.device);
+[[gnu::noinline]] Tensor fitted(Tensor g, const NodeOutput& to, int input) {
+  check(g.device() == to.device, "backward gave input ", input, " a gradient on ", g.device(), ", the input lies on ",
+        to.device);
   if (g.shape() != to.shape) {
-    check(broadcast_shapes(to.shape, g.shape(), op) == g.shape(), op, ": backward gave input ", input,
+    check(broadcast_shapes(to.shape, g.shape(), "backward") == g.shape(), "backward gave input ", input,
           " a gradient of shape ", g.shape(), ", the input has ", to.shape);
-    g = takes_gradient(g) ? sum_to(g, to.shape) : detached::sum_to(g, to.shape, op);
+    g = takes_gradient(g) ? sum_to(g, to.shape) : detached::sum_to(g, to.shape, "backward");
   }
   return isonorm::to(g, to.dtype);
 }
@@ -202,7 +202,7 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
 
 DType Flow::dtype(int i) const {
   const Edge& e = input(i);
-  check(e.node != nullptr, node_.name, ": its rule asks for the dtype of input ", i, ", which takes no gradient");
+  check(e.node != nullptr, "its rule asks for the dtype of input ", i, ", which takes no gradient");
   return e.node->outputs[e.output].dtype;
 }
 
@@ -210,10 +210,9 @@ void Flow::give(int i, Tensor g) {
   const Edge& e = input(i);
   if (!e.node) return;
   const NodeOutput& to = e.node->outputs[e.output];
-  check(g.defined(), node_.name, ": backward gave input ", i, " an undefined gradient");
-  if (g.shape() != to.shape || g.dtype() != to.dtype || g.device() != to.device)
-    g = fitted(std::move(g), to, node_.name, i);
-  if (checking) check_numbers(g, node_.name, "backward", node_.path);
+  check(g.defined(), "backward gave input ", i, " an undefined gradient");
+  if (g.shape() != to.shape || g.dtype() != to.dtype || g.device() != to.device) g = fitted(std::move(g), to, i);
+  if (checking) check_numbers(g, "backward");
   frontier_.add(*e.node, e.output, std::move(g));
 }
 
@@ -246,7 +245,7 @@ bool Flow::needs_composition() const {
   for (const NodeOutput& o : node_.outputs) low |= o.dtype == DType::bf16;
   for (size_t i = 0; i < node_.inputs.size(); ++i)
     low |= wants(static_cast<int>(i)) && dtype(static_cast<int>(i)) == DType::bf16;
-  check(!low, node_.name, ": it has no second derivative in bf16 (create_graph)");
+  check(!low, "it has no second derivative in bf16 (create_graph)");
   return true;
 }
 

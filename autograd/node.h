@@ -54,6 +54,7 @@ struct Node : std::enable_shared_from_this<Node> {
   uint64_t seq;                 // order of creation: every consumer of this node has a greater one; 0 for a leaf
   bool frozen = false;          // a leaf that takes no gradient: see require_grad()
   bool owned = false;           // a leaf that a module has registered, or an optimizer has: somebody trains it
+  bool tied = false;            // a leaf that may have several names in modules; false: it has one at most
   bool is_view = false;         // its first output shares memory with an input that takes a gradient: the only one
   bool reaches_unseen = false;  // its rule follow()s ops to leaves that are not among its inputs
   Few<Edge, 3> inputs;          // empty for a leaf
@@ -76,7 +77,8 @@ struct Node : std::enable_shared_from_this<Node> {
 }  // namespace autograd
 
 // A node as its backward rule sees it. Inputs and outputs are numbered as in the call of track(); negative numbers
-// count from the end. Every function throws, naming the op, if a number is out of range.
+// count from the end. Every function throws if a number is out of range. The engine puts the op's name before every
+// error of a rule.
 class Flow {
  public:
   Flow(autograd::Node& node, autograd::Frontier& frontier, bool one, bool retained)
@@ -116,7 +118,7 @@ class Flow {
   // and the backward continues through them. If the leaves are not among the inputs, the node says so (reaches_unseen).
   void follow(const Tensor& y, Tensor gradient);
   // True if the gradients need a graph (create_graph). A kernel does not give one, so a rule that calls a kernel then
-  // follows the composition that defines the op. Throws in bf16, naming the op: a composition rounds more often than
+  // follows the composition that defines the op. Throws in bf16: a composition rounds more often than
   // the kernel.
   bool needs_composition() const;
   // `composition` holds the same outputs, made of attached() inputs by recorded ops. Adds the gradient of each output
@@ -129,7 +131,7 @@ class Flow {
   autograd::NodeOutput& output(int i) const { return node_.outputs.begin()[place("output", i, node_.outputs.size())]; }
   size_t place(const char* what, int i, size_t count) const {
     const size_t at = i < 0 ? count + static_cast<size_t>(i) : static_cast<size_t>(i);
-    check(at < count, node_.name, ": its rule names ", what, ' ', i, ", ", what, "s are 0 to ", count - 1);
+    check(at < count, "its rule names ", what, ' ', i, ", ", what, "s are 0 to ", count - 1);
     return at;
   }
 

@@ -89,10 +89,10 @@ Tensor Saved::get() const {
   const auto input = std::find_if(attaching->inputs.begin(), attaching->inputs.end(), [&](const autograd::Edge& e) {
     return e.node ? is_source(e.node.get()) && e.output == output_ : e.constant == source_;
   });
-  check(
-      input != attaching->inputs.end(), attaching->name, ": its rule keeps a tensor of shape ", x.shape(),
-      " that is no input or output of the op, and its share of the second derivative would be lost: compute it in the "
-      "rule, save an output after track(), list a constant among the inputs (create_graph)");
+  check(input != attaching->inputs.end(), "its rule keeps a tensor of shape ", x.shape(),
+        " that is no input or output of the op (a view of one is neither), and its share of the second derivative "
+        "would be lost: compute it in the rule, save the input and take the view in the rule, save an output after "
+        "track(), list a constant among the inputs (create_graph)");
   return with(input->node);
 }
 
@@ -100,7 +100,7 @@ Tensor Saved::data() const {
   if (rounded_) return detached::to(tensor_, DType::f32);
   if (!tensor_.defined()) return tensor_;
   const uint32_t now = tensor_.impl().storage->version();
-  check(now == version_, "backward: a tensor of shape ", tensor_.shape(),
+  check(now == version_, "a tensor of shape ", tensor_.shape(),
         " that the gradient needs was changed in place after it was used (version ", now, ", saved at ", version_, ")");
   return tensor_;
 }

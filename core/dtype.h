@@ -1,11 +1,14 @@
-// Element types, the bf16 storage type, and the only switch from a run-time DType to a C++ type.
+// Element types, the bf16 storage type, numbers beside tensors, and the only switch from a run-time DType to a C++ type.
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <string>
 #include <type_traits>
 
 #include "core/error.h"
@@ -117,10 +120,36 @@ inline double epsilon(DType d) {
   return d == DType::f64 ? 0x1p-52 : d == DType::f32 ? 0x1p-23 : 0x1p-7;
 }
 
+// A number beside a tensor in an op. An integer keeps its value: a double rounds integers beyond 2^53.
+class Scalar {
+ public:
+  template <std::convertible_to<double> T> Scalar(const T& x) : value_(static_cast<double>(x)) {
+    if constexpr (std::integral<T>)
+      integer_ = static_cast<int64_t>(x), is_exact_ = std::is_signed_v<T> || integer_ >= 0;
+  }
+  operator double() const { return value_; }
+
+  // The number as an int64_t, if it is one.
+  std::optional<int64_t> integer() const {
+    if (is_exact_) return integer_;
+    if (std::trunc(value_) == value_ && value_ >= -0x1p63 && value_ < 0x1p63) return static_cast<int64_t>(value_);
+    return {};
+  }
+  friend void append_text(std::string& s, Scalar x) {
+    x.is_exact_ ? append_text(s, x.integer_) : append_text(s, x.value_);
+  }
+
+ private:
+  double value_;
+  bool is_exact_ = false;  // an integer was given, and integer_ is it
+  int64_t integer_ = 0;
+};
+
 // Throws "op: 300 does not fit u8" where `value`, truncated, is no number of an integer dtype. A floating one takes
 // any.
-inline void check_fits(double value, DType d, const char* op) {
-  const bool fits = d == DType::u8 ? value > -1 && value < 256 : value >= -0x1p63 && value < 0x1p63;
+inline void check_fits(Scalar value, DType d, const char* op) {
+  const bool fits =
+      d == DType::u8 ? value > -1 && value < 256 : value.integer().has_value() || (value > -0x1p63 && value < 0x1p63);
   check(is_floating(d) || fits, op, ": ", value, " does not fit ", name_of(d));
 }
 

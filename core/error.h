@@ -17,6 +17,10 @@ class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, const char* file, int line)
       : std::runtime_error(message), kind_(kind), file_(file), line_(line) {}
+  // For a catch block that knows more about the failure and throws the error on. The class of the error stays.
+  void set_message(const std::string& message) {
+    static_cast<std::runtime_error&>(*this) = std::runtime_error(message);
+  }
   ErrorKind kind() const { return kind_; }
   const char* file() const { return file_; }  // source position of the failed check, for developers
   int line() const { return line_; }

@@ -1,5 +1,6 @@
 #include "core/tensor.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -101,9 +102,12 @@ void copy_into(const Tensor& dst, const Tensor& src) {
   kernels::copy(dst, detached::clone(src));
 }
 
-void fill(const Tensor& dst, double value) {
+void fill(const Tensor& dst, Scalar value) {
   check_fits(value, dst.dtype(), "fill");
-  kernels::fill(dst, value);
+  if (dst.dtype() == DType::i64 && std::abs(value) >= 0x1p53 && dst.numel() > 0)
+    kernels::copy_between(dst, tensor(*value.integer()));
+  else
+    kernels::fill(dst, value);
 }
 
 Tensor detail::from_elements(const void* values, size_t count, DType dtype, const Dims& shape) {
@@ -151,7 +155,13 @@ void Tensor::check_one_element() const {
 
 double Tensor::item() const {
   check_one_element();
-  return *on_host(DType::f64).data<double>();
+  const double value = *on_host(DType::f64).data<double>();
+  if (dtype() == DType::i64) {
+    const int64_t exact = item<int64_t>();
+    check(value < 0x1p63 && static_cast<int64_t>(value) == exact, "item: ", exact,
+          " is no double; item<int64_t>() gives it");
+  }
+  return value;
 }
 
 void TensorMap::add(const std::string& name, const Tensor& tensor) {
@@ -161,6 +171,7 @@ void TensorMap::add(const std::string& name, const Tensor& tensor) {
 
 TensorMap TensorMap::below(std::string_view prefix) const {
   TensorMap found;
+  found.set_torch(is_torch_);
   for (const auto& [name, tensor] : entries_)
     if (name.starts_with(prefix)) found.add(name.substr(prefix.size()), tensor);
   return found;

@@ -85,7 +85,8 @@ class Tensor {
     return static_cast<T*>(address(dtype_of<T>));
   }
 
-  // The value of a tensor with one element, of any dtype and device. Throws where numel() != 1.
+  // The value of a tensor with one element, of any dtype and device. Throws where numel() != 1, and on an integer that
+  // no double is: item<int64_t>() gives it.
   double item() const;
   // The same as a T, converted as to_vector() does: x.item<int64_t>() is exact.
   template <class T> T item() const {
@@ -123,7 +124,7 @@ class Tensor {
   Tensor isnan() const;
   Tensor isinf() const;
   Tensor isfinite() const;
-  Tensor masked_fill(const Tensor& mask, double value) const;
+  Tensor masked_fill(const Tensor& mask, Scalar value) const;
   bool equal(const Tensor& other) const;
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
   Tensor logsumexp(const DimList& dims = {}, bool keepdim = false) const;
@@ -172,9 +173,9 @@ class Tensor {
   Tensor dot(const Tensor& other) const;
   Tensor pow(double p) const;
   Tensor pow(const Tensor& p) const;
-  Tensor clamp(double lo, double hi) const;
-  Tensor clamp_min(double lo) const;
-  Tensor clamp_max(double hi) const;
+  Tensor clamp(Scalar lo, Scalar hi) const;
+  Tensor clamp_min(Scalar lo) const;
+  Tensor clamp_max(Scalar hi) const;
   Tensor abs() const;
   Tensor exp() const;
   Tensor log() const;
@@ -405,6 +406,6 @@ template <class T> std::vector<T> Tensor::to_vector() const {
 void copy_into(const Tensor& dst, const Tensor& src);
 // Sets every element in place: rounded once to nearest even, truncated to an integer. Throws where an integer dtype
 // does not hold that.
-void fill(const Tensor& dst, double value);
+void fill(const Tensor& dst, Scalar value);
 
 }  // namespace isonorm

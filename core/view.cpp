@@ -67,6 +67,7 @@ Tensor clone(const Tensor& x) {
 
 TensorMap clone(const TensorMap& tensors) {
   TensorMap copies;
+  copies.set_torch(tensors.is_torch());
   for (const auto& [name, t] : tensors) copies.add(name, clone(t));
   return copies;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string_view>
 
 #include "core/printed.h"
@@ -95,6 +96,16 @@ bool read_cell(std::string_view cell, double& value) {
   return cell.empty() || read_number(cell, value);
 }
 
+// An empty cell of the header is no name.
+void check_names_differ(const Cells& columns) {
+  std::map<std::string_view, size_t> places;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].empty()) continue;
+    const auto [first, is_new] = places.emplace(columns[i], i);
+    check(is_new, "csv: columns ", first->second + 1, " and ", i + 1, " have the name ", Shown{columns[i]});
+  }
+}
+
 }  // namespace
 
 Tensor Csv::operator[](const std::string& name) const {
@@ -132,6 +143,7 @@ Csv load_csv(const Bytes& file, CsvOptions options) {
             table.columns.empty() ? "" : text(" (", Shown{table.columns[i]}, ')'), ": ", Shown{cells[i]},
             " is no number");
       values.resize(begin);
+      check_names_differ(cells);
       table.columns = cells;
       break;
     }

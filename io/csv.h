@@ -29,8 +29,8 @@ struct Csv {
 //   const Tensor y = table["price"];
 //
 // Throws (invalid), naming the file, the line and the column, if a cell is no number. Also throws if lines differ in
-// their number of cells, a quote does not end in its line, text follows a closing quote, a line is over 16 MiB, there is
-// no row, or the separator belongs to numbers or ends lines.
+// their number of cells, two columns have the same name, a quote does not end in its line, text follows a closing
+// quote, a line is over 16 MiB, there is no row, or the separator belongs to numbers or ends lines.
 Csv load_csv(const std::string& path, CsvOptions options = {});
 Csv load_csv(const Bytes& file, CsvOptions options = {});
 

@@ -29,6 +29,7 @@ template <class File> void check_numbers(const File& file) {
 template <class File> TensorMap all_numbers(const File& file) {
   check_numbers(file);
   TensorMap tensors;
+  tensors.set_torch(file.is_torch());
   for (const io::TensorEntry& e : file.entries())
     tensors.add(e.name, io::numbers_of(io::held(e, file.read(e)), e.foreign));
   return tensors;

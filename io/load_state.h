@@ -14,7 +14,9 @@ namespace isonorm {
 // I16, U16, I32 and U32 become i64. No value changes. Throws as load_safetensors() and load_npz(), if a pickle holds
 // other things than a dict of tensors, and on U64 and complex numbers.
 //
-// In PyTorch: torch.save(model.state_dict(), "net.pt"). nn::from_torch() gives layers their names here.
+// In PyTorch: torch.save(model.state_dict(), "net.pt"). nn::from_torch() gives layers their names and layouts here. The
+// map is_torch() if the file is a pickle or its metadata say "format": "pt" (save_pretrained() writes that, and
+// safetensors.torch.save_file() does not).
 TensorMap load_state(const std::string& path);
 
 }  // namespace isonorm

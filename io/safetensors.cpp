@@ -13,6 +13,7 @@ namespace isonorm {
 namespace {
 
 constexpr int64_t kPrefix = 8;  // bytes of the header's length
+constexpr const char *kFormat = "format", *kTorch = "pt";
 
 // What other programs write that is no safetensors file, by its first bytes; nothing where they say nothing.
 const char* other_format(const uint8_t* first) {
@@ -75,6 +76,11 @@ void SafetensorsFile::check_fits() const {
   io::check_fits(file_.size - data_, "safetensors: the whole");
 }
 
+bool SafetensorsFile::is_torch() const {
+  const auto format = metadata_.find(kFormat);
+  return format != metadata_.end() && format->second == kTorch;
+}
+
 TensorMap load_safetensors(const Bytes& bytes, Metadata* metadata) {
   const SafetensorsFile file(bytes);
   file.check_fits();
@@ -83,6 +89,7 @@ TensorMap load_safetensors(const Bytes& bytes, Metadata* metadata) {
     check(e.foreign.empty(), "safetensors: tensor '", e.name, "' has dtype '", e.foreign,
           "', expected F32, F64, BF16, I64 or U8; load_state() converts it");
   TensorMap tensors;
+  tensors.set_torch(file.is_torch());
   for (const io::TensorEntry& e : file.entries()) tensors.add(e.name, file.read(e));
   if (metadata) *metadata = file.metadata();
   return tensors;
@@ -98,7 +105,9 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
     check(tensor.defined(), "safetensors: tensor '", name, "' is undefined");
     entries.push_back({name, tensor.dtype(), tensor.shape()});
   }
-  save_safetensors(path, std::move(entries), metadata, [&](const std::string& name) { return tensors.at(name); });
+  Metadata with_format = metadata;
+  if (tensors.is_torch()) with_format.emplace(kFormat, kTorch);
+  save_safetensors(path, std::move(entries), with_format, [&](const std::string& name) { return tensors.at(name); });
 }
 
 void save_safetensors(const std::string& path, std::vector<io::TensorEntry> entries, const Metadata& metadata,

@@ -46,6 +46,7 @@ class SafetensorsFile {
   const std::string& name() const { return file_.name; }
   const std::vector<io::TensorEntry>& entries() const { return entries_; }
   const Metadata& metadata() const { return metadata_; }
+  bool is_torch() const;  // the metadata say "format": "pt", as PyTorch's libraries write
   // Throws (invalid) where the tensor is larger than this machine's memory.
   Tensor read(const io::TensorEntry& entry) const;
   // Throws (invalid) where all tensors together are: to be called before they are held at once.
@@ -59,15 +60,16 @@ class SafetensorsFile {
 };
 
 // The tensors of a file in the order of its header, on the CPU; dtypes F32, F64, BF16, I64 and U8. Its metadata goes to
-// *metadata where that is not null. Throws (invalid), naming the file, on a header that is longer than the limit or the
-// file, does not start with '{' or is not strict JSON of that form, on names, keys or dtypes that occur twice, are
+// *metadata where that is not null; "format": "pt" among it makes the map is_torch().
+//
+// Throws (invalid), naming the file, on a header that is longer than the limit or the file, does not start with '{' or is not strict JSON of that form, on names, keys or dtypes that occur twice, are
 // missing or unknown, more than 8 dimensions, a size that does not fit shape and dtype, on places that overlap, leave a
 // hole, leave the file or do not reach its end, and where they are larger than this machine's memory.
 TensorMap load_safetensors(const std::string& path, Metadata* metadata = nullptr);
 TensorMap load_safetensors(const Bytes& file, Metadata* metadata = nullptr);
 
-// Replaces the file with these tensors (any layout and device), all at once (see io::Replacement). The data are stored
-// in the order of falling element size, so that every element is aligned; the header keeps the order of the map. Throws
+// Replaces the file with these tensors (any layout and device), all at once (see io::Replacement). A map that is_torch()
+// gets the metadata "format": "pt". The data are stored in the order of falling element size, so that every element is aligned; the header keeps the order of the map. Throws
 // if there is no tensor, a tensor is undefined, a name is too long (core/system/foreign_name.h), not UTF-8 or
 // "__metadata__", or (io) the system refuses; then the old file stays.
 void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata = {});

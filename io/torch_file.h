@@ -21,6 +21,7 @@ class TorchFile {
   explicit TorchFile(const std::string& path) : TorchFile(open_bytes(path)) {}
 
   const std::string& name() const { return file_.name; }
+  bool is_torch() const { return true; }
   // In the order of the dict; each is the range of bytes that the tensor has, with gaps where it is not contiguous.
   const std::vector<TensorEntry>& entries() const { return entries_; }
   // In row-major order. Throws (invalid) where the tensor is larger than this machine's memory.

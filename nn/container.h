@@ -50,8 +50,13 @@ class Sequential : public Module {
   std::vector<Rebuild> rebuilders_;  // by child; null if its class is not Rebuildable
 };
 
+struct ClassOfModules;  // instead of a class that a program left out
+
 // A list of modules of one type, which its owner runs as it likes. Children are named 0, 1, ...
-template <class M> class ModuleList : public Module {
+template <class M = ClassOfModules> class ModuleList : public Module {
+  static_assert(!std::is_same_v<M, ClassOfModules>,
+                "isonorm: a list has the class of its modules: nn::ModuleList<nn::Linear>");
+
  public:
   template <class Given = M>
   requires std::same_as<std::remove_cvref_t<Given>, M> M& append(Given&& module) {

@@ -14,6 +14,7 @@
 #include "nn/evaluation_mode.h"
 #include "nn/module_scope.h"
 #include "nn/print.h"
+#include "nn/torch_state.h"
 
 namespace isonorm::nn {
 
@@ -102,14 +103,15 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
 void Module::tie_to(Module& instead, const Module& old, const Module& root) {
   std::unordered_map<const TensorImpl*, std::string> inside;
   std::unordered_set<const Registered*> own;
-  old.each_entry("", State::parameters, [&](const std::string& path, const Registered& p) {
+  old.each_entry(old, State::parameters, [&](const Module& module, const Registered& p) {
     own.insert(&p);
-    if (!p.is_borrowed) inside.try_emplace(&p.tensor.impl(), path);
+    if (!p.is_borrowed) inside.try_emplace(&p.tensor.impl(), old.path_of(module, p));
   });
   std::vector<std::pair<Parameter*, const Parameter*>> ties;
-  root.each_entry("", State::parameters, [&](const std::string& path, const Registered& p) {
+  root.each_entry(root, State::parameters, [&](const Module& module, const Registered& p) {
     const auto tied = inside.find(&p.tensor.impl());
     if (own.contains(&p) || tied == inside.end()) return;
+    const std::string path = root.path_of(module, p);
     const Parameter* now = instead.find_parameter(tied->second);
     check(now && fits(p.tensor, *now), "replace: '", path, "' is tied to '", tied->second, "' ", p.tensor.shape(),
           " of the old child, and the new one has no such parameter; assign a leaf of its own to it first");
@@ -127,7 +129,7 @@ Module::Registered& Module::enter(std::vector<std::unique_ptr<Registered>>& list
 }
 
 Parameter& Module::add_parameter(const std::string& name, const Tensor& value) {
-  if (value.defined()) require_grad(value).impl().node->owned = true;
+  if (value.defined()) own_leaf(require_grad(value));
   return enter(parameters_, name, value).tensor;
 }
 
@@ -136,6 +138,7 @@ Tensor& Module::add_buffer(const std::string& name, const Tensor& value) {
 }
 
 Parameter& Module::borrow_parameter(const std::string& name, const Parameter& owner) {
+  if (owner.defined()) own_leaf(owner);
   Registered& p = enter(parameters_, name, owner.stored());
   p.is_borrowed = true;
   return p.tensor;
@@ -180,33 +183,53 @@ void Module::mark_blind(const std::string& parameter, int64_t begin, int64_t end
     if (p->name == parameter) p->blind_begin = begin, p->blind_end = end;
 }
 
-// f(path, entry) for all names, including every name of a tied tensor.
-template <class F> void Module::each_entry(const std::string& prefix, State which, F&& f) const {
+// f(module, entry) for all entries of this module and of the modules below it, including every name of a tied tensor.
+template <class F> void Module::each_entry(const Module& root, State which, F&& f) const {
   for (const auto& p : parameters_) {
-    if (!p->tensor.is_intact()) check_parameter(prefix + p->name, *p);
-    if (p->tensor.defined()) f(prefix + p->name, *p);
+    if (!p->tensor.is_intact()) check_parameter(root.path_of(*this, *p), *p);
+    if (p->tensor.defined()) f(*this, *p);
   }
   for (const auto& b : buffers_) {
-    if (!b->tensor.is_intact()) check_buffer(prefix + b->name, *b);
-    if (which == State::all) f(prefix + b->name, *b);
+    if (!b->tensor.is_intact()) check_buffer(root.path_of(*this, *b), *b);
+    if (which == State::all) f(*this, *b);
   }
-  for (const auto& c : children_) c->each_entry(prefix + c->name_ + ".", which, f);
+  for (const auto& c : children_) c->each_entry(root, which, f);
+}
+
+// f(number, module, entry) for the same entries. The number counts tensors: a tied tensor has one number under all names.
+template <class F> void Module::each_tensor(State which, F&& f) const {
+  std::unordered_map<const TensorImpl*, size_t> numbers;  // of tensors that may have several names
+  size_t count = 0;
+  each_entry(*this, which, [&](const Module& module, const Registered& p) {
+    const TensorImpl* tensor = &p.tensor.impl();
+    size_t number = count;
+    if (const autograd::Node* leaf = tensor->node.get(); !leaf || leaf->tied) {
+      if (p.is_borrowed && !numbers.contains(tensor)) return;
+      number = numbers.try_emplace(tensor, count).first->second;
+    }
+    f(number, module, p);
+    if (number == count) ++count;
+  });
+}
+
+// The path of an entry of `module`, this module or one below it.
+std::string Module::path_of(const Module& module, const Registered& entry) const {
+  std::string path = entry.name;
+  for (const Module* m = &module; m != this; m = m->parent_) path = m->name_ + '.' + path;
+  return path;
 }
 
 std::vector<NamedParameter> Module::collect(State which) const {
   std::vector<NamedParameter> out;
-  std::unordered_map<const TensorImpl*, size_t> places;
-  each_entry("", which, [&](std::string path, const Registered& p) {
-    if (p.is_borrowed && !places.contains(&p.tensor.impl())) return;
-    const auto [place, is_new] = places.try_emplace(&p.tensor.impl(), out.size());
-    if (!is_new) {
-      NamedParameter& first = out[place->second];
-      first.aliases.push_back(std::move(path));
+  each_tensor(which, [&](size_t number, const Module& module, const Registered& p) {
+    if (number < out.size()) {
+      NamedParameter& first = out[number];
+      first.aliases.push_back(path_of(module, p));
       first.blind_begin = std::max(first.blind_begin, p.blind_begin);  // blind for all that read it
       first.blind_end = std::max(first.blind_begin, std::min(first.blind_end, p.blind_end));
       return;
     }
-    out.push_back({.name = std::move(path),
+    out.push_back({.name = path_of(module, p),
                    .tensor = p.tensor,
                    .blind_begin = p.blind_begin,
                    .blind_end = p.blind_end,
@@ -241,8 +264,8 @@ void Module::tie_like(const Module& module) {
   std::unordered_map<const TensorImpl*, Registered*>
       firsts;                                   // by tensor of `module`: this one's entry of the first name
   std::unordered_set<const TensorImpl*> taken;  // tensors of this one
-  module.each_entry("", State::all, [&](const std::string& path, const Registered& theirs) {
-    Registered* mine = find_entry(path, State::all);
+  module.each_entry(module, State::all, [&](const Module& holder, const Registered& theirs) {
+    Registered* mine = find_entry(module.path_of(holder, theirs), State::all);
     if (!mine || !mine->tensor.defined() || theirs.is_borrowed) return;
     const auto [first, is_new] = firsts.try_emplace(&theirs.tensor.impl(), mine);
     const Tensor& tied = first->second->tensor;
@@ -261,7 +284,9 @@ std::vector<NamedParameter> Module::named_state() const { return collect(State::
 
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> out;
-  for (const NamedParameter& p : named_parameters()) out.push_back(p.tensor);
+  each_tensor(State::parameters, [&](size_t number, const Module&, const Registered& p) {
+    if (number == out.size()) out.push_back(p.tensor);
+  });
   return out;
 }
 
@@ -300,14 +325,6 @@ const Tensor* given_for(const NamedParameter& p, const TensorMap& state) {
   for (size_t i = 0; !given && i < p.aliases.size(); ++i) given = state.find(p.aliases[i]);
   return given;
 }
-// True if a tensor that does not fit has a name or a layout of PyTorch's (nn/torch_state.h).
-bool is_torch_name(const std::string& name) {
-  return name.ends_with("num_batches_tracked") || name.ends_with("in_proj_weight") ||
-         name.find("weight_ih_l") != name.npos;
-}
-bool is_torch_layout(const Dims& given, const Dims& mine) {
-  return given.rank == 4 && given != mine && Dims{given[0], given[2], given[3], given[1]} == mine;
-}
 }  // namespace
 
 LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options) {
@@ -316,7 +333,6 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
   std::set<std::string_view> names;
   LoadedState found;
   ShortList faults("\n  ");
-  bool is_torch = false;
   for (const NamedParameter& p : mine) {
     names.insert(p.name), names.insert(p.aliases.begin(), p.aliases.end());
     const Tensor* g = given.emplace_back(given_for(p, state));
@@ -327,7 +343,6 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
       found.mismatched.push_back(p.name);
       if (!options.skip_mismatched)
         faults.add("mis-shaped  ", p.name, ": expected ", p.tensor.shape(), ", given ", g->shape());
-      is_torch = is_torch || is_torch_layout(g->shape(), p.tensor.shape());
       given.back() = nullptr;
     }
     for (const std::string& alias : p.aliases)
@@ -337,17 +352,21 @@ LoadedState Module::load_state_dict(const TensorMap& state, LoadOptions options)
   for (const auto& [name, tensor] : state) {
     if (names.contains(name)) continue;
     found.unexpected.push_back(name);
-    is_torch = is_torch || is_torch_name(name);
     if (options.strict) faults.add("unexpected  ", name, ' ', tensor.shape());
   }
-  check(faults.empty(), "load_state_dict: the tensors do not fit this module",
-        is_torch ? "; they are PyTorch's, which nn::from_torch(module, tensors) converts" : "", ":\n  ", faults);
-  check(options.strict || found.unexpected.size() < state.size(), "load_state_dict: none of the ", state.size(),
-        " tensors has a name of this module",
-        state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name));
+  if (!faults.empty())
+    check(false, "load_state_dict: the tensors do not fit this module", remedy_for(*this, state), ":\n  ", faults);
+  if (!options.strict && found.unexpected.size() == state.size())
+    check(false, "load_state_dict: none of the ", state.size(), " tensors has a name of this module",
+          state.empty() || mine.empty() ? "" : text(": ", state.begin()->first, " is the first, here ", mine[0].name),
+          remedy_for(*this, state));
   check(found.mismatched.empty() || std::any_of(given.begin(), given.end(), [](const Tensor* g) { return g; }),
         "load_state_dict: no tensor has the shape that it has in this module: ", found.mismatched.size(),
         " have another");
+  if (state.is_torch())
+    for (const std::string& name : convolution_weights(*this))
+      check(!state.find(name), "load_state_dict: the tensors are PyTorch's, where ", name,
+            " has another layout, though its shape fits; nn::from_torch(module, tensors) converts it");
   bool own = !state.empty();
   for (size_t i = 0; i < mine.size(); ++i) {
     if (!given[i]) continue;
@@ -454,12 +473,14 @@ void copy_state(Module& copy, const Module& module) {
 
 void share_state(Module& twin, const Module& module) {
   check_whole(module, "shared");
-  module.each_entry("", Module::State::all, [&](const std::string& path, const Module::Registered& theirs) {
-    check(!theirs.tensor.parametrisation(), "shared: '", path, "' has a parametrisation; share the module before");
+  module.each_entry(module, Module::State::all, [&](const Module& holder, const Module::Registered& theirs) {
+    check(!theirs.tensor.parametrisation(), "shared: '", module.path_of(holder, theirs),
+          "' has a parametrisation; share the module before");
   });
   take_after(twin, module);
   twin.train(module.training_);
-  module.each_entry("", Module::State::all, [&](const std::string& path, const Module::Registered& theirs) {
+  module.each_entry(module, Module::State::all, [&](const Module& holder, const Module::Registered& theirs) {
+    const std::string path = module.path_of(holder, theirs);
     Module::Registered* mine = twin.find_entry(path, Module::State::all);
     check(mine != nullptr, "shared: the second module has no '", path, "'; give the arguments of its constructor");
     if (theirs.tensor.defined()) mine->tensor = theirs.tensor;

@@ -89,7 +89,8 @@ class Module {
   // The same tensors with their descriptions, including parts.
   std::vector<NamedParameter> named_state() const;
   // Copies values in. If names or shapes are not exactly this module's, throws one table of missing, unexpected and
-  // mis-shaped names. Nothing is rounded silently: if a dtype differs, throws, naming the first tensor. Nothing changes
+  // mis-shaped names, and says if the names have a prefix, or if they are PyTorch's. Also throws if the tensors are
+  // PyTorch's (TensorMap::is_torch()) and a convolution's weight fits: its layout there is another (nn/torch_state.h). Nothing is rounded silently: if a dtype differs, throws, naming the first tensor. Nothing changes
   // then. With {.strict = false} the names that both have are loaded and the others returned. With {.skip_mismatched =
   // true} tensors of another shape are left out and their names returned. Dtypes still have to fit, and one tensor has
   // to be loaded. A tied tensor is given under any of its names. If it is given under
@@ -230,7 +231,9 @@ class Module {
   void redo_on(Module& copy) const;  // what redo() was given, here or in children
   bool trains() const;               // whether a parameter, of a child too, takes a gradient
   std::vector<NamedParameter> collect(State which) const;
-  template <class F> void each_entry(const std::string& prefix, State which, F&& f) const;
+  template <class F> void each_entry(const Module& root, State which, F&& f) const;
+  template <class F> void each_tensor(State which, F&& f) const;
+  std::string path_of(const Module& module, const Registered& entry) const;
   void check_new(const std::string& name) const;
 
   std::string name_;

@@ -29,11 +29,15 @@ bool ModuleScope::belongs(const Module& module) {
   return false;
 }
 
-// The name of a parent that nobody runs: a list, whose children the running module calls itself.
-std::string_view ModuleScope::list_of(const Module& module) {
-  const Module* parent = module.parent_;
-  if (!running || !parent || parent->parent_ != &running->module_) return {};
-  return parent->name();
+// The path from the running module to the parent of `module`: owners that nobody runs, such as a list. From the root if
+// no module runs; empty if the running module is no owner.
+std::string ModuleScope::between(const Module& module) {
+  const Module* const from = running ? &running->module_ : nullptr;
+  std::string path;
+  const Module* owner = module.parent_;
+  for (; owner && owner != from && owner->parent_; owner = owner->parent_)
+    path = path.empty() ? owner->name() : owner->name() + '.' + path;
+  return owner == from || !from ? path : "";
 }
 
 // Its name, once where its operator() goes through another operator of it.
@@ -56,7 +60,11 @@ const Module& ModuleScope::checked(const Module& module) {
 }
 
 ModuleScope::ModuleScope(const Module& module)
-    : module_(checked(module)), outer_(running), list_(list_of(module)), scope_(name_of(module)) {
+    : module_(checked(module)),
+      outer_(running),
+      between_(between(module)),
+      between_scope_(between_),
+      scope_(name_of(module)) {
   running = this;
 }
 

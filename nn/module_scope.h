@@ -1,11 +1,13 @@
 // What a module's operator() begins with: a thread's stack of the modules that run.
 #pragma once
 
+#include <string>
+
 #include "nn/module.h"
 
 namespace isonorm::nn {
 
-// While it lives, `module` runs in this thread: errors name its path. Throws where it is run by a module that has no part
+// While it lives, `module` runs in this thread: errors name its path from the module that was called first. Throws where it is run by a module that has no part
 // in its tree and did not borrow() it, though its parameters take gradients and ops are recorded: no optimizer would have
 // them. A frozen module, or one under NoGrad, may be anybody's.
 class ModuleScope {
@@ -19,12 +21,13 @@ class ModuleScope {
  private:
   static const Module& checked(const Module& module);
   static bool belongs(const Module& module);
-  static std::string_view list_of(const Module& module);
+  static std::string between(const Module& module);
   static std::string_view name_of(const Module& module);
 
   const Module& module_;
   const ModuleScope* outer_;
-  Scope list_, scope_;  // of a list that the running module goes through, and of the module
+  const std::string between_;  // "blocks.1" if the running module calls blocks[1].norm
+  Scope between_scope_, scope_;
 };
 
 }  // namespace isonorm::nn

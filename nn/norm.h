@@ -32,6 +32,8 @@ class Norm : public Module {
 
   int64_t width() const { return width_; }
   const NormSpec& spec() const { return spec_; }
+  // From now on it normalizes by this formula; parameters keep their values.
+  void set_spec(const NormSpec& spec) { spec_ = spec; }
   double eps() const { return spec_.eps; }
   double factor() const { return factor_; }
   const NormLayerOptions& layer_options() const { return options_; }

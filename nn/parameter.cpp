@@ -20,7 +20,13 @@ void replace_tensor(const Tensor& x, const Tensor& value) {
   *x.handle() = *value.handle();
   if (!leaf) return;
   autograd::Node& node = *require_grad(x, on).impl().node;
-  node.hooks = leaf->hooks, node.owned = leaf->owned;
+  node.hooks = leaf->hooks, node.owned = leaf->owned, node.tied = leaf->tied;
+}
+
+void own_leaf(const Tensor& leaf) {
+  autograd::Node& node = *leaf.impl().node;
+  node.tied = node.tied || node.owned;
+  node.owned = true;
 }
 
 bool fits(const Tensor& x, const Tensor& y) {
@@ -48,7 +54,7 @@ void Parameter::assign(const Tensor& tensor, std::shared_ptr<Seen> seen) {
   seen_ = std::move(seen);
   if (!is_handle && !(is_leaf && fits(own_, tensor))) return;
   settle();
-  if (is_leaf) tensor.impl().node->owned = true;
+  if (is_leaf) own_leaf(tensor);
 }
 
 void Parameter::store(const Tensor& value) const { replace_tensor(*this, detached::clone(value)); }

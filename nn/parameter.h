@@ -16,6 +16,9 @@ namespace isonorm::nn {
 // Replaces what the handle refers to; everybody who holds it sees the new tensor. A leaf stays one, with its hooks.
 void replace_tensor(const Tensor& x, const Tensor& value);
 
+// Marks a leaf that gets a name in a module: it is owned, and from the second name on it may be tied (autograd::Node).
+void own_leaf(const Tensor& leaf);
+
 // Whether y can take x's place: same shape, dtype and device.
 bool fits(const Tensor& x, const Tensor& y);
 

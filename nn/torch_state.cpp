@@ -7,6 +7,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/shape.h"
+#include "core/system/foreign_text.h"
 #include "nn/attention.h"
 #include "nn/conv.h"
 #include "nn/group_norm.h"
@@ -102,6 +103,23 @@ std::string counter_of(const std::string& path, const Module& module) {
   return dynamic_cast<const BatchNorm*>(&module) ? prefix_of(path) + "num_batches_tracked" : "";
 }
 
+// True if a tensor that does not fit has a name or a layout of PyTorch's (nn/torch_state.h).
+bool is_torch_name(const std::string& name) {
+  return name.ends_with("num_batches_tracked") || name.ends_with("in_proj_weight") ||
+         name.find("weight_ih_l") != name.npos;
+}
+bool is_torch_layout(const Dims& given, const Dims& mine) {
+  return given.rank == 4 && given != mine && Dims{given[0], given[2], given[3], given[1]} == mine;
+}
+
+// What `state` has before names of these parameters ("module.", as DataParallel saves); "": nothing.
+std::string prefix_before(const std::vector<NamedParameter>& mine, const TensorMap& state) {
+  for (const auto& [name, _] : state)
+    for (const NamedParameter& p : mine)
+      if (name.ends_with('.' + p.name)) return name.substr(0, name.size() - p.name.size());
+  return "";
+}
+
 }  // namespace
 
 TensorMap from_torch(const Module& module, const TensorMap& state) {
@@ -131,9 +149,37 @@ TensorMap from_torch(const Module& module, const TensorMap& state) {
   return result;
 }
 
+std::vector<std::string> convolution_weights(const Module& module) {
+  std::vector<std::string> names;
+  for (const auto& [path, m] : module.named_modules())
+    if (is_convolution(*m)) names.push_back(prefix_of(path) + "weight");
+  return names;
+}
+
+std::string remedy_for(const Module& module, const TensorMap& state) {
+  const std::vector<NamedParameter> mine = module.named_state();
+  std::set<std::string_view> names;
+  for (const NamedParameter& p : mine) names.insert(p.name), names.insert(p.aliases.begin(), p.aliases.end());
+  bool is_any_known = false, is_torch = false;
+  for (const auto& [name, _] : state) {
+    is_any_known = is_any_known || names.contains(name);
+    is_torch = is_torch || (!names.contains(name) && is_torch_name(name));
+  }
+  const std::string prefix = is_any_known ? "" : prefix_before(mine, state);
+  for (const NamedParameter& p : mine)
+    if (const Tensor* given = state.find(prefix + p.name))
+      is_torch = is_torch || is_torch_layout(given->shape(), p.tensor.shape());
+  const std::string shown = printable(prefix, 80);
+  return text(prefix.empty()
+                  ? ""
+                  : text("; their names begin with '", shown, "', which tensors.below(\"", shown, "\") removes"),
+              is_torch ? "; they are PyTorch's, which nn::from_torch(module, tensors) converts" : "");
+}
+
 TensorMap to_torch(const Module& module) {
   const NoGrad no_grad;
   TensorMap result;
+  result.set_torch(true);
   std::map<std::string, std::vector<Tensor>> parts;
   for (const Spelling& s : spellings_of(module)) {
     const Tensor x = s.is_convolution ? channels_first(s.tensor) : detach(s.tensor);

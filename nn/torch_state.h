@@ -29,8 +29,16 @@ namespace isonorm::nn {
 TensorMap from_torch(const Module& module, const TensorMap& state);
 
 // The reverse: the module's parameters and buffers under PyTorch's names and in its layouts, for load_state_dict()
-// there. num_batches_tracked is 0. Tensors of the same layout share storage with the module's.
+// there. num_batches_tracked is 0. Tensors of the same layout share storage with the module's. The map is_torch().
 //   save_safetensors("net.safetensors", nn::to_torch(net));
 TensorMap to_torch(const Module& module);
+
+// The names of the weights of convolutions, whose layout in PyTorch is another. load_state_dict() refuses them in a map
+// that is_torch().
+std::vector<std::string> convolution_weights(const Module& module);
+
+// What a program can do about a state that does not fit `module`, as the end of a sentence: "; their names begin with
+// 'module.', which ...", "; they are PyTorch's, which ...", both, or "".
+std::string remedy_for(const Module& module, const TensorMap& state);
 
 }  // namespace isonorm::nn

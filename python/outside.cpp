@@ -33,9 +33,12 @@ class PythonPoints {
  public:
   PythonPoints(const std::string& dtype, int points) : dtype_(dtype_named(dtype)), points_(dtype_, points, true) {}
 
+  // gradients_decide: no verdict rests on outputs alone.
   void note(int point, const nb::list& sides, const std::vector<std::string>& names,
-            const std::vector<std::string>& outputs) {
-    points_.note(point, look(sides, names, outputs));
+            const std::vector<std::string>& outputs, bool gradients_decide) {
+    std::vector<Seen> seen = look(sides, names, outputs);
+    for (size_t k = 1; k <= outputs.size(); ++k) seen[k].beside = gradients_decide;  // behind the loss
+    points_.note(point, seen);
   }
   double share(const nb::list& sides, const std::vector<std::string>& names, const std::vector<std::string>& outputs) {
     return points_.worst(look(sides, names, outputs)).share(dtype_);
@@ -57,7 +60,7 @@ class PythonPoints {
         all.push_back(std::make_unique<Outside>(nb::borrow(side[of_outputs ? 0 : 1]), list, dtype_, 0));
         all.back()->differentiate({});
         if (all.size() <= 2) continue;
-        all.front()->note_control(*all.back());
+        all.front()->note_control(*all.back(), false);
         controls.push_back(all.back().get());
       }
       if (of_outputs) seen.push_back(see_loss(*all[1], *all[0], controls));
@@ -86,23 +89,29 @@ void run(Lockstep& all, int steps) {
   }
 }
 
-// Trains [reference, run, controls...] for `steps` steps, [reference, controls...] and `wrong` for those of a negative
-// control, and judges as compare_trajectories() does.
-Comparison train_together(const nb::list& sides, const nb::list& wrong_sides, const nb::list& wrong, const Names& names,
+// Trains right() = [reference, run, controls...] for `steps` steps. Before it, wrong() = ([reference, controls...], [wrong
+// trainings]) for the steps of a negative control: both are not in memory together. Judges as compare_trajectories() does.
+Comparison train_together(const nb::callable& right, const nb::callable& wrong, const Names& names,
                           const std::string& dtype_name, size_t plain, int steps) {
   const DType dtype = dtype_named(dtype_name);
-  std::vector<RunResult> controls(nb::len(sides) - 2), wrong_controls(nb::len(wrong_sides) - 1),
-      wrong_runs(nb::len(wrong));
-  RunResult reference, wrong_reference, of_run;
-  of_run.may_be_identical = true;
+  std::vector<RunResult> wrong_runs;
   {
+    const nb::object made = wrong();
+    const nb::object sides = made[0], wrong_sides = made[1];
+    RunResult reference;
+    std::vector<RunResult> controls(nb::len(sides) - 1);
+    wrong_runs.resize(nb::len(wrong_sides));
     Lockstep all;
-    add(all, wrong_sides[0], names, dtype, names.size(), wrong_reference);
-    for (size_t c = 0; c < wrong_controls.size(); ++c)
-      add(all, wrong_sides[c + 1], names, dtype, names.size(), wrong_controls[c], true);
-    for (size_t w = 0; w < wrong_runs.size(); ++w) add(all, wrong[w], names, dtype, names.size(), wrong_runs[w]);
+    add(all, sides[0], names, dtype, names.size(), reference);
+    for (size_t c = 0; c < controls.size(); ++c)
+      add(all, sides[c + 1], names, dtype, names.size(), controls[c], true);
+    for (size_t w = 0; w < wrong_runs.size(); ++w) add(all, wrong_sides[w], names, dtype, names.size(), wrong_runs[w]);
     run(all, kNegativeSteps);
   }
+  const nb::object sides = right();
+  RunResult reference, of_run;
+  of_run.may_be_identical = true;
+  std::vector<RunResult> controls(nb::len(sides) - 2);
   Lockstep all;
   add(all, sides[0], names, dtype, names.size(), reference);
   for (size_t c = 0; c < controls.size(); ++c) add(all, sides[c + 2], names, dtype, names.size(), controls[c], true);
@@ -128,14 +137,28 @@ std::string cause(const std::string& name, double tolerance, const std::string& 
   return explain(e).sentence;
 }
 
+// A tensor that differs: its own deviation and bound, of its largest entry or as a whole.
+nb::dict dict_of(const DifferingTensor& t) {
+  nb::dict d;
+  d["quantity"] = t.quantity, d["tensor"] = t.place.tensor, d["deviation"] = t.deviation, d["bound"] = t.bound;
+  d["as_a_whole"] = t.as_a_whole;
+  return d;
+}
+
 nb::object first_of(const Comparison& c) {
   if (!c.first) return nb::none();
   nb::dict d;
-  nb::list index;
+  nb::list index, tensors;
   for (int64_t i : c.first->place.index) index.append(i);
-  d["at"] = c.first->step, d["quantity"] = c.first->quantity, d["tensor"] = c.first->place.tensor;
+  d["tensor"] = c.first->place.tensor, d["deviation"] = c.first->place.deviation, d["bound"] = 0.0;
+  d["as_a_whole"] = false;
+  for (const DifferingTensor& t : c.first->tensors) {
+    tensors.append(dict_of(t));
+    if (t.place.tensor == c.first->place.tensor && std::string_view(c.first->quantity).starts_with(t.quantity))
+      d.update(dict_of(t));
+  }
+  d["at"] = c.first->step, d["quantity"] = c.first->quantity, d["tensors"] = tensors;
   d["index"] = nb::tuple(index), d["a"] = c.first->place.reference, d["b"] = c.first->place.value;
-  d["deviation"] = c.first->place.deviation;
   return d;
 }
 
@@ -164,8 +187,21 @@ void Outside::differentiate(const training::Examples&) {
 
 void Outside::update(double) {
   const nb::object given = side_.attr("update")();
-  weights_ = tensors(given[0]), expected_ = tensors(given[1]);
+  weights_ = tensors(given[0]);
+  expected_ = given[1].is_none() ? std::vector<Tensor>() : tensors(given[1]);
   weight_names_ = nb::cast<std::vector<std::string>>(given[2]);
+  noise_.clear();
+}
+
+Tensor Outside::noise_here(const Training& reference, size_t i) const {
+  if (i < plain_) return Training::noise_here(reference, i);
+  if (noise_.empty()) {
+    nb::list of_reference;
+    for (const Tensor& noise : reference.moved_by_noise()) of_reference.append(noise);
+    if (of_reference.size() == 0) return {};
+    noise_ = tensors(side_.attr("noise_here")(of_reference));
+  }
+  return noise_.at(i - plain_);
 }
 
 void bind_comparison(nb::module_& m) {
@@ -181,7 +217,8 @@ void bind_comparison(nb::module_& m) {
       .def_prop_ro("first", &first_of, "The first point or step that differs, and the entry furthest off; or None.");
   nb::class_<PythonPoints>(m, "Points", "Points until the first that differs (equivalence/compare/found.h).")
       .def(nb::init<const std::string&, int>(), nb::arg("dtype"), nb::arg("points"))
-      .def("note", &PythonPoints::note, nb::arg("point"), nb::arg("sides"), nb::arg("names"), nb::arg("outputs"))
+      .def("note", &PythonPoints::note, nb::arg("point"), nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),
+           nb::arg("gradients_decide"))
       .def("share", &PythonPoints::share, nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),
            "The part of its bound that the second side uses.")
       .def_prop_ro("differs", &PythonPoints::differs)
@@ -209,8 +246,8 @@ void bind_comparison(nb::module_& m) {
   m.def("cause", &cause, nb::arg("name"), nb::arg("tolerance"), nb::arg("dtype"), nb::arg("tensors"),
         "The known mistake that explains the difference of the tensor of that name; empty where none does.\n\n"
         "tensors: {name: (a, b)}, by the names of equivalence/explain/recorded.h, of f64 or f32.");
-  m.def("train_together", &train_together, nb::arg("sides"), nb::arg("wrong_sides"), nb::arg("wrong"), nb::arg("names"),
-        nb::arg("dtype"), nb::arg("plain"), nb::arg("steps"),
+  m.def("train_together", &train_together, nb::arg("right"), nb::arg("wrong"), nb::arg("names"), nb::arg("dtype"),
+        nb::arg("plain"), nb::arg("steps"),
         "As compare_trajectories(), of models that Python trains.");
 }
 

@@ -1,9 +1,8 @@
 #include "python/tensor.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-
-#include <optional>
 
 #include "core/view.h"
 
@@ -129,6 +128,10 @@ nb::object to_numpy(const Tensor& t) {
   return exported<nb::numpy>(t, nb::dtype<uint16_t>()).attr("view")(known);
 }
 
+nb::object to_array(const Tensor& t, nb::object dtype, nb::object copy) {
+  return nb::module_::import_("numpy").attr("array")(to_numpy(t), nb::arg("dtype") = dtype, nb::arg("copy") = copy);
+}
+
 nb::tuple tuple_of(const Dims& dims) {
   nb::list sizes;
   for (int64_t s : dims) sizes.append(s);
@@ -146,10 +149,10 @@ void hold_in_place(nb::handle array) {
 
 }  // namespace
 
-Tensor from_python(nb::handle array, nb::object copy) {
+Tensor from_python(nb::handle array, std::optional<bool> copy) {
   if (said_by(array, "requires_grad") == "True")
     refuse("the torch tensor takes a gradient, which a shared memory has no place for: give its .detach()");
-  const bool always = !copy.is_none() && nb::cast<bool>(copy), never = !copy.is_none() && !always;
+  const bool always = copy == true, never = copy == false;
   const bool is_bf16 = is_bf16_of_numpy(array);
   const auto bits = [&](nb::object o) { return is_bf16 ? o.attr("view")("uint16") : o; };
   if (!nb::ndarray_check(array)) refuse(spoken(array) + " is no array: it has neither __dlpack__ nor a buffer");
@@ -170,9 +173,13 @@ Tensor from_python(nb::handle array, nb::object copy) {
 void bind_tensor(nb::module_& m) {
   nb::class_<Tensor>(m, "Tensor", "An n-dimensional array of isonorm on the CPU. Made by tensor().")
       .def_prop_ro(
-          "shape", [](const Tensor& t) { return tuple_of(t.shape()); }, "Sizes, a tuple.")
+          "shape", [](const Tensor& t) { return tuple_of(t.shape()); }, nb::sig("def shape(self) -> tuple[int, ...]"),
+          "Sizes, a tuple.")
       .def_prop_ro(
-          "strides", [](const Tensor& t) { return tuple_of(t.strides()); }, "In elements, a tuple.")
+          "strides", [](const Tensor& t) { return tuple_of(t.strides()); },
+          nb::sig("def strides(self) -> tuple[int, ...]"), "In elements, a tuple.")
+      .def_prop_ro(
+          "ndim", [](const Tensor& t) { return t.rank(); }, "The number of dimensions.")
       .def_prop_ro(
           "dtype", [](const Tensor& t) { return name_of(t.dtype()); }, "'f32', 'f64', 'bf16', 'i64' or 'u8'.")
       .def("numpy", &to_numpy,
@@ -180,6 +187,8 @@ void bind_tensor(nb::module_& m) {
       .def(
           "torch", [](nb::handle self) { return nb::module_::import_("torch").attr("from_dlpack")(self); },
           "The same memory as a torch tensor. Raises ImportError without torch.")
+      .def("__array__", &to_array, nb::arg("dtype").none() = nb::none(), nb::arg("copy").none() = nb::none(),
+           "For numpy.asarray(): numpy() in this dtype.")
       .def(
           "__dlpack__",
           [](const Tensor& t, nb::kwargs asked) {
@@ -190,14 +199,8 @@ void bind_tensor(nb::module_& m) {
           "__dlpack_device__", [](const Tensor&) { return nb::make_tuple(nb::device::cpu::value, 0); },
           "DLPack: (1, 0), the CPU.")
       .def("__repr__", [](const Tensor& t) { return text("isonorm.Tensor(", t.dtype(), ' ', t.shape(), ')'); });
-  m.def(
-      "tensor", &from_python, nb::arg("array"), nb::arg("copy").none() = nb::none(),
-      "The array (NumPy's, torch's, or any with DLPack or a buffer) as a Tensor over the same memory.\n\n"
-      "f32, f64, bf16, i64 and u8 of any shape up to eight dimensions and any strides that are not negative; bool "
-      "becomes u8.\n"
-      "copy: None copies where memory cannot be shared (read-only, negative strides, not aligned), False raises there, "
-      "True\n"
-      "always copies. Raises ValueError on a torch tensor that takes a gradient, another dtype, and memory of a GPU.");
+  m.def("tensor", &from_python, nb::arg("array"), nb::arg("copy") = nb::none(),
+        "As isonorm.tensor() (python/isonorm/_tensor.py); copy is None, False or True.");
 }
 
 }  // namespace isonorm::python

@@ -7,6 +7,7 @@ script=scripts/$(basename "$0")
 packages=(g++ cmake ninja-build libopenblas-openmp-dev zlib1g-dev libpcre2-dev libutf8proc-dev libpng-dev libjpeg-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev catch2)
 build_megabytes=1500  # that a build takes, generously
 options=()            # of cmake, where a build is configured
+always=()             # of cmake, also if it was configured before: each -DNAME=VALUE
 
 # fail MESSAGE: one line, exit 1.
 fail() {
@@ -68,6 +69,14 @@ options_of_this_machine() {
 
 free_megabytes() { df -Pm "$root" | awk 'NR == 2 { print $4 }'; }
 
+# configured DIR: whether a build has the options `always`.
+configured() {
+  local option
+  for option in "${always[@]}"; do
+    sed 's/:[A-Z]*=/=/' "$1/CMakeCache.txt" | grep -xF -e "${option#-D}" >/dev/null || return 1
+  done
+}
+
 # build PRESET [TARGET]: configures where that was not done yet, and builds with all cores.
 build() {
   local dir=$root/build/$1 new=yes log
@@ -82,13 +91,15 @@ build() {
     free=$(free_megabytes)
     ((free >= build_megabytes)) || fail "the disk of $root has $free MB free, the build needs $build_megabytes; make room"
     log=$(mktemp) || fail "no temporary file can be made; make room in ${TMPDIR:-/tmp}"
-    if ! cmake --preset "$1" "${options[@]}" >"$log" 2>&1; then
+    if ! cmake --preset "$1" "${options[@]}" "${always[@]}" >"$log" 2>&1; then
       rm -rf "$dir"
       cat "$log" >&2
       rm -f "$log"
       fail "configuring failed, see above; nothing of it was kept"
     fi
     rm -f "$log"
+  elif ! configured "$dir"; then
+    cmake "${always[@]}" "$dir" >/dev/null || fail "configuring failed, see above"
   fi
   if ! cmake --build --preset "$1" --parallel "$(nproc)" ${2:+--target "$2"}; then
     local free

@@ -8,6 +8,7 @@
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "hub/gguf.h"
+#include "nn/skip_init.h"
 #include "onnx/model.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
@@ -41,6 +42,7 @@ ModelOptions options_of(const hub::Port& port, const hub::Config& config) {
 // Throws where the tensors are not those of the model, all of them. Blocks are alike, so that a model with one of them is made.
 void check_tensors(const ModelOptions& options, const TensorMap& outline) {
   options.check_size(outline);
+  const nn::SkipInit skip;  // names and shapes alone are read
   ModelOptions one = options;
   if (&options.row() != &training::kTranslator) one.transformer().depth = 1;  // it has two stacks
   const TensorMap expected = one.make()->state_dict();

@@ -19,6 +19,7 @@
 #include "tools/interrupt.h"
 #include "tools/training_start.h"
 #include "tools/tree.h"
+#include "nn/skip_init.h"
 #include "training/build_model.h"
 #include "training/fields.h"
 #include "training/model_file.h"
@@ -84,7 +85,10 @@ Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
     options.model.check_size(newest->checkpoint.weights);
   }
   manual_seed(options.seed);
-  model_ = build_model(options, stream);
+  {
+    const nn::SkipInit skip(newest || !o.init.empty());  // values that are loaded below
+    model_ = build_model(options, stream);
+  }
   if (options.clip_gates > 0 && nn::gates(*model_).empty())
     throw UsageError(text("--clip-gates: connections ", options.model.transformer().connection.name, " have no gates"));
   result_.parameters = model_->parameter_count();

@@ -10,6 +10,7 @@
 #include "core/system/foreign_text.h"
 #include "equivalence/verify/verify.h"
 #include "io/sha256.h"
+#include "nn/skip_init.h"
 #include "streams/stream.h"
 #include "training/fields.h"
 #include "training/model_file.h"
@@ -47,6 +48,7 @@ void check_same_model(const training::ModelOptions& file, const training::ModelO
 void unfold(training::ModelFile& file, const nn::Module& model) {
   const training::ModelOptions options(file.description);
   if (!options.transformer().folded) return;
+  const nn::SkipInit skip;  // names alone are read
   const TensorMap there = options.make()->state_dict();
   for (const auto& [name, tensor] : model.state_dict())
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));

@@ -7,6 +7,7 @@
 #include "autograd/ops/shape.h"
 #include "core/formulas/round_up.h"
 #include "core/system/foreign_text.h"
+#include "nn/skip_init.h"
 #include "training/fields.h"
 #include "training/from_outside.h"
 
@@ -144,6 +145,7 @@ void ModelOptions::check_size(const TensorMap& state) const {
 }
 
 std::unique_ptr<nn::Module> ModelOptions::build() const {
+  const nn::SkipInit skip;
   std::unique_ptr<nn::Module> model = make();
   model->to(DType::f64);
   model->eval();

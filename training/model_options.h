@@ -79,8 +79,8 @@ class ModelOptions {
   // The model on its stream, with initial parameters of dtype f32, in training mode.
   std::unique_ptr<nn::Module> make() const { return make(stream_); }
   std::unique_ptr<nn::Module> make(const streams::StreamOptions& stream) const { return row_->make(options_, stream); }
-  // The model, with parameters of dtype f64 and whatever values, in evaluation mode: it computes in f64, whatever its
-  // precision.
+  // The model with parameters of dtype f64, in evaluation mode: it computes in f64, whatever its precision. The values
+  // are to be loaded: none are drawn (nn::SkipInit).
   std::unique_ptr<nn::Module> build() const;
   // As text: "model.kind" "gpt", "model.width" "64", ...
   Metadata as_written() const;

@@ -23,6 +23,31 @@ namespace {
 int64_t chunk_of(Device device) { return int64_t{1} << (device.kind == DeviceKind::cpu ? 22 : 28); }
 constexpr int64_t kFewestRows = 128;
 
+// An input that only second derivatives read again. The rule does not keep it alive, so the forward saves nothing more.
+class WeakInput {
+ public:
+  WeakInput(const char* name, const Tensor& x) : name_(name) {
+    if (!x.defined()) return;
+    tensor_ = x.handle(), storage_ = x.impl().storage.get(), version_ = storage_->version();
+  }
+  // The input; undefined if it was. Throws if nothing else holds it any more, or it was changed.
+  Tensor get() const {
+    if (!storage_) return {};
+    const std::shared_ptr<TensorImpl> x = tensor_.lock();
+    check(x != nullptr, "it has no second derivative (create_graph) without its ", name_,
+          ", which nothing holds any more; keep the tensor until the backward");
+    check(x->storage.get() == storage_ && storage_->version() == version_, "its ", name_, ' ',
+          x->shape, ", which the second derivative needs, was changed after the forward");
+    return Tensor(x);
+  }
+
+ private:
+  const char* name_;
+  std::weak_ptr<TensorImpl> tensor_;
+  const Storage* storage_ = nullptr;  // null: the input is undefined
+  uint32_t version_ = 0;
+};
+
 }  // namespace
 
 Tensor reference::linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
@@ -90,10 +115,12 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor&
   kernels::cross_entropy_total.on(device, out, losses, scale);
 
   if (auto* node = track("linear_cross_entropy", {&out}, {&x, &weight, &bias}))
-    node->backward = differentiable([shape = x.shape(), gradients = std::vector<Tensor>{dx, dw, db}](Flow& g) mutable {
-      check(!grad_enabled(),
-            "linear_cross_entropy: it has no second derivative (create_graph): its rule keeps gradients in ",
-            "place of inputs; run the forward under a UseReference");
+    node->backward = differentiable([input = WeakInput("x", x), weight = WeakInput("weight", weight),
+                                     bias = WeakInput("bias", bias), target = save(target), o, shape = x.shape(),
+                                     gradients = std::vector<Tensor>{dx, dw, db}](Flow& g) mutable {
+      if (g.needs_composition())
+        return g.follow({reference::linear_cross_entropy(g.attached(0, input.get()), g.attached(1, weight.get()),
+                                                         g.attached(2, bias.get()), target, o)});
       for (int i = 0; i < 3; ++i) {
         Tensor d = g.retained() ? gradients[i] : std::move(gradients[i]);
         if (!d.defined()) continue;

@@ -6,12 +6,15 @@
 namespace isonorm {
 
 // cross_entropy(linear(x, weight, bias), target, options): x [..., width], weight [classes, width], bias [classes] or
-// undefined, target [...] (i64). Rows are taken in chunks of a few million logits; where a gradient is wanted, the
-// forward pass turns a chunk's logits into their gradient in place and multiplies on at once, so that three products
-// are done in all (computing the logits again would make it four) and what waits for the backward pass is as large as
-// x, weight and bias. With Reduction::none, where every row has a factor of its own, it is the composition. Throws as
-// linear() and cross_entropy() do. The loss has weight's dtype, which is f32 where x is bf16 and weight and bias are
-// masters of it, as linear() takes them.
+// undefined, target [...] (i64). Rows are taken in chunks of a few million logits. If a gradient is wanted, the forward
+// turns a chunk's logits into their gradient in place and multiplies at once: three products in all. Computing the
+// logits again would make four. It saves the gradients, which are as large as x, weight and bias.
+//
+// A backward with create_graph computes the composition from x, weight and bias, which the op does not keep alive: it
+// throws if one of them is gone or was changed since.
+//
+// With Reduction::none or class weights it is the composition. The loss has weight's dtype, which is f32 if x is bf16
+// and weight and bias are masters of it, as linear() takes them. Throws as linear() and cross_entropy() do.
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& target,
                             const CrossEntropyOptions& options = {});
 

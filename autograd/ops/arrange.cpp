@@ -59,7 +59,7 @@ Tensor stack(const std::vector<Tensor>& parts, int dim) {
   return cat(wide, d);
 }
 
-Tensor pad_sequence(const std::vector<Tensor>& sequences, bool batch_first, double value) {
+Tensor pad_sequence(const std::vector<Tensor>& sequences, bool batch_first, Scalar value) {
   check(!sequences.empty(), "pad_sequence: no sequences given");
   int64_t longest = 0;
   for (const Tensor& s : sequences) {
@@ -126,7 +126,7 @@ int first_padded(const char* op, const Tensor& x, const Amounts& amounts) {
 }
 }  // namespace
 
-Tensor pad(const Tensor& source, const Amounts& amounts, double value) {
+Tensor pad(const Tensor& source, const Amounts& amounts, Scalar value) {
   check_fits(value, source.dtype(), "pad");
   const int first = first_padded("pad", source, amounts);
   Tensor x = source;
@@ -145,7 +145,7 @@ Tensor pad(const Tensor& source, const Amounts& amounts, double value) {
     return t;
   };
   Tensor y = empty(shape, x.options());
-  kernels::fill(y, value);
+  fill(y, value);
   kernels::copy(inside(y), x);
   if (!is_floating(x.dtype())) return y;
   if (auto* n = track("pad", {&y}, {&x}))

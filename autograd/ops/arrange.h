@@ -16,13 +16,13 @@ Tensor stack(const std::vector<Tensor>& parts, int dim = 0);  // along a new dim
 // `value` at its end. Gives [sequences, longest, ...], the layout of nn::Lstm, or [longest, sequences, ...] (PyTorch's
 // default) if not batch_first. The mask of the steps that count, [sequences, longest]: arange(longest) <
 // lengths.unsqueeze(1). Throws if there are none.
-Tensor pad_sequence(const std::vector<Tensor>& sequences, bool batch_first = true, double value = 0);
+Tensor pad_sequence(const std::vector<Tensor>& sequences, bool batch_first = true, Scalar value = 0);
 Tensor flip(const Tensor& x, const std::vector<int>& dims);
 // Entry i of dims[k] moves on by shifts[k], and from the end to the beginning. Throws where the two differ in length.
 Tensor roll(const Tensor& x, const std::vector<int64_t>& shifts, const std::vector<int>& dims);
 // `before` and `after` elements of `value` around each of the last dimensions: one pair each, outermost first. Negative
 // amounts cut as many off. Throws where they cut off more than there is.
-Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value = 0);
+Tensor pad(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts, Scalar value = 0);
 // The same with x mirrored at its first and last entry instead of a value: [a, b, c] with {2, 1} is [c, b, a, b, c, b].
 // Throws where an amount is negative or not below the size of its dimension.
 Tensor pad_reflect(const Tensor& x, const std::vector<std::pair<int64_t, int64_t>>& amounts);

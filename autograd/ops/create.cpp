@@ -10,19 +10,19 @@
 namespace isonorm {
 
 namespace {
-Tensor filled(const char* op, const Dims& shape, double value, TensorOptions options) {
+Tensor filled(const char* op, const Dims& shape, Scalar value, TensorOptions options) {
   check_fits(value, options.dtype, op);
   Tensor out = empty(shape, options, op);
-  kernels::fill(out, value);
+  fill(out, value);
   return out;
 }
 }  // namespace
 
-Tensor full(const Dims& shape, double value, TensorOptions options) { return filled("full", shape, value, options); }
+Tensor full(const Dims& shape, Scalar value, TensorOptions options) { return filled("full", shape, value, options); }
 Tensor zeros(const Dims& shape, TensorOptions options) { return filled("zeros", shape, 0, options); }
 Tensor ones(const Dims& shape, TensorOptions options) { return filled("ones", shape, 1, options); }
 
-Tensor full_like(const Tensor& like, double value) { return filled("full_like", like.shape(), value, like.options()); }
+Tensor full_like(const Tensor& like, Scalar value) { return filled("full_like", like.shape(), value, like.options()); }
 Tensor zeros_like(const Tensor& like) { return full_like(like, 0); }
 Tensor ones_like(const Tensor& like) { return full_like(like, 1); }
 
@@ -34,7 +34,11 @@ Tensor arange(double begin, double end, double step, TensorOptions options) {
   check(step > 0 ? begin <= end : begin >= end, "arange: a step of ", step, " does not lead from ", begin, " to ", end);
   check(count < 0x1p53, "arange: from ", begin, " to ", end, " in steps of ", step, " are too many elements");
   if (count > 0)
-    for (double outermost : {begin, begin + (count - 1) * step}) check_fits(outermost, options.dtype, "arange");
+    for (double outermost : {begin, begin + (count - 1) * step}) {
+      check_fits(outermost, options.dtype, "arange");
+      check(is_floating(options.dtype) || std::abs(outermost) < 0x1p53, "arange: ", outermost,
+            " is not below 2^53, where f64 stops to hold every integer; write begin + arange(n)");
+    }
   Tensor out = empty({static_cast<int64_t>(count)}, options);
   kernels::ramp.on(out.device(), out, begin, step);
   return out;

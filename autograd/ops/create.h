@@ -9,16 +9,16 @@ namespace isonorm {
 // an integer dtype does not hold the value.
 Tensor zeros(const Dims& shape, TensorOptions options = {});
 Tensor ones(const Dims& shape, TensorOptions options = {});
-Tensor full(const Dims& shape, double value, TensorOptions options = {});
+Tensor full(const Dims& shape, Scalar value, TensorOptions options = {});
 
 // The same, with the shape, dtype and device of `like`; contiguous whatever its strides.
 Tensor zeros_like(const Tensor& like);
 Tensor ones_like(const Tensor& like);
-Tensor full_like(const Tensor& like, double value);
+Tensor full_like(const Tensor& like, Scalar value);
 
 // [begin, begin + step, begin + 2 step, ...] up to and without `end`: ceil((end - begin) / step) elements, each
 // computed as begin + i step in f64 and rounded once to the dtype. Any dtype. Throws where step is 0 or leads away from
-// `end`, an argument is not finite, or an integer dtype does not hold an element.
+// `end`, an argument is not finite, or an element of an integer dtype does not fit it or is not below 2^53.
 Tensor arange(double begin, double end, double step = 1, TensorOptions options = {});
 // [0, 1, ..., n - 1] as i64 (indices) by default. Throws where n < 0.
 Tensor arange(int64_t n, TensorOptions options = {.dtype = DType::i64});

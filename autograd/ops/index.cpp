@@ -223,7 +223,7 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
   return to(eq(unsqueeze(id, -1), arange(classes, {DType::i64, ids.device()})), dtype);
 }
 
-Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
   check_same_device("masked_fill", x, mask);
   check(mask.dtype() == DType::u8, "masked_fill: the mask is ", mask.dtype(), ", expected u8");
   check(broadcast_shapes(mask.shape(), x.shape(), "masked_fill") == x.shape(), "masked_fill: mask ", mask.shape(),

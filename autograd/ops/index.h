@@ -2,6 +2,8 @@
 // and the size.
 #pragma once
 
+#include <tuple>
+
 #include "core/tensor.h"
 
 namespace isonorm {
@@ -22,7 +24,7 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype = DType::i64);
 
 // `value` where mask (u8) is not 0, x elsewhere; mask broadcasts to x's shape. Masked elements get a gradient of 0.
 // Throws if an integer dtype does not hold the value; a fraction is cut off.
-Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 
 // The elements of x, of any dtype, where mask (u8) is not 0, in row-major order: rank 1. mask broadcasts to x's shape.
 // Differentiable. How many there are is counted on the host: on a device this waits for the mask.
@@ -42,6 +44,7 @@ Tensor index_add(const Tensor& x, int dim, const Tensor& ids, const Tensor& src)
 // positions (i64). x of any dtype; `values` is differentiable where it is floating. Throws where k is not in [0, size].
 struct TopK {
   Tensor values, indices;
+  operator std::tuple<Tensor&, Tensor&>() { return {values, indices}; }  // std::tie(values, indices) = x.max(1)
 };
 TopK topk(const Tensor& x, int64_t k, int dim = -1);
 

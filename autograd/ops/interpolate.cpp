@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "autograd/fusion.h"
 #include "autograd/grad_mode.h"
 #include "autograd/methods.h"
 #include "autograd/ops/adjoint.h"
@@ -11,20 +13,23 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "core/kernels/index.h"
+#include "core/kernels/resample.h"
 #include "core/view.h"
 
 namespace isonorm {
 namespace {
 
-// The places, in pixels, at which the outputs along a direction are read: f64 [outputs].
+// The places, in pixels, at which the outputs along a direction are read: f64 [outputs]. factor 0: outputs / pixels.
 Tensor places_to_read(int64_t pixels, int64_t outputs, double factor, const InterpolateOptions& o, Device device) {
+  const bool nearest = o.mode == Interpolation::nearest;
+  if (outputs == pixels || (nearest && outputs == 2 * pixels)) factor = 0;  // as PyTorch has it
   const double s = static_cast<double>(pixels), n = static_cast<double>(outputs);
   const Tensor i = arange(0, n, 1, {DType::f64, device});
   // Rounded once, so that quotients that are integers are exact.
   const auto scaled = [&](const Tensor& k) { return factor > 0 ? k / factor : k * s / n; };
-  const Tensor at = o.mode == Interpolation::nearest ? floor(scaled(i))
-                    : o.align_corners                ? i * (s - 1) / std::max(1.0, n - 1)
-                                                     : scaled(i + 0.5) - 0.5;
+  const Tensor at = nearest           ? floor(scaled(i))
+                    : o.align_corners ? i * (s - 1) / std::max(1.0, n - 1)
+                                      : scaled(i + 0.5) - 0.5;
   return clamp(at, 0, s - 1);
 }
 
@@ -36,7 +41,28 @@ class Direction {
       : dim_(dim), pixels_(pixels), outputs_(places.numel()), taps_(mode == Interpolation::nearest ? 1 : 2) {
     const Tensor below = floor(places), share = places - below;
     ids_ = to(taps_ == 1 ? below : stack({below, ceil(places)}, 1), DType::i64).reshape({outputs_ * taps_});
-    if (taps_ == 2) weights_ = stack({1 - share, share}, 1).reshape({outputs_, 2, 1});
+    weights_ = taps_ == 1 ? ones_like(places) : stack({1 - share, share}, 1);
+    weights_ = weights_.reshape({outputs_, taps_, 1});
+  }
+
+  // The map and its adjoint for the CPU's kernel.
+  kernels::Taps taps() const {
+    return {arange(0, static_cast<double>(outputs_ * taps_ + 1), static_cast<double>(taps_), {DType::i64}), ids_,
+            weights_};
+  }
+  kernels::Taps adjoint_taps() const {
+    const std::vector<int64_t> of_output = ids_.to_vector<int64_t>();
+    const std::vector<double> weights = weights_.to_vector<double>();
+    std::vector<int64_t> starts(pixels_ + 1), ids(of_output.size());
+    std::vector<double> moved(of_output.size());
+    for (int64_t pixel : of_output) ++starts[pixel];
+    std::exclusive_scan(starts.begin(), starts.end(), starts.begin(), int64_t{0});
+    std::vector<int64_t> next = starts;
+    for (size_t t = 0; t < of_output.size(); ++t) {
+      const int64_t to = next[of_output[t]]++;
+      ids[to] = static_cast<int64_t>(t) / taps_, moved[to] = weights[t];
+    }
+    return {tensor(starts), tensor(ids), tensor(moved)};
   }
 
   // In x's dtype.
@@ -70,6 +96,12 @@ class Direction {
   Tensor ids_, weights_;
 };
 
+Tensor resampled(const Tensor& x, const Size2& size, const kernels::Taps& rows, const kernels::Taps& columns) {
+  const Tensor y = empty({x.size(0), size.height, size.width, x.size(3)}, x.options());
+  kernels::resample.on(kCpu, y, detached::contiguous(x), rows, columns);
+  return y;
+}
+
 }  // namespace
 
 Tensor interpolate(const Tensor& x, InterpolateOptions o) {
@@ -94,14 +126,20 @@ Tensor interpolate(const Tensor& x, InterpolateOptions o) {
   };
   const Direction rows = along(1, size.height, o.scale_factor.height),
                   columns = along(2, size.width, o.scale_factor.width);
+  const bool by_kernel = x.device() == kCpu && !use_reference();
   // In f32 if the values are of bf16, and rounded once.
   const auto map = [=](const Tensor& in) {
     const NoGrad no_grad;
-    return to(columns.read(rows.read(to(in, acc_dtype(in.dtype())))), in.dtype());
+    const Tensor wide = to(in, acc_dtype(in.dtype()));
+    return to(by_kernel ? resampled(wide, size, rows.taps(), columns.taps()) : columns.read(rows.read(wide)),
+              in.dtype());
   };
-  const auto adjoint = [=](const Tensor& dy) {
+  const auto adjoint = [=, pixels = Size2{x.size(1), x.size(2)}](const Tensor& dy) {
     const NoGrad no_grad;
-    return to(rows.spread(columns.spread(to(dy, acc_dtype(dy.dtype())))), dy.dtype());
+    const Tensor wide = to(dy, acc_dtype(dy.dtype()));
+    return to(by_kernel ? resampled(wide, pixels, rows.adjoint_taps(), columns.adjoint_taps())
+                        : rows.spread(columns.spread(wide)),
+              dy.dtype());
   };
   return detail::linear_map(op, x, map, adjoint);
 }

@@ -14,6 +14,8 @@
 namespace isonorm {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 template <class Op, class... Others> constexpr bool kIsOneOf = (std::is_same_v<Op, Others> || ...);
 
 // The slope of an op as ops, of what its rule saves (df in core/formulas/pointwise.h). Here: it is constant around each
@@ -60,12 +62,12 @@ Tensor slope(ops::GeluTanh, const Tensor& x, kernels::Numbers) {
   return s + 2 * c * x * s * (1 - s) * (1 + 3 * a * x * x);
 }
 
-Tensor number(double value, TensorOptions options) {
+Tensor number(Scalar value, TensorOptions options) {
   Tensor t = empty({}, options);
-  kernels::fill(t, value);
+  fill(t, value);
   return t;
 }
-Tensor number(double value, const Tensor& like) { return number(value, like.options()); }
+Tensor number(Scalar value, const Tensor& like) { return number(value, like.options()); }
 
 template <class Op, Saved (*keep)(const Tensor&) = save>
 Tensor unary(const Tensor& x, kernels::Numbers numbers = {}, const char* name = Op::name) {
@@ -127,25 +129,27 @@ template <class Op> Tensor compare(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-bool holds(DType d, double value) {
-  const double least = d == DType::u8 ? 0 : -0x1p53, most = d == DType::u8 ? 255 : 0x1p53;
-  return is_floating(d) || (std::trunc(value) == value && value >= least && value <= most);
+bool holds(DType d, Scalar value) {
+  return is_floating(d) || (value.integer() && (d == DType::i64 || (value >= 0 && value <= 255)));
 }
 
 // A number to compare or choose with: in the tensor's dtype if that holds it.
-Tensor beside(const Tensor& x, double b, DType otherwise) {
+Tensor beside(const Tensor& x, Scalar b, DType otherwise) {
   return number(b, {holds(x.dtype(), b) ? x.dtype() : otherwise, x.device()});
 }
 
-template <class Op> Tensor compare(const Tensor& a, double b) { return compare<Op>(a, beside(a, b, DType::f64)); }
+template <class Op> Tensor compare(const Tensor& a, Scalar b) {
+  if (is_integer(a.dtype()) && b >= 0x1p63 && !b.integer()) b = kInfinity;  // f64 rounds the largest integers to 2^63
+  return compare<Op>(a, beside(a, b, DType::f64));
+}
 
 // `b` as what integers are computed with.
-Tensor whole(double b, const Tensor& beside, const char* op) {
+Tensor whole(Scalar b, const Tensor& beside, const char* op) {
   check(holds(DType::i64, b), op, ": ", b, " is not a whole number, the tensor is ", beside.dtype());
   return number(b, {DType::i64, beside.device()});
 }
 
-Tensor operand(double b, const Tensor& beside, const char* op) {
+Tensor operand(Scalar b, const Tensor& beside, const char* op) {
   return holds(beside.dtype(), b) ? number(b, beside) : whole(b, beside, op);
 }
 
@@ -208,14 +212,12 @@ Tensor pow(const Tensor& x, double p) {
 }
 
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Tensor clamped(const char* op, const Tensor& x, double lo, double hi) {
+Tensor clamped(const char* op, const Tensor& x, Scalar lo, Scalar hi) {
   if (!is_floating(x.dtype())) {  // bounds that no integer passes
     if (lo <= -0x1p63) lo = -kInfinity;
     if (hi >= 0x1p63) hi = kInfinity;
   }
-  const auto whole = [](double bound) { return std::isinf(bound) || holds(DType::i64, bound); };
+  const auto whole = [](Scalar bound) { return std::isinf(double{bound}) || holds(DType::i64, bound); };
   if (is_floating(x.dtype()) || !whole(lo) || !whole(hi)) return unary<ops::Clamp>(x, {{lo, hi}}, op);
   check(x.dtype() == DType::i64 || (lo <= 255 && hi >= 0), op, ": [", lo, ", ", hi, "] holds no ", x.dtype());
   Tensor y = x;
@@ -225,27 +227,27 @@ Tensor clamped(const char* op, const Tensor& x, double lo, double hi) {
 }
 }  // namespace
 
-Tensor clamp(const Tensor& x, double lo, double hi) {
+Tensor clamp(const Tensor& x, Scalar lo, Scalar hi) {
   check(lo <= hi, "clamp: lower bound ", lo, " is above upper bound ", hi);
   return clamped("clamp", x, lo, hi);
 }
-Tensor clamp_min(const Tensor& x, double lo) { return clamped("clamp_min", x, lo, kInfinity); }
-Tensor clamp_max(const Tensor& x, double hi) { return clamped("clamp_max", x, -kInfinity, hi); }
+Tensor clamp_min(const Tensor& x, Scalar lo) { return clamped("clamp_min", x, lo, kInfinity); }
+Tensor clamp_max(const Tensor& x, Scalar hi) { return clamped("clamp_max", x, -kInfinity, hi); }
 
-Tensor add(const Tensor& a, double b) {
+Tensor add(const Tensor& a, Scalar b) {
   return is_integer(a.dtype()) ? add(a, whole(b, a, "add")) : unary<ops::AddNumber>(a, {{b}});
 }
-Tensor sub(const Tensor& a, double b) {
+Tensor sub(const Tensor& a, Scalar b) {
   return is_integer(a.dtype()) ? sub(a, whole(b, a, "sub")) : unary<ops::AddNumber>(a, {{-b}}, "sub");
 }
-Tensor sub(double a, const Tensor& b) {
+Tensor sub(Scalar a, const Tensor& b) {
   return is_integer(b.dtype()) ? sub(whole(a, b, "sub"), b) : unary<ops::NumberSub>(b, {{a}});
 }
-Tensor mul(const Tensor& a, double b) {
+Tensor mul(const Tensor& a, Scalar b) {
   return is_integer(a.dtype()) ? mul(a, whole(b, a, "mul")) : unary<ops::MulNumber>(a, {{b}});
 }
-Tensor div(const Tensor& a, double b) { return unary<ops::DivNumber>(a, {{b}}); }
-Tensor div(double a, const Tensor& b) { return unary<ops::NumberDiv>(b, {{a}}); }
+Tensor div(const Tensor& a, Scalar b) { return unary<ops::DivNumber>(a, {{b}}); }
+Tensor div(Scalar a, const Tensor& b) { return unary<ops::NumberDiv>(b, {{a}}); }
 
 Tensor to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
@@ -296,11 +298,11 @@ Tensor div(const Tensor& a, const Tensor& b) {
 }
 
 Tensor minimum(const Tensor& a, const Tensor& b) { return extremum<ops::Minimum>(a, b); }
-Tensor minimum(const Tensor& a, double b) { return minimum(a, operand(b, a, "minimum")); }
-Tensor minimum(double a, const Tensor& b) { return minimum(operand(a, b, "minimum"), b); }
+Tensor minimum(const Tensor& a, Scalar b) { return minimum(a, operand(b, a, "minimum")); }
+Tensor minimum(Scalar a, const Tensor& b) { return minimum(operand(a, b, "minimum"), b); }
 Tensor maximum(const Tensor& a, const Tensor& b) { return extremum<ops::Maximum>(a, b); }
-Tensor maximum(const Tensor& a, double b) { return maximum(a, operand(b, a, "maximum")); }
-Tensor maximum(double a, const Tensor& b) { return maximum(operand(a, b, "maximum"), b); }
+Tensor maximum(const Tensor& a, Scalar b) { return maximum(a, operand(b, a, "maximum")); }
+Tensor maximum(Scalar a, const Tensor& b) { return maximum(operand(a, b, "maximum"), b); }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
   if (is_integer(a.dtype()) && is_floating(b.dtype())) return pow(detached::to(a, b.dtype()), b);
@@ -338,7 +340,7 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
     });
   return out;
 }
-Tensor remainder(const Tensor& a, double b) { return remainder(a, operand(b, a, "remainder")); }
+Tensor remainder(const Tensor& a, Scalar b) { return remainder(a, operand(b, a, "remainder")); }
 
 namespace {
 
@@ -364,7 +366,7 @@ template <class Y> Tensor& update(const char* op, Tensor& x, const Y& y, Tensor 
   return x;
 }
 
-template <Tensor (*f)(const Tensor&, double)> Tensor by_number(const Tensor& x, const double& y) { return f(x, y); }
+template <Tensor (*f)(const Tensor&, Scalar)> Tensor by_number(const Tensor& x, const Scalar& y) { return f(x, y); }
 
 }  // namespace
 
@@ -372,10 +374,10 @@ Tensor& operator+=(Tensor& x, const Tensor& y) { return update<Tensor>("+=", x, 
 Tensor& operator-=(Tensor& x, const Tensor& y) { return update<Tensor>("-=", x, y, sub); }
 Tensor& operator*=(Tensor& x, const Tensor& y) { return update<Tensor>("*=", x, y, mul); }
 Tensor& operator/=(Tensor& x, const Tensor& y) { return update<Tensor>("/=", x, y, div); }
-Tensor& operator+=(Tensor& x, double y) { return update<double>("+=", x, y, by_number<add>); }
-Tensor& operator-=(Tensor& x, double y) { return update<double>("-=", x, y, by_number<sub>); }
-Tensor& operator*=(Tensor& x, double y) { return update<double>("*=", x, y, by_number<mul>); }
-Tensor& operator/=(Tensor& x, double y) { return update<double>("/=", x, y, by_number<div>); }
+Tensor& operator+=(Tensor& x, Scalar y) { return update<Scalar>("+=", x, y, by_number<add>); }
+Tensor& operator-=(Tensor& x, Scalar y) { return update<Scalar>("-=", x, y, by_number<sub>); }
+Tensor& operator*=(Tensor& x, Scalar y) { return update<Scalar>("*=", x, y, by_number<mul>); }
+Tensor& operator/=(Tensor& x, Scalar y) { return update<Scalar>("/=", x, y, by_number<div>); }
 
 Tensor eq(const Tensor& a, const Tensor& b) { return compare<ops::Eq>(a, b); }
 Tensor ne(const Tensor& a, const Tensor& b) { return compare<ops::Ne>(a, b); }
@@ -383,12 +385,12 @@ Tensor lt(const Tensor& a, const Tensor& b) { return compare<ops::Lt>(a, b); }
 Tensor le(const Tensor& a, const Tensor& b) { return compare<ops::Le>(a, b); }
 Tensor gt(const Tensor& a, const Tensor& b) { return compare<ops::Gt>(a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return compare<ops::Ge>(a, b); }
-Tensor eq(const Tensor& a, double b) { return compare<ops::Eq>(a, b); }
-Tensor ne(const Tensor& a, double b) { return compare<ops::Ne>(a, b); }
-Tensor lt(const Tensor& a, double b) { return compare<ops::Lt>(a, b); }
-Tensor le(const Tensor& a, double b) { return compare<ops::Le>(a, b); }
-Tensor gt(const Tensor& a, double b) { return compare<ops::Gt>(a, b); }
-Tensor ge(const Tensor& a, double b) { return compare<ops::Ge>(a, b); }
+Tensor eq(const Tensor& a, Scalar b) { return compare<ops::Eq>(a, b); }
+Tensor ne(const Tensor& a, Scalar b) { return compare<ops::Ne>(a, b); }
+Tensor lt(const Tensor& a, Scalar b) { return compare<ops::Lt>(a, b); }
+Tensor le(const Tensor& a, Scalar b) { return compare<ops::Le>(a, b); }
+Tensor gt(const Tensor& a, Scalar b) { return compare<ops::Gt>(a, b); }
+Tensor ge(const Tensor& a, Scalar b) { return compare<ops::Ge>(a, b); }
 
 Tensor logical_and(const Tensor& a, const Tensor& b) { return compare<ops::LogicalAnd>(a, b); }
 Tensor logical_or(const Tensor& a, const Tensor& b) { return compare<ops::LogicalOr>(a, b); }
@@ -398,13 +400,22 @@ Tensor isfinite(const Tensor& x) { return is_integer(x.dtype()) ? eq(x, x) : lt(
 Tensor isinf(const Tensor& x) { return is_integer(x.dtype()) ? ne(x, x) : eq(abs(detach(x)), kInfinity); }
 Tensor isnan(const Tensor& x) { return ne(x, x); }
 
+namespace {
+// a - b in f64, so that the difference of two large f32 does not overflow; of i64 rounded once, by multiples of 2^32 and rests.
+Tensor difference(const Tensor& a, const Tensor& b) {
+  const auto in_f64 = [](const Tensor& x) { return detached::to(x, DType::f64); };
+  if (a.dtype() != DType::i64) return sub(in_f64(a), in_f64(b));
+  const Tensor low_a = remainder(a, 0x1p32), low_b = remainder(b, 0x1p32);
+  return add(sub(in_f64(sub(a, low_a)), in_f64(sub(b, low_b))), in_f64(sub(low_a, low_b)));
+}
+}  // namespace
+
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   check_same_device("isclose", a, b);
   broadcast_shapes(a.shape(), b.shape(), "isclose");
   check(a.dtype() == b.dtype(), "isclose: dtypes ", a.dtype(), " and ", b.dtype(), " differ");
-  // In f64, so that the difference of two large f32 does not overflow.
-  const Tensor x = detached::to(a, DType::f64), y = detached::to(b, DType::f64);
-  const Tensor near = le(abs(sub(x, y)), add(mul(abs(y), rtol), atol));
+  const Tensor y = detached::to(b, DType::f64);
+  const Tensor near = le(abs(difference(a, b)), add(mul(abs(y), rtol), atol));
   const Tensor same = logical_or(eq(a, b), logical_and(near, isfinite(y)));
   return equal_nan ? logical_or(same, logical_and(isnan(a), isnan(b))) : same;
 }
@@ -425,10 +436,10 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
     });
   return out;
 }
-Tensor where(const Tensor& condition, const Tensor& a, double b) {
+Tensor where(const Tensor& condition, const Tensor& a, Scalar b) {
   return where(condition, a, beside(a, b, DType::f32));
 }
-Tensor where(const Tensor& condition, double a, const Tensor& b) {
+Tensor where(const Tensor& condition, Scalar a, const Tensor& b) {
   return where(condition, beside(b, a, DType::f32), b);
 }
 

@@ -9,7 +9,7 @@
 //   maximum and remainder of integers are integers; all other functions, and a clamp to fractions, compute in f32.
 // - u8 alone gives u8, modulo 256. But neg, add and sub, and add, sub and mul by a number, give i64.
 // - Results beyond 2^63 are not defined. A number that add, sub, mul, minimum, maximum or remainder of integers is given must be
-//   whole; another one throws.
+//   whole; another one throws. Numbers (core/dtype.h) keep their value: x == id compares i64 exactly.
 #pragma once
 
 #include "core/tensor.h"
@@ -44,9 +44,9 @@ Tensor silu(const Tensor& x);
 Tensor softplus(const Tensor& x);
 Tensor log_sigmoid(const Tensor& x);  // -softplus(-x)
 Tensor erf(const Tensor& x);
-Tensor clamp(const Tensor& x, double lo, double hi);  // throws where lo > hi
-Tensor clamp_min(const Tensor& x, double lo);         // clamp(x, lo, infinity)
-Tensor clamp_max(const Tensor& x, double hi);         // clamp(x, -infinity, hi)
+Tensor clamp(const Tensor& x, Scalar lo, Scalar hi);  // throws where lo > hi
+Tensor clamp_min(const Tensor& x, Scalar lo);         // clamp(x, lo, infinity)
+Tensor clamp_max(const Tensor& x, Scalar hi);         // clamp(x, -infinity, hi)
 Tensor pow(const Tensor& x, double p);
 Tensor to(const Tensor& x, DType dtype);  // any pair of dtypes; differentiable between floating ones
 
@@ -61,34 +61,34 @@ Tensor pow(const Tensor& a, const Tensor& b);
 // -floor(a/b).
 Tensor remainder(const Tensor& a, const Tensor& b);
 
-Tensor add(const Tensor& a, double b);
-Tensor sub(const Tensor& a, double b);
-Tensor sub(double a, const Tensor& b);
-Tensor mul(const Tensor& a, double b);
-Tensor div(const Tensor& a, double b);
-Tensor div(double a, const Tensor& b);
-Tensor minimum(const Tensor& a, double b);  // at a tie the tensor gets half of the gradient, as with a tensor of it
-Tensor minimum(double a, const Tensor& b);
-Tensor maximum(const Tensor& a, double b);
-Tensor maximum(double a, const Tensor& b);
+Tensor add(const Tensor& a, Scalar b);
+Tensor sub(const Tensor& a, Scalar b);
+Tensor sub(Scalar a, const Tensor& b);
+Tensor mul(const Tensor& a, Scalar b);
+Tensor div(const Tensor& a, Scalar b);
+Tensor div(Scalar a, const Tensor& b);
+Tensor minimum(const Tensor& a, Scalar b);  // at a tie the tensor gets half of the gradient, as with a tensor of it
+Tensor minimum(Scalar a, const Tensor& b);
+Tensor maximum(const Tensor& a, Scalar b);
+Tensor maximum(Scalar a, const Tensor& b);
 Tensor pow(double a, const Tensor& b);
-Tensor remainder(const Tensor& a, double b);
+Tensor remainder(const Tensor& a, Scalar b);
 
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
-inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }
-inline Tensor operator+(double a, const Tensor& b) { return add(b, a); }
-inline Tensor operator-(const Tensor& a, double b) { return sub(a, b); }
-inline Tensor operator-(double a, const Tensor& b) { return sub(a, b); }
-inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
-inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
-inline Tensor operator/(const Tensor& a, double b) { return div(a, b); }
-inline Tensor operator/(double a, const Tensor& b) { return div(a, b); }
+inline Tensor operator+(const Tensor& a, Scalar b) { return add(a, b); }
+inline Tensor operator+(Scalar a, const Tensor& b) { return add(b, a); }
+inline Tensor operator-(const Tensor& a, Scalar b) { return sub(a, b); }
+inline Tensor operator-(Scalar a, const Tensor& b) { return sub(a, b); }
+inline Tensor operator*(const Tensor& a, Scalar b) { return mul(a, b); }
+inline Tensor operator*(Scalar a, const Tensor& b) { return mul(b, a); }
+inline Tensor operator/(const Tensor& a, Scalar b) { return div(a, b); }
+inline Tensor operator/(Scalar a, const Tensor& b) { return div(a, b); }
 inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
-inline Tensor operator%(const Tensor& a, double b) { return remainder(a, b); }
+inline Tensor operator%(const Tensor& a, Scalar b) { return remainder(a, b); }
 
 // x = x + y and so on. If the operation would be recorded, the handle becomes the result. Otherwise x is written in
 // place: every handle and view of the storage sees the change, and a backward that needs the old values refuses to run.
@@ -98,10 +98,10 @@ Tensor& operator+=(Tensor& x, const Tensor& y);
 Tensor& operator-=(Tensor& x, const Tensor& y);
 Tensor& operator*=(Tensor& x, const Tensor& y);
 Tensor& operator/=(Tensor& x, const Tensor& y);
-Tensor& operator+=(Tensor& x, double y);
-Tensor& operator-=(Tensor& x, double y);
-Tensor& operator*=(Tensor& x, double y);
-Tensor& operator/=(Tensor& x, double y);
+Tensor& operator+=(Tensor& x, Scalar y);
+Tensor& operator-=(Tensor& x, Scalar y);
+Tensor& operator*=(Tensor& x, Scalar y);
+Tensor& operator/=(Tensor& x, Scalar y);
 
 // Comparisons: u8 tensors, 1 where true; not differentiable.
 Tensor eq(const Tensor& a, const Tensor& b);
@@ -110,31 +110,31 @@ Tensor lt(const Tensor& a, const Tensor& b);
 Tensor le(const Tensor& a, const Tensor& b);
 Tensor gt(const Tensor& a, const Tensor& b);
 Tensor ge(const Tensor& a, const Tensor& b);
-// With a number, rounded to a's dtype if that is floating. Integers are compared in f64 if their dtype does not hold it.
-Tensor eq(const Tensor& a, double b);
-Tensor ne(const Tensor& a, double b);
-Tensor lt(const Tensor& a, double b);
-Tensor le(const Tensor& a, double b);
-Tensor gt(const Tensor& a, double b);
-Tensor ge(const Tensor& a, double b);
+// With a number, rounded to a's dtype if that is floating. Integers are compared exactly.
+Tensor eq(const Tensor& a, Scalar b);
+Tensor ne(const Tensor& a, Scalar b);
+Tensor lt(const Tensor& a, Scalar b);
+Tensor le(const Tensor& a, Scalar b);
+Tensor gt(const Tensor& a, Scalar b);
+Tensor ge(const Tensor& a, Scalar b);
 inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
 inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }
 inline Tensor operator<(const Tensor& a, const Tensor& b) { return lt(a, b); }
 inline Tensor operator<=(const Tensor& a, const Tensor& b) { return le(a, b); }
 inline Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b); }
 inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
-inline Tensor operator==(const Tensor& a, double b) { return eq(a, b); }
-inline Tensor operator!=(const Tensor& a, double b) { return ne(a, b); }
-inline Tensor operator<(const Tensor& a, double b) { return lt(a, b); }
-inline Tensor operator<=(const Tensor& a, double b) { return le(a, b); }
-inline Tensor operator>(const Tensor& a, double b) { return gt(a, b); }
-inline Tensor operator>=(const Tensor& a, double b) { return ge(a, b); }
-inline Tensor operator==(double a, const Tensor& b) { return eq(b, a); }
-inline Tensor operator!=(double a, const Tensor& b) { return ne(b, a); }
-inline Tensor operator<(double a, const Tensor& b) { return gt(b, a); }
-inline Tensor operator<=(double a, const Tensor& b) { return ge(b, a); }
-inline Tensor operator>(double a, const Tensor& b) { return lt(b, a); }
-inline Tensor operator>=(double a, const Tensor& b) { return le(b, a); }
+inline Tensor operator==(const Tensor& a, Scalar b) { return eq(a, b); }
+inline Tensor operator!=(const Tensor& a, Scalar b) { return ne(a, b); }
+inline Tensor operator<(const Tensor& a, Scalar b) { return lt(a, b); }
+inline Tensor operator<=(const Tensor& a, Scalar b) { return le(a, b); }
+inline Tensor operator>(const Tensor& a, Scalar b) { return gt(a, b); }
+inline Tensor operator>=(const Tensor& a, Scalar b) { return ge(a, b); }
+inline Tensor operator==(Scalar a, const Tensor& b) { return eq(b, a); }
+inline Tensor operator!=(Scalar a, const Tensor& b) { return ne(b, a); }
+inline Tensor operator<(Scalar a, const Tensor& b) { return gt(b, a); }
+inline Tensor operator<=(Scalar a, const Tensor& b) { return ge(b, a); }
+inline Tensor operator>(Scalar a, const Tensor& b) { return lt(b, a); }
+inline Tensor operator>=(Scalar a, const Tensor& b) { return le(b, a); }
 
 // 1 where both, or one, is not 0; as comparisons. & and | evaluate both sides.
 Tensor logical_and(const Tensor& a, const Tensor& b);
@@ -155,7 +155,7 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol
 // a where condition (u8) is not 0, b elsewhere; the three broadcast. A number takes the tensor's dtype, or f32 if that is
 // an integer dtype which does not hold it.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
-Tensor where(const Tensor& condition, const Tensor& a, double b);
-Tensor where(const Tensor& condition, double a, const Tensor& b);
+Tensor where(const Tensor& condition, const Tensor& a, Scalar b);
+Tensor where(const Tensor& condition, Scalar a, const Tensor& b);
 
 }  // namespace isonorm

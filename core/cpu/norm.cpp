@@ -170,22 +170,19 @@ template <class A> ISO_HD void add_to(A* sum, Vec<A> v) { store_lanes<A>(sum, lo
 template <NormKind K, bool affine, bool far, class A, class T>
 ISO_HD void gradient_row(T* dx, A* dgain, A* dbias, const Row<far, A, T>& row, const T* gain, A c, const Shape<A>& s) {
   constexpr bool centred = K == NormKind::layer;
-  const auto sums = sum_row < A, centred ? 3 : 1 > (s.width, [&](int64_t i, auto lanes, Vec<A>*acc) {
-                                                 row.bring_next(i, 0);
-                                                 const Vec<A> dy = lanes.keep(lanes.load(row.dy + i)),
-                                                              x = (lanes.load(row.x + i) - row.shift) * row.scale;
-                                                 Vec<A> h = dy;
-                                                 if constexpr (affine) {
-                                                   if (gain) h *= lanes.load(gain + i);
-                                                   add_to<A>(dgain + place<A>(i), dy * x);
-                                                   add_to<A>(dbias + place<A>(i), dy);
-                                                 }
-                                                 acc[0] += h * x;
-                                                 if constexpr (centred) {
-                                                   acc[1] += h;
-                                                   acc[2] += lanes.keep(x);
-                                                 }
-                                               });
+  constexpr int kSums = centred ? 3 : 1;
+  const auto sums = sum_row<A, kSums>(s.width, [&](int64_t i, auto lanes, Vec<A>* acc) {
+    row.bring_next(i, 0);
+    const Vec<A> dy = lanes.keep(lanes.load(row.dy + i)), x = (lanes.load(row.x + i) - row.shift) * row.scale;
+    Vec<A> h = dy;
+    if constexpr (affine) {
+      if (gain) h *= lanes.load(gain + i);
+      add_to<A>(dgain + place<A>(i), dy * x);
+      add_to<A>(dbias + place<A>(i), dy);
+    }
+    acc[0] += h * x;
+    if constexpr (centred) acc[1] += h, acc[2] += lanes.keep(x);
+  });
   const A slope = sums[0] * s.share;
   A mean = 0;
   if constexpr (centred) mean = (sums[1] - slope * sums[2]) * s.share;

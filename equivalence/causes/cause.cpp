@@ -38,17 +38,30 @@ std::optional<double> shared_factor(const Trial& t) {
   return k;
 }
 
-// "; 12 is the number of examples"
+bool is_about(double k, double number) { return std::abs(k / number - 1) < 1e-9; }
+
+// "; 12 is the number of examples", "; 17 of 24 targets are not -100"
 std::string number_in_batch(double k, const training::Examples& batch) {
   const auto is = [k](int64_t n) {
-    return n > 1 &&
-           (std::abs(k / static_cast<double>(n) - 1) < 1e-9 || std::abs(k * static_cast<double>(n) - 1) < 1e-9);
+    return n > 1 && (is_about(k, static_cast<double>(n)) || is_about(1 / k, static_cast<double>(n)));
   };
   const int64_t examples = batch.inputs.rank() > 0 ? batch.inputs.size(0) : 1;
   if (is(examples)) return text("; ", examples, " is the number of examples");
-  if (batch.targets.defined() && is(batch.targets.numel()))
-    return text("; ", batch.targets.numel(), " is the number of targets");
-  return "";
+  if (!batch.targets.defined()) return "";
+  const int64_t targets = batch.targets.numel();
+  if (is(targets)) return text("; ", targets, " is the number of targets");
+  if (batch.targets.dtype() != DType::i64) return "";
+  const auto counted = static_cast<int64_t>(training::weight_of_mean(batch).item());
+  const double share = static_cast<double>(counted) / static_cast<double>(targets);
+  if (is(counted)) return text("; ", counted, " is the number of targets that are not -100");
+  return counted > 0 && counted < targets && (is_about(k, share) || is_about(1 / k, share))
+             ? text("; ", counted, " of ", targets, " targets are not -100")
+             : "";
+}
+
+NormSpec with_eps(NormSpec spec, double eps) {
+  spec.eps = eps;
+  return spec;
 }
 
 class Causes {
@@ -100,7 +113,7 @@ class Causes {
     Pair scaled = t_.loss_pair.pair;
     scaled.value = scaled.value / *k;
     const std::string gradients = text("all ", t_.gradients.size(), " gradients of the second model are ",
-                                       factor_text(*k), " times those of the first");
+                                       factor_text(*k), " times the first model's");
     if (!t_.loss_pair.differs)
       found_.cause = text("a factor in the backward: ", gradients, ", and the loss agrees");
     else if (t_.within_loss(scaled))
@@ -133,18 +146,18 @@ class Causes {
     if (differ.empty()) return false;
     Setting s = t_.own;
     s.changes_b = true;
-    std::vector<double> before;
-    for (const Both& d : differ) before.push_back(d.b->eps());
+    std::vector<NormSpec> before;
+    for (const Both& d : differ) before.push_back(d.b->spec());
     return removes(
         "the eps of norms", s,
         text("different eps: ", differ[0].path, " has ", differ[0].a->eps(), ", ", differ[0].other,
              " of the second model ", differ[0].b->eps(), differ.size() > 1 ? text(" (", differ.size(), " norms)") : "",
              "; with the first model's the two agree"),
         [&] {
-          for (const Both& d : differ) spec_of(*d.b).eps = d.a->eps();
+          for (const Both& d : differ) d.b->set_spec(with_eps(d.b->spec(), d.a->eps()));
         },
         [&] {
-          for (size_t i = 0; i < differ.size(); ++i) spec_of(*differ[i].b).eps = before[i];
+          for (size_t i = 0; i < differ.size(); ++i) differ[i].b->set_spec(before[i]);
         });
   }
 
@@ -155,9 +168,12 @@ class Causes {
     std::vector<std::pair<nn::Module*, bool>> modes;
     for (nn::Module* model : {&t_.a, &t_.b})
       for (const auto& [_, m] : model->named_modules()) modes.emplace_back(m, m->training());
+    const std::string now = t_.a.training() == t_.b.training() ? "differ in train()"
+                            : t_.a.training() ? "differ because the second is in eval() and the first is not"
+                                              : "differ because the first is in eval() and the second is not";
     return removes(
         "parts that act in training only", s,
-        "a part that acts in training only, such as dropout: in eval() the two agree, and in train() again they do not",
+        "a part that acts in training only, such as dropout: the two agree in eval() and " + now,
         [&] { t_.a.eval(), t_.b.eval(); },
         [&] {
           for (const auto& [m, on] : modes) m->train(on);  // outer ones first
@@ -207,29 +223,32 @@ class Causes {
           for (const Located& n : norms)
             if (t_.of_a[i].name == n.path + ".weight") s.more_a[i] = full_like(s.point[i], more_gain);
       return removes(
-          name, s, text(what, ": with that in ", where, " the two agree"),
+          name, s, text(what, "; with the same in ", where, " the two agree"),
           [&] {
             for (const Located& n : norms) change(*n.norm);
           },
           [&] {
             for (size_t i = 0; i < norms.size(); ++i)
-              norms[i].norm->compute_as_own(), spec_of(*norms[i].norm) = specs[i];
+              norms[i].norm->compute_as_own(), norms[i].norm->set_spec(specs[i]);
           });
     };
     if (before.kind == NormKind::layer || before.kind == NormKind::rms) {
       const NormKind other = before.kind == NormKind::layer ? NormKind::rms : NormKind::layer;
       if (with("another kind of norm", text("another norm: the second model computes ", name_of(other)),
-               [other](nn::Norm& n) { spec_of(n).kind = other; }))
+               [other](nn::Norm& n) {
+                 n.set_spec({other, n.eps(), n.spec().p});
+               }))
         return true;
     }
     for (const double eps : {1e-5, 1e-6, 1e-8, 1e-12, 0.0, 1e-3})
       if (eps != before.eps &&
           with("another eps", text("another eps: the second model has ", eps, ", the first ", before.eps),
-               [eps](nn::Norm& n) { spec_of(n).eps = eps; }))
+               [eps](nn::Norm& n) { n.set_spec(with_eps(n.spec(), eps)); }))
         return true;
-    for (const double divisor : {width - 1, width + 1})
+    for (const double divisor : {width - 1, width + 1, 1.0})
       if (with("another divisor",
-               text("another divisor: the second model divides by ", divisor, ", the first by ", width),
+               text("another divisor: the second model divides by ", divisor, divisor == 1 ? " (a sum)" : "",
+                    ", the first by ", width),
                [=](nn::Norm& n) {
                  // c / sqrt(S / m + eps) = sqrt(m / n) c / sqrt(S / n + eps m / n)
                  const double factor = std::sqrt(divisor / width);
@@ -237,21 +256,18 @@ class Causes {
                    const Tensor bias = n.bias();
                    return bias.defined() ? rows * factor + bias * (1 - factor) : rows * factor;
                  });
-                 spec_of(n).eps *= divisor / width;
+                 n.set_spec(with_eps(n.spec(), n.eps() * divisor / width));
                }))
         return true;
     if (norms[0].norm->weight.defined())
       for (const double more : {1.0, -1.0})
         if (with(
-                "gains read as 1 + gain",
-                text("gains read otherwise: the second model multiplies by what is stored ", more > 0 ? "+ 1" : "- 1"),
+                "a gain of gain + 1",
+                text("another use of the gain: the second model multiplies by gain ", more > 0 ? "+ 1" : "- 1"),
                 [](nn::Norm&) {}, more))
           return true;
     return false;
   }
-
-  // The options of a norm that is changed for a trial and changed back.
-  static NormSpec& spec_of(nn::Norm& n) { return const_cast<NormSpec&>(n.spec()); }
 
   Trial& t_;
   Explained& found_;

@@ -5,145 +5,12 @@
 #include <map>
 #include <set>
 
-#include "autograd/engine.h"
-#include "autograd/grad_mode.h"
-#include "autograd/op_watch.h"
 #include "core/printed.h"
-#include "equivalence/causes/moved_results.h"
+#include "equivalence/causes/traced.h"
 #include "equivalence/lockstep/criterion.h"
-#include "equivalence/lockstep/training.h"
 
 namespace isonorm::equivalence {
 namespace {
-
-constexpr int kTraceControls = 2;
-constexpr int64_t kMostTraced = int64_t{1} << 24;  // entries that a trace keeps
-
-// The finite entries of a tensor in order of size, and how many others there are.
-struct Entries {
-  std::vector<double> sorted;
-  size_t others = 0;
-  double largest = 0, norm = 0;
-
-  Entries() = default;
-  explicit Entries(const Tensor& x) {
-    for (const double v : x.to_vector<double>()) {
-      if (!std::isfinite(v)) {
-        ++others;
-        continue;
-      }
-      sorted.push_back(v);
-      norm += v * v, largest = std::max(largest, std::abs(v));
-    }
-    std::sort(sorted.begin(), sorted.end());
-    norm = std::sqrt(norm);
-  }
-  bool varies() const { return sorted.size() > 1 && sorted.front() < sorted.back(); }
-  bool fits(const Entries& o) const { return sorted.size() == o.sorted.size() && others == o.others; }
-  // The largest difference between the sorted entries and `by` times another tensor's, relative to the largest.
-  double distance(const Entries& o, double by = 1) const {
-    double most = 0;
-    for (size_t i = 0, n = sorted.size(); i < n; ++i)
-      most = larger(most, std::abs(sorted[i] - by * o.sorted[by < 0 ? n - 1 - i : i]));
-    return most == 0 ? 0 : most / largest;
-  }
-  bool within(const Entries& o, double tolerance) const {
-    const double root = std::sqrt(static_cast<double>(sorted.size()));
-    return fits(o) && std::abs(norm - o.norm) <= tolerance * largest * root && distance(o) <= tolerance;
-  }
-};
-
-// A recorded result.
-struct Traced {
-  std::string op, path;
-  Dims shape;
-  Tensor result;  // in the graph
-  Entries value;
-  std::vector<size_t> from;        // the results that it was computed from
-  std::vector<std::string> reads;  // the parameters
-  std::string previous;            // the layer or parameter before it
-  std::optional<Entries> gradient = {};
-  double moved = 0, gradient_moved = 0;  // how far controls move it
-
-  // "`linear` [4, 8] of q.weight in q"; of a result that is no layer's and reads no parameter also the layer before it.
-  std::string name() const {
-    std::string all = text('`', op, "` ", shape);
-    if (!reads.empty()) all += " of " + reads.front();
-    if (!path.empty()) all += " in " + path;
-    if (reads.empty() && path.empty() && !previous.empty()) all += " after " + previous;
-    return all;
-  }
-};
-
-struct Trace {
-  std::vector<Traced> results;
-  bool complete = true;
-};
-
-// control: the seed that moves every result; 0: no move.
-Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& parameters, const Trial& t, bool gradients,
-            uint64_t control = 0) {
-  Trace all;
-  std::map<const autograd::Node*, size_t> first;  // the first result of a node
-  std::map<const autograd::Node*, std::string> leaves;
-  for (const streams::NamedParameter& p : parameters)
-    if (p.tensor.impl().node) leaves[p.tensor.impl().node.get()] = p.name;
-  int64_t entries = 0;
-  std::optional<MovedResults> rounding;
-  if (control > 0) rounding.emplace(control);
-  const autograd::OpWatch watch([&](const autograd::Node& node, std::span<const Tensor* const> results) {
-    std::vector<size_t> from;
-    std::vector<std::string> reads;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const autograd::Edge& e = node.inputs[static_cast<int64_t>(i)];
-      if (const auto at = first.find(e.node.get()); at != first.end())
-        from.push_back(at->second + static_cast<size_t>(e.output));
-      if (const auto at = leaves.find(e.node.get()); at != leaves.end()) reads.push_back(at->second);
-    }
-    std::string previous;
-    for (const size_t i : from) {
-      const Traced& before = all.results[i];
-      previous = !before.path.empty() ? before.path : !before.reads.empty() ? before.reads.front() : before.previous;
-    }
-    first[&node] = all.results.size();
-    for (const Tensor* r : results) {
-      entries += r->numel();
-      if (entries > kMostTraced) all.complete = false;
-      const bool keep = all.complete && is_floating(r->dtype());
-      all.results.push_back(
-          {node.name, Scope::path(), r->shape(), *r, keep ? Entries(detach(*r)) : Entries(), from, reads, previous});
-    }
-  });
-  Generator draws{t.seed, 0};
-  const SameDraws same(draws);
-  const Tensor loss = t.loss(model, t.batch);
-  if (!gradients || all.results.empty() || !all.complete) return all;
-  std::vector<Tensor> of;
-  for (const Traced& r : all.results) of.push_back(r.result);
-  const std::vector<Tensor> found = grad(std::span(&loss, 1), of);
-  for (size_t i = 0; i < of.size(); ++i) all.results[i].gradient.emplace(found[i]);
-  return all;
-}
-
-// How far controls move the results and gradients of A. False if a control does not run the same ops.
-bool note_controls(Trial& t, Trace& a, bool gradients) {
-  for (int c = 1; c <= kTraceControls; ++c) {
-    Trace moved;
-    t.keep([&] {
-      move_by_one_ulp(t.a, static_cast<uint64_t>(c));
-      moved = trace(t.a, t.of_a, t, gradients, static_cast<uint64_t>(c));
-    });
-    if (moved.results.size() != a.results.size()) return false;
-    for (size_t i = 0; i < a.results.size(); ++i) {
-      Traced& r = a.results[i];
-      const Traced& m = moved.results[i];
-      if (!m.value.fits(r.value)) return false;
-      r.moved = larger(r.moved, m.value.distance(r.value));
-      if (gradients) r.gradient_moved = larger(r.gradient_moved, m.gradient->distance(*r.gradient));
-    }
-  }
-  return true;
-}
 
 // The results of B by the number of their entries.
 using BySize = std::map<size_t, std::vector<const Traced*>>;
@@ -191,39 +58,69 @@ std::string multiple_in(const Trace& a, const BySize& b, const Traced& r, DType 
   return found;
 }
 
-Parting forwards_part(const Trial& t, const Trace& a, const BySize& b) {
+// True for the loss and for every result that the loss is computed from.
+std::vector<bool> lead_to_loss(const Trace& t) {
+  std::vector<bool> lead(t.results.size());
+  lead[t.loss] = true;
+  for (size_t i = lead.size(); i-- > 0;)
+    if (lead[i])
+      for (const size_t from : t.results[i].from) lead[from] = true;
+  return lead;
+}
+
+// True if B's loss is computed from a number equal to A's loss.
+bool adds_to_loss(const Trial& t, const Trace& b) {
+  const std::vector<bool> lead = lead_to_loss(b);
+  for (size_t i = 0; i < lead.size(); ++i) {
+    const Traced& r = b.results[i];
+    if (lead[i] && r.shape.rank == 0 && is_floating(r.result.dtype()) &&
+        t.within_loss({"", detach(r.result).to(DType::f64), t.loss_pair.pair.reference, t.loss_pair.pair.scale}))
+      return true;
+  }
+  return false;
+}
+
+// True for the results of A that agree with B:
+//   - a result that is found in B
+//   - a result with a found result computed from it that has no fewer entries
+//   - a result with a found result computed from it, if nothing that differs is computed from it, too
+// A found result of fewer entries, such as a mean, may hide a difference.
+std::vector<bool> agreeing(const Trace& a, const BySize& b, const std::vector<bool>& lead, DType dtype) {
   const size_t n = a.results.size();
-  const DType dtype = t.dtype;
-  // B's own loss is another one.
-  const auto is_loss = [&](const Traced* o) {
-    return t.within_loss({"", detach(o->result).to(DType::f64), t.loss_pair.pair.reference, t.loss_pair.pair.scale});
-  };
-  if (const auto scalars = b.find(1); scalars != b.end() && std::ranges::any_of(scalars->second, [&](const Traced* o) {
-                                        return o->shape.rank == 0 && is_loss(o);
-                                      }))
-    return {"the second model has every result of the first, its loss among them: look at what it adds to the loss",
-            ""};
-  std::vector<bool> counts(n), accounted(n), reaches(n);  // reaches: the loss is computed from it
-  reaches[n - 1] = true;
+  std::vector<size_t> known(n);  // the entries of the largest result that is found and computed from it
+  std::vector<bool> agree(n), leads_to_difference(n);
   for (size_t i = n; i-- > 0;) {
     const Traced& r = a.results[i];
-    const bool found = i + 1 < n && !found_in(b, r, dtype).empty();
-    counts[i] = counts[i] || (found && r.value.varies());
-    accounted[i] = counts[i] || found;
+    const size_t size = r.value.sorted.size();
+    const bool found = i != a.loss && !found_in(b, r, dtype).empty();
+    if (found && r.value.varies()) known[i] = std::max(known[i], size);
+    agree[i] = found || (known[i] > 0 && (known[i] >= size || !leads_to_difference[i]));
     for (const size_t from : r.from) {
-      counts[from] = counts[from] || counts[i];
-      reaches[from] = reaches[from] || reaches[i];
+      if (agree[i]) known[from] = std::max(known[from], known[i]);
+      if (!agree[i] && lead[i]) leads_to_difference[from] = true;
     }
   }
+  return agree;
+}
+
+Parting forwards_part(const Trial& t, const Trace& a, const Trace& second) {
+  const BySize b = by_size(second);
+  const size_t n = a.results.size();
+  const DType dtype = t.dtype;
+  if (adds_to_loss(t, second))
+    return {"the second model has every result of the first, its loss among them: look at what it adds to the loss",
+            ""};
+  const std::vector<bool> lead = lead_to_loss(a), agree = agreeing(a, b, lead, dtype);
   for (size_t i = 0; i < n; ++i) {
     const Traced& r = a.results[i];
-    if (accounted[i] || !reaches[i]) continue;
+    if (agree[i] || !lead[i]) continue;
     std::vector<const Traced*> before;
     for (const size_t from : r.from) before.push_back(&a.results[from]);
-    const std::string begin = before.empty() ? "the forwards part where they begin"
+    const std::string begin = before.empty() ? "the forwards differ from the start"
                                              : text("the forwards agree up to ", listed_results(before));
-    const std::string none =
-        b.contains(r.value.sorted.size()) || r.value.others > 0 ? "" : ", nor any of as many entries";
+    const std::string none = b.contains(r.value.sorted.size()) || r.value.others > 0
+                                 ? ""
+                                 : text(", nor any result of ", r.value.sorted.size(), " entries");
     return {text(begin, ": ", r.name(), " is the first result that the second model does not have", none,
                  multiple_in(a, b, r, dtype)),
             r.path};
@@ -270,11 +167,11 @@ std::string backwards_part(const Trial& t, const Trace& a, const BySize& b) {
     const double most = bound(r.gradient_moved, t.dtype);
     if (std::none_of(found.begin(), found.end(),
                      [&](const Traced* o) { return r.gradient->within(*o->gradient, most); }))
-      return text(down_to(i), ": the gradient of ", r.name(), ", from which that is computed, differs");
+      return text(down_to(i), ": the next gradient, of ", r.name(), ", differs");
     ++count, compared[i] = true;
     for (const std::string& p : r.reads)
       if (readers[p] == 1 && differing.contains(p))
-        return text("the backwards agree down to ", r.name(), ": the gradient of ", p, ", which it reads, differs");
+        return text("the backwards agree down to ", r.name(), ": the gradient of its parameter ", p, " differs");
   }
   std::string parameters;
   for (const std::string& p : differing) parameters += (parameters.empty() ? "" : ", ") + p;
@@ -292,7 +189,7 @@ Parting where_they_part(Trial& t) {
   t.keep([&] { a = trace(t.a, t.of_a, t, gradients), b = trace(t.b, t.of_b, t, gradients); });
   if (a.results.empty() || b.results.empty() || !a.complete || !b.complete || !note_controls(t, a, gradients))
     return {};
-  return gradients ? Parting{backwards_part(t, a, by_size(b)), ""} : forwards_part(t, a, by_size(b));
+  return gradients ? Parting{backwards_part(t, a, by_size(b)), ""} : forwards_part(t, a, b);
 }
 
 }  // namespace isonorm::equivalence

@@ -125,7 +125,7 @@ class StreamCauses {
     found_.push_back(
         as_writers("a parameter that is read as stored",
                    text("a parameter that is not mapped: ", b_[which[0].first].name,
-                        " is a writer, and the forward takes what is stored: a nn::Parameter p is seen as p()"),
+                        " is a writer, and the forward reads its stored tensor; a module calls its parameter p as p()"),
                    which));
   }
 
@@ -179,8 +179,8 @@ class StreamCauses {
       s.point[i] = full(s.point[i].shape(), mean(s.point[i]).item(), s.point[i].options());
       s.changes_a = s.changes_b = true;
       found_.push_back({"a vector that scales a branch",
-                        text("a vector that scales what is written to the stream: if all entries of ", b_[i].name,
-                             " are equal, the two agree, but for its own gradient; fold it into the writer"),
+                        text("a vector that scales the output of a writer: if all entries of ", b_[i].name,
+                             " are equal, all but its own gradient agree; fold it into the writer"),
                         s, [] {}, [] {}, a_[i].name});
     }
   }
@@ -213,8 +213,8 @@ std::string stream_hint(nn::Module& model, const std::string& error) {
     neutral += text(neutral.empty() ? "; neutral, with an axis of that width: " : ", ", p.name, ' ', p.tensor.shape());
   }
   return text(" (", name_of(stream->form()), " stores ", stream->stored_width(), " of the ", stream->width(),
-              " entries of a row: does the layout miss a writer or a reader, or the forward take what is stored of a "
-              "parameter p for p()?",
+              " entries of a row: does the layout miss a writer or a reader, or does the forward read a parameter p "
+              "without calling p()?",
               neutral, ')');
 }
 

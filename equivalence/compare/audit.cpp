@@ -183,7 +183,7 @@ AuditResult audit(const training::TrainingOptions& options, const TensorMap& wei
   const nn::TransformerOptions& transformer = options.model.transformer();
   training::check_carried(transformer);
   check(!transformer.connection.bare_entry, "audit: with connections ", transformer.connection.name,
-        " the first branch reads the embeddings as they are, no stream that could be shifted");
+        " the first branch reads the embeddings themselves; there is no stream to shift");
   return Auditor(options, weights).run();
 }
 

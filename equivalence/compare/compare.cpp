@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <span>
 
+#include "autograd/engine.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "equivalence/compare/beside.h"
 #include "equivalence/compare/found.h"
 #include "equivalence/causes/moved_results.h"
@@ -174,28 +176,18 @@ class Drawn {
       seen.push_back(std::move(s));
     }
     for (size_t i = 0; i < m.first.inputs.size(); ++i)
-      seen.push_back(see_beside("gradient", m.first.inputs[i], m, &Run::of_inputs, i, largest));
+      seen.push_back(beside("gradient", m.first.inputs[i], m, &Run::of_inputs, i, largest));
     for (size_t i = 0; i < buffers_.names().size(); ++i)
-      seen.push_back(see_beside("buffer", buffers_.names()[i], m, &Run::buffers, i, 1));
+      seen.push_back(beside("buffer", buffers_.names()[i], m, &Run::buffers, i, 1));
     return seen;
   }
 
-  // Relative to the tensor's largest entry, or to `otherwise` if the tensor is 0. Counts as rounding noise if the
-  // controls move it too far for a verdict.
-  Seen see_beside(const char* quantity, const std::string& name, const Sides& m, std::vector<Tensor> Run::*of, size_t i,
-                  double otherwise) const {
-    const Tensor& reference = (m.first.*of)[i];
-    const double largest = largest_entry(reference);
-    const auto pair = [&](const Run& run, double scale) { return Pair{name, (run.*of)[i], reference, scale}; };
-    const auto moved = [&](double scale) {
-      Offset most;
-      for (const Run& control : m.controls) most = larger(most, offset(pair(control, scale)));
-      return most;
-    };
-    double scale = largest > 0 ? largest : otherwise;
-    if (bound(moved(scale).entry, dtype_) > largest_bound(dtype_) / 3) scale = INFINITY;
-    const Pair compared = pair(m.second, scale);
-    return {quantity, compared, offset(compared), moved(scale), true};
+  // Tensor i of `of` in each run.
+  Seen beside(const char* quantity, const std::string& name, const Sides& m, std::vector<Tensor> Run::*of, size_t i,
+              double otherwise) const {
+    std::vector<Tensor> controls;
+    for (const Run& control : m.controls) controls.push_back((control.*of)[i]);
+    return see_beside(quantity, name, (m.second.*of)[i], (m.first.*of)[i], controls, otherwise, dtype_);
   }
 
   Explained explain(const Sides& m, const std::vector<Seen>& seen, const training::Examples& batch, int budget) {
@@ -203,8 +195,29 @@ class Drawn {
     if (!m.second.training->has_gradient()) explained.cause = kNoGradient;
     const auto beside = [this](const Seen& s) { return s.beside || s.share(dtype_) <= 1; };
     if (!explained.cause.empty() || std::ranges::all_of(seen, beside)) return explained;
+    const std::string without = without_gradient(m, seen);
     OwnTrial trial(a_, b_, partners_, loss_, batch, o_.seed, seen, budget);
-    return explain_difference(trial);
+    explained = explain_difference(trial);
+    if (!without.empty()) explained.place += (explained.place.empty() ? "" : "; ") + without;
+    return explained;
+  }
+
+  // "g and b are frozen in the second model": parameters whose gradients differ because B's partner gets none.
+  std::string without_gradient(const Sides& m, const std::vector<Seen>& seen) const {
+    ShortList unreached(", ", 4), frozen(", ", 4);
+    for (size_t i = 0; i < partners_.a.size(); ++i) {
+      const std::string& name = partners_.a[i].name;
+      const bool differs = std::ranges::any_of(
+          seen, [&](const Seen& s) { return !s.beside && s.pair.name == name && s.share(dtype_) > 1; });
+      if (!differs || m.second.training->has_gradient(i) || !m.first.training->has_gradient(i)) continue;
+      (requires_grad(partners_.b[i].tensor) ? unreached : frozen).add(name);
+    }
+    std::string all;
+    if (!frozen.empty()) all = text("the second model has frozen ", frozen);
+    if (!unreached.empty())
+      all += text(all.empty() ? "" : "; ", "in the second model no gradient reaches ", unreached,
+                  " (the loss does not use it, or it is detached)");
+    return all;
   }
 
   Comparison undecided(const std::string& why) const {

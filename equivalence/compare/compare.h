@@ -86,7 +86,7 @@ struct CompareOptions {
 //              that do not move, a resolution above largest_bound()
 //
 // Calls `loss` controls + 2 times at each point, and twice more at the first; again only if the models differ.
-// Throws if the loss throws.
+// Throws if the loss throws: the message says which model raised the error.
 Comparison compare_gradients(nn::Module& a, nn::Module& b, const ParameterMap& map, const Objective& loss,
                              const Batches& batches, const CompareOptions& options = {});
 
@@ -124,7 +124,8 @@ class MakeOptimizer {
 // Trains A, its controls and B in lockstep on the same batches. B begins with A's initial parameters, mapped by `map`.
 // The verdict follows the rules of `isonorm prove` (criterion.h): at every step loss, gradients and weights stay within
 // the bound that the controls give. Gradients are compared in A's coordinates (M* g_B), before the optimizer's step()
-// changes them; weights in B's, against M w_A, without blind rows.
+// changes them; weights in B's, against M w_A, without blind rows. After the last step, if nothing differs, the buffers
+// are compared that the map relates and that began with the same values.
 //
 // The bound has to stay below the deviations of wrong trainings. These train A for kNegativeSteps steps (the batches
 // repeat if there are fewer) with a mistake: one batch is exchanged for another, or, if the two are equal, the gradient
@@ -132,7 +133,8 @@ class MakeOptimizer {
 //
 // Models and optimizers are made here, by several calls of these functions; the initial parameters come from the first
 // `make_a()`. A model that does not repeat itself on the first batch is undecided. Calls `batches` for steps in order,
-// and again from 0. Throws if a function makes no model or no optimizer.
+// and again from 0. Throws if a function makes no model or no optimizer, or throws: the message says which model raised
+// the error.
 Comparison compare_trajectories(const MakeModel& make_a, const MakeModel& make_b, const ParameterMap& map,
                                 const Objective& loss, const MakeOptimizer& make_optimizer, const Batches& batches,
                                 const CompareOptions& options = {});

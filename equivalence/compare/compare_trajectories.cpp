@@ -12,82 +12,21 @@
 #include "equivalence/compare/compare.h"
 #include "equivalence/compare/found.h"
 #include "equivalence/compare/own_training.h"
+#include "equivalence/compare/own_wrong.h"
 #include "equivalence/compare/repeats.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
-#include "nn/norm.h"
 #include "optim/sgd.h"
 #include "streams/parametrize.h"
 
 namespace isonorm::equivalence {
 namespace {
 
-// Gains and biases of the norms in `module`, however deep.
-std::vector<Tensor> gains(const nn::Module& module) {
-  std::vector<Tensor> found;
-  for (const auto& [_, m] : module.named_modules())
-    if (dynamic_cast<const nn::Norm*>(m))
-      for (const Tensor& p : m->parameters()) found.push_back(p);
-  return found;
-}
-
-// A, trained with the gains of its norms left as they are.
-class Frozen : public OwnTraining {
- public:
-  using OwnTraining::OwnTraining;
-  void differentiate(const training::Examples& batch) override {
-    OwnTraining::differentiate(batch);
-    for (const Tensor& p : gains(model())) set_grad(p, {});
-  }
-};
-
-constexpr int kExchanged = kNegativeSteps / 2;
-
-// A, trained on another batch at step kExchanged, counted from 0.
-class Misled : public OwnTraining {
- public:
-  Misled(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss, uint64_t seed,
-         training::Examples other)
-      : OwnTraining(model, std::move(parameters), loss, seed), other_(std::move(other)) {}
-  void differentiate(const training::Examples& batch) override {
-    OwnTraining::differentiate(step_++ == kExchanged ? other_ : batch);
-  }
-
- private:
-  training::Examples other_;
-  int step_ = 0;
-};
-
-// A, trained with a gradient of the wrong sign at step 1: on one batch that repeats there may be little left to learn
-// after that.
-class Reversed : public OwnTraining {
- public:
-  using OwnTraining::OwnTraining;
-  void differentiate(const training::Examples& batch) override {
-    OwnTraining::differentiate(batch);
-    if (step_++ != 1) return;
-    NoGrad no_grad;
-    for (const Tensor& p : model().parameters())
-      if (const Tensor g = p.grad(); g.defined()) set_grad(p, -g);
-  }
-
- private:
-  int step_ = 0;
-};
-
-bool are_equal(const training::Examples& a, const training::Examples& b) {
-  const auto defined = [](const training::Examples& batch) {
-    std::vector<Tensor> all = batch.tensors();
-    std::erase_if(all, [](const Tensor& x) { return !x.defined(); });
-    return all;
-  };
-  return std::ranges::equal(defined(a), defined(b), same_bytes);
-}
-
-std::unique_ptr<nn::Module> made(const MakeModel& make, const char* name) {
-  std::unique_ptr<nn::Module> model = make();
-  check(model != nullptr, "compare_trajectories: ", name, " gave no model");
+std::unique_ptr<nn::Module> made(const MakeModel& make, Which which) {
+  std::unique_ptr<nn::Module> model;
+  with_model_named(which, [&] { model = make(); });
+  check(model != nullptr, "compare_trajectories: ", which == Which::first ? "make_a" : "make_b", " gave no model");
   return model;
 }
 
@@ -113,8 +52,8 @@ class Trajectories {
         make_optimizer_(make_optimizer),
         batches_(batches),
         o_(o),
-        a_(made(make_a, "make_a")),
-        b_(made(make_b, "make_b")),
+        a_(made(make_a, Which::first)),
+        b_(made(make_b, Which::second)),
         found_(partners(*a_, *b_, map, &result_.reason)) {}
 
   Comparison run() {
@@ -136,12 +75,17 @@ class Trajectories {
 
     result_ = found(run, controls, wrong, all, dtype);
     explain(reference, first, second);
+    result_.not_compared = left_out(*a_, map_);
+    compare_buffers(all);
+    if (!TrackedInputs(batches_(0)).names().empty()) result_.not_compared.push_back("gradients of inputs");
     return result_;
   }
 
  private:
   OwnTraining& add(Lockstep& all, std::unique_ptr<OwnTraining> training, RunResult& record, bool control, Which which) {
-    training->train_with(make_optimizer_(training->model().parameters(), which), o_.clip);
+    std::unique_ptr<optim::Optimizer> optimizer;
+    with_model_named(which, [&] { optimizer = make_optimizer_(training->model().parameters(), which); });
+    training->train_with(std::move(optimizer), o_.clip);
     OwnTraining& added = *training;
     all.add(std::move(training), record, control);
     return added;
@@ -149,7 +93,7 @@ class Trajectories {
 
   // One more training of A, from the parameters that it began with.
   template <class T, class... More> std::unique_ptr<T> copy_of_first(More&&... more) {
-    models_.push_back(made(make_a_, "make_a"));
+    models_.push_back(made(make_a_, Which::first));
     nn::Module& copy = *models_.back();
     copy.load_state_dict(a_->state_dict());
     std::string ignored;
@@ -165,7 +109,7 @@ class Trajectories {
 
   // One more training of B, from A's mapped parameters.
   std::unique_ptr<OwnTraining> copy_of_second() {
-    models_.push_back(made(make_b_, "make_b"));
+    models_.push_back(made(make_b_, Which::second));
     nn::Module& copy = *models_.back();
     copy.load_state_dict(b_->state_dict());
     std::string ignored;
@@ -214,11 +158,33 @@ class Trajectories {
       result_.place = explained.place, result_.cause = explained.cause, result_.tried = explained.tried;
     }
     result_.reason += held("first", first) + held("second", second);
-    result_.not_compared = left_out(*a_, map_);
-    const BufferPairs buffers(*a_, *b_, map_, dtype_of(found_));
-    for (const std::vector<std::string>& names : {buffers.names(), buffers.unpaired()})
-      result_.not_compared.insert(result_.not_compared.end(), names.begin(), names.end());
-    if (!TrackedInputs(batches_(0)).names().empty()) result_.not_compared.push_back("gradients of inputs");
+  }
+
+  // Buffers after the last step of two trainings that are the same. Notes which are not compared.
+  void compare_buffers(Lockstep& all) {
+    const DType dtype = dtype_of(found_);
+    const BufferPairs pairs(*a_, *b_, map_, dtype);
+    std::vector<std::vector<Tensor>> of_first;  // of the first model and its controls
+    for (const Lockstep::Member& m : all.members().first(all.members().size() - 1))
+      of_first.push_back(pairs.of_first(m.training->model()));
+    const std::vector<Tensor> of_second = pairs.of_second(all.members().back().training->model());
+    CompareCount count{"buffer"};
+    std::vector<DifferingTensor> differ;
+    for (size_t i = 0; i < pairs.names().size(); ++i) {
+      std::vector<Tensor> controls;
+      for (size_t c = 1; c < of_first.size(); ++c) controls.push_back(of_first[c][i]);
+      const Seen s = see_beside("buffer", pairs.names()[i], of_second[i], of_first[0][i], controls, 1, dtype);
+      if (s.share(dtype) > 1) differ.push_back(equivalence::differing(s, dtype));
+      if (!has_factor(s.pair) || !result_.same()) result_.not_compared.push_back(pairs.names()[i]);
+      ++count.compared;
+    }
+    result_.not_compared.insert(result_.not_compared.end(), pairs.unpaired().begin(), pairs.unpaired().end());
+    if (differ.empty() || !result_.same()) return;
+    count.differing = differ.size();
+    const size_t n = found_.a.size();
+    result_.verdict = Verdict::different;
+    result_.first = {o_.steps, "buffer", differ[0].place, differ, {{"loss", 1}, {"gradient", n}, {"weight", n}, count}};
+    result_.reason = where_to_look(text("after step ", o_.steps), result_.first->counts);
   }
 
   std::string why_undecided(const RunResult& reference, OwnTraining& first) const {
@@ -254,8 +220,9 @@ class Trajectories {
     if (o_.clip > 0) return explained;
     const StepMaker first = [&](const std::vector<Tensor>& p) { return make_optimizer_(p, Which::first); };
     const StepMaker second_one = [&](const std::vector<Tensor>& p) { return make_optimizer_(p, Which::second); };
-    return explain_update(names_of(now), differing(), see_update(before, now, batch), some_mapped(now), first,
-                          second_one);
+    SeenUpdate seen = see_update(before, now, batch);
+    seen.step = step;
+    return explain_update(names_of(now), differing(), seen, some_mapped(now), first, second_one);
   }
 
   static std::vector<std::string> names_of(const Partners& p) {

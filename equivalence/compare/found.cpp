@@ -18,7 +18,17 @@ std::string in_words(const std::vector<std::string>& parts, const char* last = "
   return all;
 }
 
-std::string counted(size_t n, const std::string& quantity) { return plural(static_cast<int64_t>(n), quantity.c_str()); }
+// "all 8 gradients", "the buffer".
+std::string all_of(const CompareCount& c) {
+  return c.compared == 1 ? "the " + c.quantity
+                         : text("all ", plural(static_cast<int64_t>(c.compared), c.quantity.c_str()));
+}
+
+// "2 of 8 gradients", "all 8 gradients", "the buffer".
+std::string some_of(const CompareCount& c) {
+  if (c.differing == c.compared) return all_of(c);
+  return text(c.differing, " of ", plural(static_cast<int64_t>(c.compared), c.quantity.c_str()));
+}
 
 // Two numbers with the fewest digits, but at least 4, that show their difference in two digits.
 std::pair<std::string, std::string> told_apart(double a, double b) {
@@ -38,29 +48,29 @@ constexpr const char* kIdentical =
 
 std::string where_to_look(const std::string& at, std::span<const CompareCount> counts) {
   std::vector<std::string> agree, differ;
-  size_t differing = 0;
+  size_t agreeing = 0, differing = 0;
   for (const CompareCount& c : counts) {
-    const bool loss = &c == counts.data();
-    if (c.differing == 0 && c.compared > 0)
-      agree.push_back(loss ? "the loss" : "all " + counted(c.compared, c.quantity));
-    if (c.differing == 0) continue;
-    differ.push_back(loss ? "the loss" : text(c.differing, " of ", counted(c.compared, c.quantity)));
-    differing += c.differing;
+    if (c.differing == 0 && c.compared > 0) agree.push_back(all_of(c)), agreeing += c.compared;
+    if (c.differing > 0) differ.push_back(some_of(c)), differing += c.differing;
   }
-  const auto differs = [&](size_t i) { return i < counts.size() && counts[i].differing > 0; };
+  const auto differs = [&](const std::string& quantity) {
+    return std::any_of(counts.begin(), counts.end(),
+                       [&](const CompareCount& c) { return c.quantity == quantity && c.differing > 0; });
+  };
   std::string look;
-  if (differs(0))
-    look = differs(1) ? "look at the forward" : "look at a term of the loss that has no gradient";
-  else if (differs(1))
+  if (differs("output"))
+    look = "look at the forward";
+  else if (differs("loss"))
+    look = differs("gradient") ? "look at the forward" : "look at a term of the loss that has no gradient";
+  else if (differs("gradient"))
     look = "look at the backward";
-  else if (differs(2) && counts[2].quantity == "weight")
+  else if (differs("weight"))
     look = "look at the update";
-  const std::string verb = differing == 1 ? " differs" : " differ";
-  return text(at,
-              agree.empty() ? ""
-                            : text(' ', in_words(agree),
-                                   agree.size() == 1 && differs(1) && !differs(0) ? " agrees" : " agree", ", and"),
-              ' ', in_words(differ), verb, look.empty() ? "" : ": ", look);
+  const auto verb = [](size_t n, const char* one, const char* many) { return n == 1 ? one : many; };
+  const std::string agreed =
+      agree.empty() ? "" : text(' ', in_words(agree), verb(agreeing, " agrees", " agree"), ", and");
+  return text(at, agreed, ' ', in_words(differ), verb(differing, " differs", " differ"), look.empty() ? "" : ": ",
+              look);
 }
 
 std::string row_of(const DifferingTensor& t) {
@@ -115,6 +125,27 @@ std::vector<Seen> see_gradients(const Training& run, const Training& reference,
   return seen;
 }
 
+Seen see_beside(const char* quantity, const std::string& name, const Tensor& value, const Tensor& reference,
+                std::span<const Tensor> controls, double otherwise, DType dtype) {
+  const auto moved = [&](double scale) {
+    Offset most;
+    for (const Tensor& control : controls) most = larger(most, offset({name, control, reference, scale}));
+    return most;
+  };
+  const double largest = largest_entry(reference);
+  double scale = largest > 0 ? largest : otherwise;
+  if (bound(moved(scale).entry, dtype) > largest_bound(dtype) / 3) scale = INFINITY;
+  const Pair pair{name, value, reference, scale};
+  return {quantity, pair, offset(pair), moved(scale), true};
+}
+
+DifferingTensor differing(const Seen& s, DType dtype) {
+  const Offset limit = s.limit(dtype);
+  const bool as_a_whole = s.off.entry <= limit.entry;
+  return {s.quantity, *furthest_off({s.pair}), as_a_whole ? s.off.factor : s.off.entry,
+          as_a_whole ? limit.factor : limit.entry, as_a_whole};
+}
+
 const Seen& Points::worst(std::span<const Seen> seen) const {
   return *std::max_element(seen.begin(), seen.end(),
                            [this](const Seen& x, const Seen& y) { return x.share(dtype_) < y.share(dtype_); });
@@ -149,22 +180,17 @@ void Points::note(int point, const std::vector<Seen>& seen) {
     ++counts.back().compared;
     if (s.share(dtype_) <= 1) continue;
     ++counts.back().differing;
-    result_.first->tensors.push_back(differing(s));
+    result_.first->tensors.push_back(differing(s, dtype_));
   }
   result_.reason = where_to_look(text("at point ", point), counts);
-}
-
-DifferingTensor Points::differing(const Seen& s) const {
-  const Offset limit = s.limit(dtype_);
-  const bool as_a_whole = s.off.entry <= limit.entry;
-  return {s.quantity, *furthest_off({s.pair}), as_a_whole ? s.off.factor : s.off.entry,
-          as_a_whole ? limit.factor : limit.entry, as_a_whole};
 }
 
 void Points::conclude() {
   result_.verdict = Verdict::undecided;
   const auto has_none = [](const Known& k) { return std::isinf(k.factor); };
-  const auto unseen = std::count_if(known_.begin() + 1, known_.end(), has_none);
+  ShortList unseen(", ", 6);
+  for (auto k = known_.begin() + 1; k != known_.end(); ++k)
+    if (has_none(*k)) unseen.add(k->name);
   const bool no_gradient =
       std::all_of(known_.begin() + 1, known_.end(), [&](const Known& k) { return k.beside || has_none(k); });
   Known least{"", 0};
@@ -183,9 +209,9 @@ void Points::conclude() {
     result_.reason = text("equal to the last bit at every point, ", kIdentical);
   else {
     result_.verdict = Verdict::same;
-    result_.reason = text("at ", points_, " points at most ", std::ceil(100 * share_), " % of the bound; ",
+    result_.reason = text("at ", plural(points_, "point"), " at most ", std::ceil(100 * share_), " % of the bound; ",
                           would_have_shown(least.factor),
-                          unseen > 0 ? text(", but for ", unseen, " that are 0 or rounding noise") : "");
+                          unseen.empty() ? "" : text(", but for ", unseen, " (0 or rounding noise)"));
   }
 }
 

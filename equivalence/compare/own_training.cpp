@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
@@ -81,7 +82,11 @@ Partners partners(const nn::Module& a, const nn::Module& b, const ParameterMap& 
     found.tensors.push_back(std::move(tensors));
   }
   for (size_t i = 0; i < all.size(); ++i)
-    if (!reached[i]) fail(text("no parameter of the first model becomes ", all[i].name, " of the second"));
+    if (!reached[i])
+      fail(shape_in_a(all[i].name) && !map.route(all[i].name)
+               ? text("the map leaves out ", all[i].name,
+                      ", which both models have: leave_out() is for parameters of the first model alone")
+               : text("no parameter of the first model becomes ", all[i].name, " of the second"));
   if (found.a.empty()) fail("no parameters were compared");
   return found;
 }
@@ -111,6 +116,18 @@ DType dtype_of(const Partners& p) {
   const DType dtype = p.a[0].tensor.dtype();
   check(dtype == DType::f64 || dtype == DType::f32, "compare: ", p.a[0].name, " is ", dtype, ", expected f32 or f64");
   return dtype;
+}
+
+void with_model_named(Which which, const std::function<void()>& run) {
+  const char* const model = which == Which::first ? "the first model: " : "the second model: ";
+  try {
+    run();
+  } catch (Error& e) {
+    e.set_message(model + std::string(e.what()));
+    throw;
+  } catch (const std::exception& e) {
+    std::throw_with_nested(Error(ErrorKind::invalid, model + std::string(e.what()), __FILE__, __LINE__));
+  }
 }
 
 OwnTraining::OwnTraining(nn::Module& model, std::vector<streams::NamedParameter> parameters, const Objective& loss,
@@ -147,18 +164,21 @@ std::pair<int64_t, int64_t> OwnTraining::held_by_optimizer() const {
 }
 
 void OwnTraining::differentiate(const training::Examples& batch) {
-  try {
-    const SameDraws draws(generator_);
-    loss_ = training::differentiate(model_, loss_of_, batch);
-  } catch (const Error& e) {
-    throw Error(e.kind(), e.what() + stream_hint(model_, e.what()), e.file(), e.line());
-  }
+  with_model_named(which(), [&] {
+    try {
+      const SameDraws draws(generator_);
+      loss_ = training::differentiate(model_, loss_of_, batch);
+    } catch (Error& e) {
+      e.set_message(e.what() + stream_hint(model_, e.what()));
+      throw;
+    }
+  });
   NoGrad no_grad;
   begin_step();
-  has_gradient_ = false;
+  has_gradient_.clear();
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    has_gradient_ =
-        has_gradient_ || std::ranges::any_of(tensors_[i].stored, [](const Tensor& p) { return p.grad().defined(); });
+    has_gradient_.push_back(
+        std::ranges::any_of(tensors_[i].stored, [](const Tensor& p) { return p.grad().defined(); }));
     const Tensor g =
         tensors_[i].read([](const Tensor& p) { return p.grad().defined() ? p.grad() : zeros(p.shape(), p.options()); });
     const Tensor seen = routes_.empty() ? g : routes_[i].adjoint(g, shapes_[i]);
@@ -168,7 +188,8 @@ void OwnTraining::differentiate(const training::Examples& batch) {
 }
 
 void OwnTraining::update(double) {
-  optimizer_->step(training::limit_gradients({.norm = clip_}, optimizer_->parameters()).scale);
+  with_model_named(
+      which(), [&] { optimizer_->step(training::limit_gradients({.norm = clip_}, optimizer_->parameters()).scale); });
   weights_.clear();
   for (const PartnerTensors& p : tensors_) weights_.push_back(p.read(detach));
 }
@@ -177,6 +198,15 @@ Tensor OwnTraining::reference_weight(const Training& reference, size_t i) const 
   NoGrad no_grad;
   const Tensor w = Training::reference_weight(reference, i);
   return routes_.empty() ? w : routes_[i].forward(w);
+}
+
+Tensor OwnTraining::noise_here(const Training& reference, size_t i) const {
+  const Tensor noise = Training::noise_here(reference, i);
+  if (routes_.empty() || routes_[i].legs.empty() || !noise.defined()) return noise;
+  NoGrad no_grad;
+  Generator generator{1, 0};  // a map of marks of 1 might give 0
+  const Tensor marks = noise.to(DType::f64) * (1 + rand(noise.shape(), {DType::f64}, generator));
+  return ne(routes_[i].forward(marks), zeros({}, {DType::f64}));
 }
 
 Restore::Restore(nn::Module& model, What what)

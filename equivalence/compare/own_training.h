@@ -1,6 +1,8 @@
 // A user's model under training, compared with another one through a parameter map.
 #pragma once
 
+#include <algorithm>
+
 #include "core/random.h"
 #include "equivalence/compare/compare.h"
 #include "streams/parametrize.h"
@@ -47,7 +49,11 @@ uint64_t control_seed(uint64_t seed, int control);
 
 // The cause of a difference if B has no gradient at all.
 inline constexpr const char* kNoGradient =
-    "a loss that does not use the second model: none of its parameters gets a gradient";
+    "a loss that passes no gradient to the second model: it does not use the model, or runs it without a graph";
+
+// Runs run(). The message of an Error begins with "the first model: " or "the second model: ". Another std::exception becomes
+// an Error in which it is nested.
+void with_model_named(Which which, const std::function<void()>& run);
 
 // A model, an objective and, for training, an optimizer.
 class OwnTraining : public Training {
@@ -58,8 +64,9 @@ class OwnTraining : public Training {
   OwnTraining(nn::Module& model, const Partners& partners, const Objective& loss, uint64_t seed);
 
   void train_with(std::unique_ptr<optim::Optimizer> optimizer, double clip);
-  // True if any parameter got a gradient from the last differentiate().
-  bool has_gradient() const { return has_gradient_; }
+  // True if any parameter got a gradient from the last differentiate(), or the i-th one.
+  bool has_gradient() const { return std::ranges::find(has_gradient_, true) != has_gradient_.end(); }
+  bool has_gradient(size_t i) const { return has_gradient_[i]; }
   // How many of the model's parameters that are not frozen the optimizer holds, and how many there are.
   std::pair<int64_t, int64_t> held_by_optimizer() const;
   const optim::Optimizer& optimizer() const { return *optimizer_; }
@@ -70,9 +77,11 @@ class OwnTraining : public Training {
 
  protected:
   Tensor reference_weight(const Training& reference, size_t i) const override;
-  bool entry_by_entry(size_t i) const override { return routes_.empty() || routes_[i].legs.empty(); }
+  Tensor noise_here(const Training& reference, size_t i) const override;
 
  private:
+  Which which() const { return routes_.empty() ? Which::first : Which::second; }
+
   nn::Module& model_;
   std::vector<Route> routes_;            // from the reference's parameters to these; empty if this is A
   std::vector<Dims> shapes_;             // of the reference's parameters
@@ -81,7 +90,7 @@ class OwnTraining : public Training {
   Generator generator_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   double clip_ = 0;
-  bool has_gradient_ = false;
+  std::vector<bool> has_gradient_;  // of each parameter of the reference
 };
 
 // Restores at its end: the values of parameters and buffers, the gradients, and every module's training flag.

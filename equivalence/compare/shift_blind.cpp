@@ -62,7 +62,7 @@ void look(nn::Module& model, const std::vector<streams::NamedParameter>& paramet
     });
     value = loss(model, batch);
   }
-  const std::vector<Tensor> gradients = grad(std::span(&value, 1), inputs);
+  const std::vector<Tensor> gradients = grad(value, inputs);
   NoGrad no_grad;
   size_t i = 0;
   for (const streams::NamedParameter& p : parameters)
@@ -91,14 +91,16 @@ void flatten_gains(nn::Module& model) {
 std::string cause(const Found& found, const Found& eval, const Found& flat,
                   const std::vector<streams::NamedParameter>& parameters) {
   if (!eval.parameters.empty() && blind(eval.parameters, Role::writer))
-    return "dropout behind a writer (in eval() the sums are 0): recentre the branch after the mask";
+    return "dropout after a writer (in eval() the sums are 0): recentre the branch after the mask";
   if (!found.centred && !found.streams.empty() && !blind(found.streams, Role::neutral)) {
     const auto reader = std::find_if(found.parameters.rbegin(), found.parameters.rend(),
                                      [](const Sums& r) { return r.role == Role::reader && !r.blind(); });
     return text(
         "no final norm, or another reader of the bare stream (the gradient of the stream itself does not sum "
         "to 0",
-        reader != found.parameters.rend() ? text(", nor does that of the reader ", reader->name) : "", ")");
+        reader != found.parameters.rend() ? text(", and the gradient of the reader ", reader->name, " does not either")
+                                          : "",
+        ")");
   }
   const auto table = [&](const Sums& r) {
     return r.role != Role::writer || r.blind() ||
@@ -108,9 +110,8 @@ std::string cause(const Found& found, const Found& eval, const Found& flat,
   };
   if (!flat.parameters.empty() && blind(flat.parameters, Role::writer) &&
       std::all_of(found.parameters.begin(), found.parameters.end(), table))
-    return "a tied head behind a learned gain or bias (only a table violates it, and with gains of 1 and biases of 0 "
-           "the "
-           "sums are 0): recentre the rows that are written, read the raw ones";
+    return "a tied head after a learned gain or bias (only a table has sums that are not 0; with gains of 1 and "
+           "biases of 0 it has none): recentre the rows that are written, read the raw ones";
   if (!found.streams.empty() && (found.centred || blind(found.streams, Role::neutral)))
     return "layer scale, or another change of the branch, between the writer and the stream (the stream's own gradient "
            "allows a shift): fold it into the writer, or recentre after it";

@@ -54,7 +54,7 @@ void check_known(const std::string& map) {
 }
 
 Dims transposed(Dims shape) {
-  check(shape.rank == 2, "parameter map: shape ", shape, " is not that of a matrix, which transpose needs");
+  check(shape.rank == 2, "parameter map: transpose needs a matrix, the shape is ", shape);
   std::swap(shape.v[0], shape.v[1]);
   return shape;
 }

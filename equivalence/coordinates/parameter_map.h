@@ -111,6 +111,7 @@ class ParameterMap {
   // `to`. Throws if the patterns have different numbers of stars.
   ParameterMap& concat(const std::vector<std::string>& from, const std::string& to, int dim = 0,
                        std::vector<Leg> legs = {});
+  // Leaves out parameters that B lacks. Comparisons of two models refuse it if B has a parameter with the same name.
   ParameterMap& leave_out(const std::string& pattern);
 
   // Nothing if the parameter is left out.

@@ -153,7 +153,7 @@ class Comparer {
     if (is_floating(a.dtype()) || is_floating(b.dtype()) || !c.route.legs.empty())
       for (const auto& [stored, values] : {std::pair(&a, &x), {&b, &y}})
         check(is_floating(stored->dtype()) || largest_entry(*values) < 0x1p53,
-              "holds integers from 2^53 on, which f64 rounds: only integers as they are can be compared with them");
+              "holds integers from 2^53 on, which f64 rounds: compare them with integers, without a map");
     const Tensor reference = gradient(c) ? x : c.route.forward(x),
                  value = gradient(c) ? c.route.adjoint(y, x.shape()) : y;
     return held_against(gradient(c) ? row.name : row.partner, value, reference);
@@ -239,8 +239,8 @@ class Comparer {
     if (row.taken_noise) return;
     row.undecided = true;
     row.problem = text("not comparable: below ", scientific(small / of_all),
-                       " of the largest gradient in both, where rounding noise lies (--noise names what is zero in "
-                       "exact arithmetic); by its own size it differs by ",
+                       " of the largest gradient in both, so it may be rounding noise (--noise names gradients that "
+                       "are zero in exact arithmetic); by its own size it differs by ",
                        scientific(row.deviation));
   }
 

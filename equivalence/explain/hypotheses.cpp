@@ -49,9 +49,10 @@ Result ones(const Evidence& e) {
   if (largest_entry(g - mean(g, {g.rank() - 1}, true)) > 64 * e.eps * size || most > 1000 * e.eps * size) return {};
   return Tried{
       off(e.pair), 0,
-      text("a gradient of ones: what comes into the norm is the same for every entry, of which its backward makes 0, "
-           "and what is left, at most ",
-           scientific(most), ", is rounding (send random numbers in)")};
+      text(
+          "a gradient of ones: the gradient that enters the norm is the same for every entry, so its backward gives 0, "
+          "and the rest, at most ",
+          scientific(most), ", is rounding (send random numbers in)")};
 }
 
 Result gain_plus_one(const Evidence& e) {
@@ -60,7 +61,7 @@ Result gain_plus_one(const Evidence& e) {
   const double more = std::round(mean(d).item());
   if (std::abs(more) != 1) return {};
   return Tried{off(e.pair), largest_entry(d - more) / e.pair.scale,
-               text("a gain that one of the two stores less 1: B's entries are A's ", more > 0 ? "+" : "-", " 1")};
+               text("a gain that is stored less 1 on one side: B's entries are A's ", more > 0 ? "+" : "-", " 1")};
 }
 
 // How far B's matrix is from A's transposed.
@@ -105,9 +106,8 @@ Result missing_mean(const Evidence& e) {
                 scientific(sum_along(b, dim)));
   };
   return constant_along(e, [&](int dim) {
-    return text(
-        "a norm's backward without its mean term in one of the two (the difference is constant along the stream): ",
-        sums(dim));
+    return text("a norm's backward without its mean term on one side (the difference is constant along the stream): ",
+                sums(dim));
   });
 }
 
@@ -115,7 +115,7 @@ Result mean_taken_off(const Evidence& e) {
   if (gradient(e) || e.what.side != Side::parameter) return {};
   return constant_along(e, [](int dim) {
     return text("the mean along dimension ", dim,
-                " was taken away from one of the two (the difference is constant there): map it with recentre");
+                " is missing on one side (the difference is constant there): map it with recentre");
   });
 }
 
@@ -188,8 +188,7 @@ Result norm_gain(const Evidence& e) {
         return all;
       },
       [](const NormModel& a, const NormModel& b) {
-        return text("gains read otherwise: A multiplies by what is stored + ", a.more_gain, ", B by that + ",
-                    b.more_gain);
+        return text("another use of the gain: A multiplies by gain + ", a.more_gain, ", B by gain + ", b.more_gain);
       });
 }
 

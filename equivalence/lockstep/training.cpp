@@ -111,6 +111,16 @@ Tensor Training::moved_by_noise(size_t i) const {
   return noise_so_far_.empty() ? noise_[i] : both(noise_so_far_[i], noise_[i]);
 }
 
+std::vector<Tensor> Training::moved_by_noise() const {
+  std::vector<Tensor> all;
+  for (size_t i = 0; i < noise_.size(); ++i) all.push_back(moved_by_noise(i));
+  return all;
+}
+
+Tensor Training::noise_here(const Training& reference, size_t i) const {
+  return i < reference.noise_.size() ? reference.moved_by_noise(i) : Tensor();
+}
+
 std::string Training::weight_name(const Training& reference, size_t i) const {
   const size_t count = reference.parameters_.size();
   return text(i < count ? "" : "average of ", reference.parameters_[i % count].name);
@@ -121,8 +131,8 @@ std::vector<Pair> Training::weight_pairs(const Training& reference) const {
   std::vector<Pair> pairs;
   for (size_t i = 0; i < weights_.size(); ++i) {
     Tensor theirs = reference_weight(reference, i), mine = to(weights_[i], theirs.device());
-    if (i < reference.noise_.size() && entry_by_entry(i)) {
-      const Tensor noise = reference.moved_by_noise(i), zero = zeros({}, theirs.options());
+    if (const Tensor noise = noise_here(reference, i); noise.defined() && any(noise).item() != 0) {
+      const Tensor zero = zeros({}, theirs.options());
       theirs = where(noise, zero, theirs), mine = where(noise, zero, mine);
     }
     pairs.push_back({weight_name(reference, i), mine, theirs, largest_entry(theirs)});

@@ -60,14 +60,17 @@ class Training {
   // noise, too, if some control moves it and it is at most four times the farthest move in its tensor. An entry that is
   // 0 in all runs is exact. Only weight_pairs() asks for entries.
   void note_control(const Training& control, bool entries = true);
+  // For each parameter, 1 where noise alone has moved its weights, this step included (u8). Empty without controls.
+  std::vector<Tensor> moved_by_noise() const;
 
  protected:
   // The reference's tensor for parameter i, as these weights are stored.
   virtual Tensor reference_weight(const Training& reference, size_t i) const { return reference.weights_[i]; }
   // The name of weights i.
   virtual std::string weight_name(const Training& reference, size_t i) const;
-  // True if the weights of parameter i correspond to the reference's entry by entry.
-  virtual bool entry_by_entry(size_t) const { return true; }
+  // 1 where weights i, as they are stored here, depend on an entry of the reference's that noise alone has moved (u8).
+  // Undefined if the reference has no controls.
+  virtual Tensor noise_here(const Training& reference, size_t i) const;
   // After the loss of a step is known. Forgets gradients and the controls' findings about them, except the entries that
   // were no noise, and the first sizes.
   void begin_step();
@@ -83,7 +86,6 @@ class Training {
   std::vector<double> moved_;
 
  private:
-  // 1 where noise alone has moved the weights of parameter i, this step included (u8). Needs a control.
   Tensor moved_by_noise(size_t i) const;
   // A gradient that is compared as a whole: of a parameter, or of some rows of it if others are blind.
   struct Part {

@@ -3,7 +3,7 @@
 import os as _os
 
 _mask = _os.sched_getaffinity(0)
-from ._isonorm import Tensor, __version__, tensor
+from ._isonorm import Tensor, __version__
 
 # libgomp comes with OpenBLAS. If OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY is set, it pins the thread that loads
 # it to one core.
@@ -12,6 +12,7 @@ _os.sched_setaffinity(0, _mask)
 from ._compare import assert_equivalent, compare
 from ._files import Converted, Proof, Verified, convert, prove, verify
 from ._result import Difference, Power, Probe, Result
+from ._tensor import tensor
 
 __all__ = [
     "Converted",

@@ -1,33 +1,52 @@
 """compare(): are two modules of torch one function, and do they train alike?"""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
+
 from . import _isonorm
-from ._result import Difference, Power, Result, Unmatched
+from ._result import Difference, Power, Result, Undecided, Unmatched
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._recipe import Parameters
+
+    Tensors = dict[str, torch.Tensor]  # by name
+    T = TypeVar("T")
+    OneOrTwo = Union[T, tuple[Optional[T], Optional[T]], None]  # for both, or (for a, for b)
 
 VERDICTS = {"same": "equivalent", "different": "different", "undecided": "undecided"}
 
 
 def compare(
-    a,
-    b,
+    a: torch.nn.Module,
+    b: torch.nn.Module,
     *,
-    batches,
-    loss=None,
-    map="names",
-    optimizer=None,
-    steps=20,
-    points=5,
-    controls=4,
-    seed=1,
-    dtype="f64",
-    carry=False,
-    progress=None,
+    batches: Iterable[Any] | Callable[[int], Any],
+    loss: Callable[[Any, Any], torch.Tensor] | None = None,
+    map: str | Mapping[str, str | Callable[[Tensors], torch.Tensor]] | Callable[[Tensors], Tensors] | None = "names",
+    optimizer: OneOrTwo[Callable[[Parameters], torch.optim.Optimizer]] = None,
+    schedule: OneOrTwo[Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]] = None,
+    accumulate: OneOrTwo[int] = None,
+    clip: OneOrTwo[float | Callable[[Parameters], Any]] = None,
+    steps: int = 20,
+    points: int = 5,
+    controls: int = 4,
+    seed: int = 1,
+    dtype: str | None = None,
+    carry: bool = False,
+    progress: Callable[[dict], Any] | None = None,
 ) -> Result:
     """Whether two torch.nn.Modules are one function and train alike, as far as rounding lets it be seen.
 
-    Copies of both run in `dtype` ("f64" or "f32"); a and b stay as they are. Outputs, loss, gradients of parameters (in a's
-    coordinates) and of floating inputs are compared at `points` points: a's parameters as they stand, then drawn anew. The bound
-    of each tensor is what one ulp in a's parameters does to it (`controls` times tried): 30 times that, and 64 eps. To show
-    that it can see, the comparison then multiplies every other entry of single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
+    Copies of both run in `dtype` ("f64" or "f32"; None: f64, and again in f32 if they differ there because a module computes, or a
+    table is stored, in f32); a and b stay as they are. Outputs, loss, gradients of parameters (in a's coordinates) and of floating
+    inputs are compared at `points` points: a's parameters as they stand, then drawn anew. The bound of each tensor is what one ulp
+    in a's parameters does to it (`controls` times tried): 30 times that, and 64 eps. To show that it can see, the comparison then
+    multiplies every other entry of single parameters of a by 1 + 1e-5 (f32: 1 + 1e-2).
 
     batches:   an iterable of batches, or a function of the number of a point or step, from 0. Of an iterable max(points, steps)
                batches are read (without an optimizer: points), so it may be endless; after its last batch it begins again. A
@@ -39,25 +58,41 @@ def compare(
                function of the dict of a's parameters}, where the rest is called the same. A function of the dict of a's
                parameters to the dict of b's. None: b keeps its own, and only outputs and gradients of inputs are compared.
     optimizer: a function of a list of parameters to an optimizer of torch: then both train `steps` steps, and loss, gradients
-               and weights are compared at each.
+               and weights are compared at each. The list's attribute `model` is the module under training, a copy of a or b: it
+               has the names.
+    schedule:  a function of the optimizer to a schedule of torch.optim.lr_scheduler, which moves on after each step.
+    accumulate: a number of micro-batches. In training each batch is cut into so many equal parts along the first dimension of its
+               tensors; loss and gradients are the mean over the parts.
+    clip:      the largest norm of all gradients together (torch.nn.utils.clip_grad_norm_), or a function of the list of parameters
+               that changes their gradients. Gradients are compared before, weights after.
+               Of these four each may be a pair (for a, for b), such as optimizer=(for_a, for_b). With a pair, b may be a itself.
     carry:     b's own parameters need not be what the map makes of a's.
     progress:  a function that gets a dict after every point and step: "phase" ("points", "wrong trainings", "training"), "step",
                "steps". What it raises ends the comparison.
 
-    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError
-    if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a that is not finite, parameters with
-    hooks or in one memory), and if a module or the loss raises something, which it names (in training: what they raise).
+    Returns a Result; bool(result) is whether the two are equivalent. Modules may change their inputs in place. Raises ValueError, in
+    one line, for arguments of another kind; if a comparison makes no sense (a is b, no batches, outputs of other shapes, a loss of a
+    that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was given
+    raises something, which it names.
     """
-    from . import _locate, _maps, _models, _points, _training
+    from . import _causes, _coarse, _given, _locate, _maps, _memory, _models, _points, _recipe, _rounding, _training, _update_causes
 
-    if a is b:
+    _given.check_module("a", a), _given.check_module("b", b)
+    counts = {"points": points, "controls": controls, "steps": steps}
+    _given.check_options(batches, loss, map, progress, dtype, seed, counts)
+    may_change, dtype = dtype is None, dtype or "f64"
+    train = _recipe.recipes(dtype, loss, optimizer=optimizer, schedule=schedule, accumulate=accumulate, clip=clip)
+    if a is b and (train is None or train[0].options() == train[1].options()):
         raise ValueError("compare: a module was given twice, as a and as b")
-    if points < 1 or controls < 1 or steps < 1:
-        raise ValueError(f"compare: {points} points, {controls} controls and {steps} steps, expected at least 1 of each")
-    if optimizer is not None and map is None:
+    if train is not None and map is None:
         raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
-    if dtype not in _models.TORCH_DTYPES:
-        raise ValueError(f"compare: dtype is {dtype!r}, expected 'f64' or 'f32'")
+
+    def in_f32(why, deviation):
+        """The Result of the same comparison in f32."""
+        training = {"optimizer": optimizer, "schedule": schedule, "accumulate": accumulate, "clip": clip, "steps": steps}
+        more = {"loss": loss, "map": map, "points": points, "controls": controls, "seed": seed, "carry": carry}
+        found = compare(a, b, batches=read, dtype="f32", progress=progress, **training, **more)
+        return replace(found, why_f32=f"{why}, so both were compared in f32; in f64 they are off by {deviation:.1e}")
 
     def told(phase, of):
         return lambda step: progress({"phase": phase, "step": step, "steps": of}) if progress else None
@@ -65,16 +100,30 @@ def compare(
     def result(verdict, reason, **more):
         return Result(verdict=verdict, reason=reason, dtype=dtype, batches=str(read), **more)
 
-    read = _models.Batches(batches, dtype)
+    def measured(of):
+        return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
+
+    def different(point, reason, first, **numbers):
+        """The Result at a point where the two differ; first: as Comparison.first."""
+        why = _coarse.explained_by_f32(at, point) if may_change else ""
+        if why:
+            return in_f32(why, first["deviation"])
+        located = _locate.Located(at, point, first)
+        causes = _causes.Causes(located)
+        first = replace(located.first, measured="with a's module there the outputs agree") if causes.replaced() else located.first
+        return result("different", reason, points=point, first=first, cause=causes.named(), **numbers)
+
+    read = batches.in_dtype(dtype) if isinstance(batches, _models.Batches) else _models.Batches(batches, dtype)
     try:
-        mapping = None if map is None else _maps.Map(a, b, map)
+        mapping = None if map is None else _maps.Map(a, b, _given.naming_map(map, dtype))
         if mapping is not None and not carry:
             wrong = _maps.not_carried(a, b, mapping)
             if wrong is not None:
-                name, deviation, bound = wrong
+                name, deviation, bound, in_b, in_a = wrong
+                dtypes = "" if in_a == in_b else f": it is {_models.spoken(in_b)}, a is {_models.spoken(in_a)}"
                 return result(
                     "different",
-                    f"{name} of b is not what the map makes of a's parameters (carry=True sets it)",
+                    f"{name} of b is not what the map makes of a's parameters{dtypes} (carry=True sets it)",
                     points=0,
                     first=Difference("parameter", name, name, deviation, bound),
                     cause="other values of parameters",
@@ -91,39 +140,43 @@ def compare(
             seed,
             dtype,
         )
+        _memory.say(at.a, controls, train is not None)
         found, point = at.compare(points, told("points", points))
     except Unmatched as e:
-        return result("different", str(e), points=0)
-
-    def measured(of):
-        return {"deviation": of.deviation, "control": of.control, "tolerance": _isonorm.bound(of.control, dtype)}
-
+        return different(e.point, str(e), e.first)
+    except Undecided as e:
+        return result("undecided", str(e).removeprefix("compare: "), points=0)
     if point is not None:
-        located = _locate.Located(at, point, found)
-        return result(
-            "different", found.reason, points=point, first=located.first, cause=located.cause(), **measured(found)
-        )
+        return different(point, found.reason, found.first, **measured(found))
     verdict, reason, trained = VERDICTS[found.verdict], found.reason, None
     power = Power(at.probes().probes, found.resolution)
     if verdict == "equivalent" and power.probes and not power.seen:
         verdict, reason = "undecided", f"it would have seen none of {len(power.probes)} parameters that were changed"
-    if optimizer is not None and verdict == "equivalent":
-        trained = _training.train_together(at, optimizer, steps, told)
-        verdict, reason = VERDICTS[trained.verdict], f"{reason}; in training {trained.reason}"
+    if train is not None and verdict == "equivalent":
+        trained = _training.train_together(at, train, steps, told)
+        verdict = VERDICTS[trained.verdict]
+        at_points = f"at {points} point{'' if points == 1 else 's'} the two agree" if verdict == "different" else reason
+        reason = f"{at_points}; in training {trained.reason}"
+        if verdict == "different" and may_change:
+            coarse = _coarse.Coarse(at, 1)
+            if coarse.is_f32:
+                with _rounding.WithoutCasts(dtype):
+                    again = _training.train_together(at, train, steps, told)
+                if VERDICTS[again.verdict] == "equivalent":
+                    return in_f32(coarse.sentence, trained.deviation)
     last = trained or found
     first, cause = None, None
     if trained is not None and verdict == "different":
         place = trained.first
         name = place["tensor"] or "the loss"
-        first = Difference(
-            f"{place['quantity']} at step {place['at']}", name, name, place["deviation"], _isonorm.bound(last.control, dtype)
-        )
-        if place["quantity"] == "weights":
-            cause = f"the update: at step {place['at']} the gradients agree and the updated weights do not"
+        what = f"{place['quantity']} at step {place['at']}"
+        first = Difference(what, name, name, place["deviation"], place["bound"], place["as_a_whole"])
+        cause = _update_causes.named(at, train, {**place, "dtype": dtype})
     return result(
         verdict,
         reason,
         points=points,
+        not_compared=tuple(f"{name} ({why})" for name, why in at.not_compared.items()),
         steps=steps if trained else 0,
         first=first,
         cause=cause,
@@ -132,7 +185,7 @@ def compare(
     )
 
 
-def assert_equivalent(a, b, **options) -> Result:
+def assert_equivalent(a: torch.nn.Module, b: torch.nn.Module, **options: Any) -> Result:
     """Raises AssertionError with the text of compare(a, b, **options) unless the two are equivalent; gives the Result."""
     __tracebackhide__ = True
     found = compare(a, b, **options)

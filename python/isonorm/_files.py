@@ -2,10 +2,13 @@
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 from . import _isonorm
+
+Path = Union[str, bytes, os.PathLike]
 
 
 def _path(path):
@@ -22,13 +25,15 @@ class Converted:
     """bool(result): whether the conversion was verified and written."""
 
     written: bool
-    lines: list
+    lines: list[str]
 
     def __bool__(self):
         return self.written
 
     def __str__(self):
         return "\n".join(self.lines)
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -37,14 +42,16 @@ class Verified:
     "outputs": {what: (deviation, bound)}}."""
 
     same: bool
-    lines: list
-    streams: list
+    lines: list[str]
+    streams: list[dict]
 
     def __bool__(self):
         return self.same
 
     def __str__(self):
         return "\n".join(self.lines)
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -65,20 +72,22 @@ class Proof:
     def __str__(self):
         return self.text
 
+    __repr__ = __str__
+
 
 def convert(
-    path_in,
-    path_out,
-    form,
+    path_in: Path,
+    path_out: Path,
+    form: str,
     *,
-    source="",
-    spec="",
-    reference="",
-    dtype="",
-    data="",
-    fold="all",
-    eps=0.0,
-    inference=False,
+    source: str = "",
+    spec: Path = "",
+    reference: Path = "",
+    dtype: str = "",
+    data: Path = "",
+    fold: str = "all",
+    eps: float = 0.0,
+    inference: bool = False,
 ) -> Converted:
     """A checkpoint, safetensors file or folder of the Hugging Face hub in another form of its residual stream ("layer_norm",
     "rms_norm", "crms_norm", "crms_isometric"), verified before it is written: `isonorm convert`, whose options these are (source:
@@ -104,7 +113,7 @@ def convert(
     )
 
 
-def verify(path_a, path_b, *, spec="", data="", up_to="") -> Verified:
+def verify(path_a: Path, path_b: Path, *, spec: Path = "", data: Path = "", up_to: str = "") -> Verified:
     """Whether two checkpoints are one function, whatever the forms of their streams: `isonorm verify`, whose options these are.
 
     Raises ValueError on bad input, OSError where a file cannot be read, KeyboardInterrupt on Ctrl-C. Other threads run meanwhile.
@@ -115,7 +124,7 @@ def verify(path_a, path_b, *, spec="", data="", up_to="") -> Verified:
 
 
 def prove(
-    *, forms: list = (), controls: int = 4, progress: Optional[Callable[[dict], Any]] = None, **options
+    *, forms: Iterable[str] = (), controls: int = 4, progress: Optional[Callable[[dict], Any]] = None, **options: Any
 ) -> Proof:
     """Trains Pre-LN, the forms, controls and negative controls side by side, and compares them at every step: `isonorm prove`,
     whose options these are, with underscores (steps=20, width=32, model="gpt", data=...).

@@ -1,212 +1,166 @@
-"""Where two modules first differ, in order of execution, and what shows of the cause."""
+"""Where two modules first differ: in the forward in order of execution, and if that agrees, in the backward."""
 
 import torch
 
 from . import _isonorm
-from ._models import PLAIN, copied, in_dtype, measured, ours
-from ._points import Points
+from ._calls import before, called, matched, paired_modules
+from ._models import ours
 from ._result import Difference
-from ._rounding import CoarseResults, WithoutCasts, computing_coarsely
-
-ADVICE = '; dtype="f32" compares them in f32'
-
-
-class Calls:
-    """While it lasts, what each leaf module of a model is given, gives, and gets back as gradient, in `dtype`."""
-
-    def __init__(self, model, dtype):
-        self.model, self.dtype, self.calls, self.handles, self.given = model, dtype, [], [], []
-
-    def __enter__(self):
-        for name, module in self.model.named_modules():
-            if not list(module.children()):
-                self.handles.append(module.register_forward_pre_hook(self.before))
-                self.handles.append(module.register_forward_hook(self.after(name)))
-        return self
-
-    def __exit__(self, *_):
-        for handle in self.handles:
-            handle.remove()
-
-    def before(self, module, inputs):
-        self.given = in_dtype(measured(inputs), self.dtype)  # now: the module may change them in place
-
-    def after(self, name):
-        def note(module, inputs, output):
-            outputs = measured(output)
-            if not outputs:
-                return
-            call = Call(name, module, self.given, in_dtype(outputs[0], self.dtype))
-            if outputs[0].requires_grad:
-                outputs[0].register_hook(lambda g: setattr(call, "gradient", in_dtype(g, self.dtype)))
-            self.calls.append(call)
-
-        return note
-
-
-class Call:
-    def __init__(self, name, module, inputs, output):
-        self.name, self.module, self.inputs, self.output, self.gradient = name, module, inputs, output, None
-
-
-def called(model, dtype, run):
-    with Calls(model, dtype) as calls:
-        ran = run()
-    return calls.calls, ran
-
-
-def matched(a, b):
-    """Pairs of calls, in a's order: by name where both have the same names, else in order; of outputs of one shape."""
-    if {c.name for c in a} == {c.name for c in b}:
-        left = list(b)
-        pairs = []
-        for call in a:
-            partner = next((c for c in left if c.name == call.name), None)
-            if partner is not None:
-                left.remove(partner)
-                pairs.append((call, partner))
-    else:
-        pairs = list(zip(a, b))
-    return [(x, y) for x, y in pairs if x.output.shape == y.output.shape]
 
 
 def off(x, reference):
+    """The deviation; infinite for NaN or infinities in one alone. Equal ones do not count."""
+    both = x.isfinite() & reference.isfinite()
+    if not both.all():
+        same = x.isnan() & reference.isnan() | (x == reference)
+        x, reference = (torch.where(both | ~same, t, 0) for t in (x, reference))
     d = _isonorm.deviation(ours(x), ours(reference))
     return float("inf") if d != d else d
 
 
 class Located:
-    """Of a point at which the two differ."""
+    """Of a point at which the two differ.
+
+    first: the Difference.
+    pair:  the two calls where they differ, if it is in a module.
+    end:   which of its tensors differs: "input", "output", "grad_input", or the name of a parameter with ".grad".
+    alone: whether that module differs with inputs that agree: it is the module itself that differs.
+    """
 
     def __init__(self, points, point, found):
-        self.points, self.point, self.found = points, point, found
+        self.points, self.point, self.found = points, point, found  # found: Comparison.first
         self.batch, self.parameters = points.batches(point - 1), points.parameters(point)
-        a, ran = called(points.a, points.dtype, lambda: points.of_a(self.parameters, self.batch))
-        b, other = called(points.b, points.dtype, lambda: points.of_b(self.parameters, self.batch))
-        self.gradients = dict(zip(points.names(self.batch), zip(ran.gradients, other.gradients)))
+        self.partners = paired_modules(points.a, points.b, points.mapping)
+        self.pair, self.end, self.alone, self.first = None, None, False, self.compared()
+        self.of_a, self.of_b, self.pairs, self.gradients = [], [], [], {}
+        try:
+            self.watch()
+        except ValueError:  # a module that does not run if it is watched: the verdict stands without a place
+            return
+        self.forward() or self.backward()
+
+    def watch(self):
+        """Runs a, b and the controls once more, and notes the calls of their modules."""
+        points = self.points
+        of_a, ran = called(points.a, points.dtype, lambda: points.of_a(self.parameters, self.batch))
+        of_b, other = called(points.b, points.dtype, lambda: points.of_b(self.parameters, self.batch))
         self.controls = [
-            called(points.a, points.dtype, lambda: points.of_a(*points.moved(self.parameters, self.batch, c)))[0]
+            called(points.a, points.dtype, lambda: points.control(self.parameters, self.batch, c))[0]
             for c in range(1, points.controls + 1)
         ]
-        self.index = {id(call): i for i, call in enumerate(a)}
-        self.pairs = matched(a, b)
-        self.pair, self.first = self.locate()
+        self.of_a, self.of_b, self.index = of_a, of_b, {id(call): i for i, call in enumerate(of_a)}
+        self.gradients = dict(zip(points.names(self.batch), zip(ran.gradients, other.gradients)))
+        self.pairs = list(matched(self.partners, of_a, of_b))
+
+    def compared(self):
+        """The Difference among what was compared, without a place: an output if one differs."""
+        first = next((t for t in self.found["tensors"] if t["quantity"] == "output"), self.found)
+        name = first["tensor"] or "the loss"
+        return Difference(first["quantity"], name, name, first["deviation"], first["bound"], first["as_a_whole"])
 
     def limit(self, call, of):
-        """The bound of a call of a, by what its controls do there."""
-        worst = 0.0
+        """The bound of a tensor of a call of a, by what its controls do there."""
+        own, worst = of(call), 0.0
         for calls in self.controls:
-            moved, own = of(calls[self.index[id(call)]]), of(call)
-            worst = max(worst, off(moved, own))
+            moved = of(calls[self.index[id(call)]]) if self.index[id(call)] < len(calls) else None
+            if moved is not None and moved.shape == own.shape:
+                worst = max(worst, off(moved, own))
         return _isonorm.bound(worst, self.points.dtype)
 
-    def locate(self):
-        passes = (
-            ("output", self.pairs, lambda c: c.output),
-            ("gradient of the output", self.pairs[::-1], lambda c: c.gradient),
+    def difference(self, x, y, of):
+        """(deviation, bound) of a tensor that two calls have if they differ there; None if they agree, or a has none. What b has not
+        is 0: a gradient."""
+        own, other = of(x), of(y)
+        if own is not None and other is None:
+            other = torch.zeros_like(own)
+        if own is None or own.shape != other.shape:
+            return None
+        deviation, limit = off(other, own), self.limit(x, of)
+        return (deviation, limit) if not deviation <= limit else None
+
+    def any_difference(self, x, y, several, of_both=False):
+        """The first of difference() among tensors of the calls; several(call) is a list or a dict of them."""
+        keys = range(min(len(several(x)), len(several(y)))) if isinstance(several(x), list) else sorted(several(x))
+        if of_both:
+            keys = [k for k in keys if k in several(y)]
+        found = (self.difference(x, y, lambda call, k=k: entry(several(call), k)) for k in keys)
+        return next((d for d in found if d is not None), None)
+
+    def found_in_b(self, x):
+        """Whether b's modules are given, or give, what a call of a gave."""
+        limits = [self.limit(x, lambda call, i=i: entry(call.outputs, i)) for i in range(len(x.outputs))]
+        others = [t for call in self.of_b for t in (*call.outputs, *call.inputs)]
+        return bool(limits) and all(
+            any(t.shape == o.shape and off(t, o) <= limit for t in others) for o, limit in zip(x.outputs, limits)
         )
-        for what, pairs, of in passes:
-            for x, y in pairs:
-                if of(x) is None or of(y) is None:
-                    continue
-                deviation, limit = off(of(y), of(x)), self.limit(x, of)
-                if deviation > limit:
-                    return (x, y), Difference(what, x.name or "a itself", y.name or "b itself", deviation, limit)
-        first = self.found.first
-        bound = _isonorm.bound(self.found.control, self.points.dtype)
-        name = first["tensor"] or "the loss"
-        return None, Difference(first["quantity"], name, name, first["deviation"], bound)
 
-    def cause(self):
-        coarse, in_f32 = self.coarse_modules()
-        if coarse:
-            with WithoutCasts(self.points.dtype):
-                if self.agree(self.points):
-                    return f"{coarse}, and without that the two agree{ADVICE if in_f32 else ''}"
-        in_f32 = in_f32 and self.agree_in_f32()
-        known = self.other_class() or self.other_options() or self.in_training_alone() or self.known_mistake()
-        if in_f32 and (known is None or self.pair and type(self.pair[0].module) is not type(self.pair[1].module)):
-            return (f"{known}; " if known else "") + f"{coarse}, and in f32 the two agree{ADVICE}"
-        return known
+    def note(self, what, pair, end, numbers):
+        self.pair, self.end, (x, y) = pair, end, pair
+        self.first = Difference(what, x.name or "a itself", y.name or "b itself", *numbers)
+        return True
 
-    def coarse_modules(self):
-        """(sentence, in_f32): the modules that compute in a coarser dtype, and whether it is f32 in a comparison in f64.
-        ("", False) if there are none, or torch cannot tell."""
-        points = self.points
-        try:
-            with CoarseResults(points.a, points.dtype) as a:
-                points.of_a(self.parameters, self.batch)
-            with CoarseResults(points.b, points.dtype) as b:
-                points.of_b(self.parameters, self.batch)
-        except (RuntimeError, ValueError):  # operations that know no TorchDispatchMode
-            return "", False
-        first = [call.name for call in self.pair] if self.pair else [None, None]
-        sentence, dtype = computing_coarsely([("a", a, first[0]), ("b", b, first[1])])
-        return sentence, points.dtype == "f64" and dtype == torch.float32
-
-    def agree_in_f32(self):
-        points = self.points
-        models = copied(points.a, "f32"), copied(points.b, "f32")
-        more = points.mapping, points.loss, lambda at: in_dtype(self.batch, "f32"), points.controls, points.seed
-        return self.agree(Points(*models, *more, "f32"))
-
-    def agree(self, points):
-        """Whether the two agree at this point; False if they raise."""
-        noted = _isonorm.Points(points.dtype, 1)
-        try:
-            points.compare_at(self.point, noted)
-        except (RuntimeError, ValueError):
+    def forward(self):
+        """The first module that gives something else than its partner, unless what follows from it agrees again."""
+        agree = {id(x) for x, y in self.pairs if not self.any_difference(x, y, lambda c: c.outputs)}
+        differing = [(x, y) for x, y in self.pairs if id(x) not in agree]
+        if not differing:
             return False
-        return not noted.differs
+        followed = self.followed(agree)
+        for x, y in differing:
+            if id(x) in followed:
+                continue
+            given = self.any_difference(x, y, lambda c: c.inputs)
+            if given is not None:
+                return self.note("input", (x, y), "input", given)
+            self.alone = True
+            return self.note("output", (x, y), "output", self.any_difference(x, y, lambda c: c.outputs))
+        return False
 
-    def other_class(self):
-        if self.pair is None:
-            return None
-        x, y = self.pair
-        if type(x.module) is not type(y.module) or x.module.extra_repr() != y.module.extra_repr():
-            return f"{x.name or 'a'} is {spoken(x.module)}, {y.name or 'b'} of b is {spoken(y.module)}"
-        return None
+    def followed(self, agree):
+        """Calls of a from which a later call follows that agrees, with its partner or with anything in b: what they give is in b."""
+        known, found = set(), set()
+        for x in reversed(self.of_a):
+            if x.nodes and all(n in known for n in x.nodes):
+                found.add(id(x))
+            if id(x) in agree or self.found_in_b(x):
+                known |= before(x.nodes, known)
+        return found
 
-    def other_options(self):
-        """Modules of one class, in order, that hold different numbers or words."""
-        for (name, x), (other, y) in zip(self.points.a.named_modules(), self.points.b.named_modules()):
-            if type(x) is not type(y):
-                return None
-            for key, value in vars(x).items():
-                if isinstance(value, PLAIN) and not key.startswith("_") and vars(y).get(key, value) != value:
-                    return f"{key} of {name or 'a'} is {value!r}, of {other or 'b'} in b {vars(y)[key]!r}"
-        return None
-
-    def in_training_alone(self):
-        a, b = self.points.a, self.points.b  # copies, which run no more
-        if not any(m.training for model in (a, b) for m in model.modules()):
-            return None
-        a.eval(), b.eval()
-        ran = self.points.of_a(self.parameters, self.batch), self.points.of_b(self.parameters, self.batch)
-        pairs = [*zip(ran[0].outputs, ran[1].outputs), *zip(ran[0].gradients, ran[1].gradients)]
-        agree = all(off(y, x) <= self.first.bound for x, y in pairs)
-        return "dropout, or another thing that acts in training alone: in eval() the two agree" if agree else None
-
-    def known_mistake(self):
-        """By arithmetic on what was recorded (equivalence/explain)."""
-        tensors = {}
-        for name, p in self.parameters.items():
-            tensors[name] = (ours(p), ours(p))
-        for name, (x, y) in self.gradients.items():
-            tensors[f"{name}.grad"] = (ours(x), ours(y))
+    def backward(self):
+        """The innermost module that gets the same gradient as its partner, and gives another one back."""
+        candidates = []
         for x, y in self.pairs:
-            if x.inputs and y.inputs and x.inputs[0].shape == y.inputs[0].shape:
-                tensors[f"{x.name}.input"] = (ours(x.inputs[0]), ours(y.inputs[0]))
-            tensors[f"{x.name}.output"] = (ours(x.output), ours(y.output))
-            if x.gradient is not None and y.gradient is not None:
-                tensors[f"{x.name}.output.grad"] = (ours(x.gradient), ours(y.gradient))
-        ends = {"output": ".output", "gradient of the output": ".output.grad", "gradient": ".grad"}
-        if self.first.what not in ends:
-            return None
-        return (
-            _isonorm.cause(self.first.a + ends[self.first.what], self.first.bound, self.points.dtype, tensors) or None
-        )
+            if self.any_difference(x, y, lambda c: c.gradients):
+                continue
+            end, back = "grad_input", self.any_difference(x, y, lambda c: c.input_gradients, of_both=True)
+            if back is None:
+                end, back = self.parameter_gradient(x)
+            if back is not None:
+                candidates.append(((x.name.count("."), x.name != ""), (x, y), end, back))
+        if not candidates:
+            return False
+        _, (x, y), end, back = max(candidates, key=lambda c: c[0])
+        for inner, partner in reversed(self.pairs):  # what x computes between its submodules is wrong behind one of them
+            if inner.name.startswith(f"{x.name}." if x.name else "") and inner is not x:
+                if d := self.any_difference(inner, partner, lambda c: c.gradients):
+                    return self.note("gradient of the output", (inner, partner), "output.grad", d)
+        self.alone = True
+        return self.note("gradient from the backward", (x, y), end, back)
+
+    def parameter_gradient(self, call):
+        """(its name in the module and ".grad", difference()) of the gradient of a parameter that the module itself has, if it is
+        called once; (None, None) if none differs."""
+        if sum(c.name == call.name for c in self.of_a) == 1:
+            for own, _ in call.module.named_parameters(recurse=False):
+                name = f"{call.name}.{own}".strip(".")
+                for t in self.found["tensors"]:
+                    if t["tensor"] == name and t["quantity"] == "gradient":
+                        return f"{own}.grad", (t["deviation"], t["bound"])
+        return None, None
 
 
-def spoken(module):
-    return f"{type(module).__name__}({module.extra_repr()})"
+def entry(several, key):
+    """several[key], of a list or a dict; None if it is not there."""
+    if isinstance(several, dict):
+        return several.get(key)
+    return several[key] if key < len(several) else None

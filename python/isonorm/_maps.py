@@ -3,8 +3,23 @@
 import torch
 
 from . import _isonorm
-from ._models import ours
-from ._result import Unmatched
+from ._models import converted, made_in, ours, real
+
+
+def listed(names, most=8):
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(names[:most]) or "none") + more
+
+
+def pulled_back(leaves, made, gradients):
+    """Gradients in what a map has made of these leaves as gradients in them: {name: tensor}. None among them: 0."""
+    pairs = [(made[n], g) for n, g in gradients.items() if g is not None and made[n].requires_grad]
+    found = [None] * len(leaves)
+    if pairs:
+        tensors, given = zip(*pairs)
+        found = torch.autograd.grad(tensors, list(leaves.values()), given, allow_unused=True)
+    return {n: torch.zeros_like(p) if g is None else g for (n, p), g in zip(leaves.items(), found)}
 
 
 class Map:
@@ -16,55 +31,79 @@ class Map:
         self.shapes_b = {n: p.shape for n, p in b.named_parameters()}
         self.function = given if callable(given) else None
         self.rules = {} if given == "names" or self.function else dict(given)
-        for name in self.rules:
-            if name not in self.shapes_b:
-                raise Unmatched(f"b has no parameter {name}, which the map names")
         if self.function is None:
             self._check_names()
         #: b's parameters that are one of a's, entry by entry: {name of a: name of b}
         self.plain = {} if self.function else {self._source(n): n for n in self.shapes_b if self._source(n)}
+        #: b's modules by a's that have such parameters: {name of a: name of b}
+        self.modules = {n.rpartition(".")[0]: m.rpartition(".")[0] for n, m in self.plain.items()}
 
     def _source(self, name):
         rule = self.rules.get(name, name)
         return rule if isinstance(rule, str) else None
 
     def _check_names(self):
-        for name in self.shapes_b:
-            source = self._source(name)
-            if source is not None and source not in self.names_a:
-                raise Unmatched(f"a has no parameter {source}, which {name} of b follows from")
-        if any(callable(rule) for rule in self.rules.values()):
-            return  # which may take any of a's
+        """Raises ValueError if a parameter of b follows from none of a, or none of b from one of a."""
+        unknown = [n for n in self.rules if n not in self.shapes_b]
+        if unknown:
+            raise ValueError(f"compare: map= names {listed(unknown)}, which b does not have; b has {listed(self.shapes_b)}")
+        sources = [rule for rule in self.rules.values() if isinstance(rule, str) and rule not in self.names_a]
+        if sources:
+            raise ValueError(f"compare: map= takes {listed(sources)}, which a does not have; a has {listed(self.names_a)}")
+        without = [n for n in self.shapes_b if self._source(n) not in (None, *self.names_a)]
         used = {self._source(n) for n in self.shapes_b}
-        for name in self.names_a:
-            if name not in used:
-                raise Unmatched(f"no parameter of b follows from {name} of a")
+        takes_any = any(callable(rule) for rule in self.rules.values())
+        unused = [] if takes_any else [n for n in self.names_a if n not in used]
+        if without or unused:
+            raise ValueError(
+                f"compare: the parameters of a and b do not match; of a alone: {listed(unused)}; of b alone: {listed(without)}; "
+                "map= says how b's follow from a's: a dict {name in b: name in a}, or a function of a's, which may leave some out"
+            )
 
     def __call__(self, parameters):
-        """b's parameters, of a's."""
-        if self.function is not None:
-            made = self.function(dict(parameters))
-        else:
-            made = {}
-            for name in self.shapes_b:
-                rule = self.rules.get(name, name)
-                made[name] = rule(dict(parameters)) if callable(rule) else parameters[rule]
+        """b's parameters, of a's. Raises ValueError if some are missing, or have other shapes."""
+        with made_in(next((p.dtype for p in parameters.values() if p.is_floating_point()), torch.float32)):
+            if self.function is not None:
+                made = self.function(dict(parameters))
+            else:
+                made = {}
+                for name in self.shapes_b:
+                    rule = self.rules.get(name, name)
+                    made[name] = rule(dict(parameters)) if callable(rule) else parameters[rule]
+        missing = [n for n in self.shapes_b if n not in made]
+        if missing:
+            raise ValueError(f"compare: the map makes no {listed(missing)} of b; it makes {listed(made)}")
+        unknown = [n for n in made if n not in self.shapes_b and n not in self.names_a]
+        if unknown:
+            raise ValueError(f"compare: the map makes {listed(unknown)}, which b does not have; b has {listed(self.shapes_b)}")
         for name, shape in self.shapes_b.items():
-            if name not in made:
-                raise Unmatched(f"the map makes no {name} of b")
             if made[name].shape != shape:
-                raise Unmatched(f"the map makes {name} of b with shape {list(made[name].shape)}, it has {list(shape)}")
+                raise ValueError(
+                    f"compare: the map makes {name} of b with shape {list(made[name].shape)}, it has {list(shape)}"
+                )
         return {name: made[name] for name in self.shapes_b}
 
     def pulled_back(self, parameters, gradients):
         """Gradients in b's parameters as gradients in a's, at these of a: {name: tensor}."""
         leaves = {n: p.detach().requires_grad_() for n, p in parameters.items()}
-        made = self(leaves)
-        pairs = [(made[n], g) for n, g in gradients.items() if g is not None and made[n].requires_grad]
-        found = torch.autograd.grad(
-            [m for m, _ in pairs], list(leaves.values()), [g for _, g in pairs], allow_unused=True
-        )
-        return {n: torch.zeros_like(p) if g is None else g for (n, p), g in zip(parameters.items(), found)}
+        return pulled_back(leaves, self(leaves), gradients)
+
+    def in_b(self, name):
+        """The name in b of a buffer or parameter of a: the name of a buffer's module follows from the module's parameters."""
+        if name in self.plain:
+            return self.plain[name]
+        module, _, own = name.rpartition(".")
+        return f"{self.modules.get(module, module)}.{own}".lstrip(".")
+
+    def reached(self, parameters, marks):
+        """{name in b: u8}: 1 for the entries that depend on an entry of a's parameters that has a mark."""
+
+        def moved(p, marked):
+            t = real(p) + marked.to(p.device) * (real(p).abs() + 1)
+            return torch.view_as_complex(t) if p.is_complex() else t
+
+        made, other = self(parameters), self({n: moved(p, marks[n]) for n, p in parameters.items()})
+        return {n: (real(made[n]) != real(other[n])).to(torch.uint8) for n in made}
 
 
 def epsilon(dtype):
@@ -79,16 +118,22 @@ def frozen_in_one(a, b, mapping):
 
 
 def not_carried(a, b, mapping):
-    """(name, deviation, bound) of a parameter of b that is not what the map makes of a's; None where there is none. What b has
-    as a has it is equal; what is computed may be off by 64 eps of the coarser dtype."""
+    """(name, deviation, bound, dtype in b, dtype in a) of a parameter of b that is not what the map makes of a's; None if there is
+    none. What b has as a has it is equal, or rounded to f32; what is computed may be off by 64 eps of the coarser dtype, but not
+    of f16 and bf16."""
     own = {n: p.detach() for n, p in a.named_parameters()}
-    made = mapping({n: p.double() for n, p in own.items()})
-    same = set(mapping.plain.values())
+    made = mapping({n: converted(p, "f64") for n, p in own.items()})
+    of_a = {m: own[n].dtype for n, m in mapping.plain.items()}
+    dtypes_of_a = {p.dtype for p in own.values()}
     for name, p in b.named_parameters():
-        coarser = max([epsilon(p.dtype), *(epsilon(q.dtype) for q in own.values())])
-        rounded = made[name].to(p.dtype).double() if name in same else made[name]
-        d = _isonorm.deviation(ours(p.double()), ours(rounded))
-        bound = 0.0 if name in same else 64 * coarser
+        coarser = max([epsilon(p.dtype), *map(epsilon, dtypes_of_a)])
+        bound = 64 * min(coarser, epsilon(torch.float32))
+        expected = made[name]
+        if name in of_a:
+            bound = 0.0
+            if p.dtype in (torch.float32, torch.complex64):
+                expected = converted(converted(expected, "f32"), "f64")
+        d = _isonorm.deviation(ours(converted(p, "f64")), ours(expected))
         if not d <= bound:
-            return name, d, bound
+            return name, d, bound, p.dtype, of_a.get(name) or min(dtypes_of_a, key=epsilon)
     return None

@@ -12,12 +12,39 @@ import torch
 from . import _isonorm
 
 PLAIN = (bool, int, float, str)
+COMPARED = (torch.Tensor, *PLAIN)
 TORCH_DTYPES = {"f64": torch.float64, "f32": torch.float32}
 
 
+def spoken(dtype):
+    """f32 of torch.float32."""
+    return re.sub("float|complex", lambda m: m[0][0], str(dtype).removeprefix("torch."))
+
+
+def coarser(dtype, than):
+    return dtype.is_floating_point and torch.finfo(dtype).eps > torch.finfo(than).eps
+
+
+def real(t):
+    """Complex numbers as pairs, a view where that can be; other tensors as they are."""
+    return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
+
+
+def dense(t):
+    """A sparse gradient with its zeros."""
+    return t if t.layout is torch.strided else t.to_dense()
+
+
 def ours(t):
-    """A torch tensor as one of isonorm, of the same memory where it lies on the CPU."""
-    return _isonorm.tensor(t.detach().cpu())
+    """A torch tensor as one of isonorm, of the same memory if it lies on the CPU; complex numbers as pairs."""
+    return _isonorm.tensor(real(dense(t.detach())).cpu())
+
+
+def converted(t, dtype):
+    """A tensor in "f64" or "f32", complex numbers with both parts; whole numbers stay."""
+    if t.is_complex():
+        return t.to(TORCH_DTYPES[dtype].to_complex())
+    return t.to(TORCH_DTYPES[dtype]) if t.is_floating_point() else t
 
 
 def copied(module, dtype):
@@ -29,9 +56,14 @@ def copied(module, dtype):
     if shared := sharing_memory(module):
         raise ValueError(f"compare: {shared[0]} and {shared[1]} of {type(module).__name__} share memory, which their copies would not")
     try:
-        return copy.deepcopy(module).to(dtype=TORCH_DTYPES[dtype])
+        return copy.deepcopy(module)._apply(lambda t: converted(t, dtype))  # to() would drop imaginary parts
     except Exception as e:  # a module may hold what no copy can be made of
         raise ValueError(f"compare: {type(module).__name__} cannot be copied: {e}") from e
+
+
+def hooked(model):
+    """named_modules() that can have forward hooks: all but those of TorchScript."""
+    return [(n, m) for n, m in model.named_modules() if not isinstance(m, torch.jit.ScriptModule)]
 
 
 def sharing_memory(module):
@@ -83,6 +115,23 @@ def exact(value):
     """The leaves without rounding: tensors of whole numbers, and whole numbers and words of Python."""
     tensors = [t for t in flat(value) if not t.is_floating_point() and not t.is_complex()]
     return tensors + [v for v in leaves(value) if isinstance(v, PLAIN) and not isinstance(v, float)]
+
+
+def named_leaves(value, name="output"):
+    """{name: leaf} of leaves(), those of a mapping in its own order: "output[logits]", "output[0]", "output.x"."""
+    if isinstance(value, collections.abc.Mapping):
+        parts = [(f"{name}[{key}]", v) for key, v in value.items()]
+    elif hasattr(value, "__dataclass_fields__"):
+        parts = [(f"{name}.{field}", getattr(value, field)) for field in value.__dataclass_fields__]
+    elif isinstance(value, (tuple, list)):
+        parts = [(f"{name}[{i}]", v) for i, v in enumerate(value)]
+    else:
+        return {name: value}
+    return {n: leaf for part, v in parts for n, leaf in named_leaves(v, part).items()}
+
+
+def is_keyed(name):
+    return re.search(r"\[\D|\.", name) is not None
 
 
 def rebuilt(value, change):
@@ -138,13 +187,25 @@ def naming(who, dtype, model=None):
         lines = str(e).splitlines() or [""]
         of_dtype = dtype == "f64" and re.search("double|float", lines[0], re.IGNORECASE)
         hint = '; copies run in f64, with dtype="f32" in f32' if of_dtype else ""
-        raise ValueError(f"compare: {where} raises {type(e).__name__}: {lines[0]}{hint}") from e
+        said = f": {lines[0]}" if lines[0] else ""
+        raise ValueError(f"compare: {where} raises {type(e).__name__}{said}{hint}") from e
 
 
 @contextlib.contextmanager
-def draws(seed):
-    """While it lasts torch draws from the same place; then as if nothing had been drawn."""
-    with torch.random.fork_rng(devices=[]):
+def made_in(dtype):
+    """While it lasts torch makes tensors in `dtype` where none is named, as a user would have it who computes in it."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(TORCH_DTYPES.get(dtype, dtype))
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextlib.contextmanager
+def draws(seed, dtype):
+    """While it lasts torch draws from the same place, where no dtype is named in `dtype`; then as if nothing had been drawn."""
+    with torch.random.fork_rng(devices=[]), made_in(dtype):
         torch.manual_seed(seed)
         yield
 
@@ -154,7 +215,7 @@ class Loss:
     the outputs from random numbers, which sees every entry."""
 
     def __init__(self, loss, dtype):
-        self.loss, self.dtype = loss, dtype
+        self.loss, self.dtype, self.names = loss, dtype, None
 
     def parts(self, batch):
         """(inputs, targets) of a batch."""
@@ -164,20 +225,35 @@ class Loss:
             raise ValueError("compare: with a loss a batch is a pair (inputs, targets)")
         return batch
 
+    def leaves(self, output):
+        """{name: leaf} of the output's tensors, numbers and words, by the names and in the order of the first output that was
+        given. Raises ValueError if both have keys, and not the same, or their counts differ."""
+        found = {n: leaf for n, leaf in named_leaves(output).items() if isinstance(leaf, COMPARED)}
+        if self.names is None:
+            self.names = list(found)
+        if set(found) == set(self.names):
+            return {n: found[n] for n in self.names}
+        if len(found) != len(self.names) or any(map(is_keyed, found)) and any(map(is_keyed, self.names)):
+            raise ValueError(f"compare: a gives {', '.join(self.names) or 'nothing'}, b gives {', '.join(found) or 'nothing'}")
+        return dict(zip(self.names, found.values()))
+
     def __call__(self, output, targets, seed):
         if self.loss is not None:
             with naming("the loss", self.dtype):
                 number = self.loss(output, targets)
             if not isinstance(number, torch.Tensor):
                 raise ValueError(f"compare: the loss is {number!r}, expected a tensor of one number")
+            if number.numel() != 1 or not number.is_floating_point():
+                shape, of = list(number.shape), str(number.dtype).removeprefix("torch.")
+                raise ValueError(f"compare: the loss has shape {shape} and dtype {of}, expected one floating number")
             return number
         total = 0
         generator = torch.Generator().manual_seed(seed)
-        for t in measured(output):
+        for t in measured(list(self.leaves(output).values())):
             if t.numel() == 0:
                 continue
             goal = torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t)
-            total = total + (t - goal).square().mean() / 2
+            total = total + torch.where(t.isfinite(), t - goal, 0).square().mean() / 2
         if not isinstance(total, torch.Tensor):
             raise ValueError("compare: the module gives no floating tensor")
         return total
@@ -187,24 +263,31 @@ class Batches:
     """The batch of a point or step, counted from 0. Floating tensors are in `dtype`.
 
     batches: a function of the number, or an iterable, of which no more batches are read than asked for; after the last it begins
-             again. Raises ValueError if it is a single batch with names."""
+             again."""
 
     def __init__(self, batches, dtype):
-        if isinstance(batches, (str, collections.abc.Mapping)):
-            raise ValueError(f"compare: batches is a {type(batches).__name__}, expected a list of batches or a function")
         self.function = batches if callable(batches) else None
-        self.rest = iter(()) if self.function else iter(batches)
+        with naming("batches", dtype):
+            self.rest = iter(()) if self.function else iter(batches)
         try:
             self.size = len(batches)
         except (TypeError, NotImplementedError):  # a generator, a DataLoader of a stream
             self.size = None
         self.read, self.asked, self.dtype = [], 0, dtype
 
+    def in_dtype(self, dtype):
+        """The same batches in another dtype."""
+        other = copy.copy(self)
+        other.dtype = dtype
+        return other
+
     def __call__(self, at):
         self.asked = max(self.asked, at + 1)
+        with naming("batches", self.dtype):
+            made = self.function(at) if self.function else None
+            self.read.extend(itertools.islice(self.rest, max(0, at + 1 - len(self.read))))
         if self.function:
-            return in_dtype(self.function(at), self.dtype)
-        self.read.extend(itertools.islice(self.rest, max(0, at + 1 - len(self.read))))
+            return in_dtype(made, self.dtype)
         if not self.read:
             raise ValueError("compare: there are no batches")
         return in_dtype(self.read[at % len(self.read)], self.dtype)

@@ -1,26 +1,46 @@
 """What a comparison found. Knows no torch."""
 
+import math
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import ClassVar, Optional
 
 
 class Unmatched(ValueError):
-    """The modules cannot be compared parameter by parameter."""
+    """The modules differ at a point in a tensor of this name, by something that has no deviation."""
+
+    def __init__(self, message, name, point):
+        super().__init__(message)
+        self.name, self.point = name, point
+
+    @property
+    def first(self):
+        """As Comparison.first."""
+        numbers = {"deviation": float("inf"), "bound": 0.0, "as_a_whole": False, "tensors": []}
+        return {"at": self.point, "quantity": "output", "tensor": self.name, **numbers}
+
+
+class Undecided(ValueError):
+    """a itself gives nothing that b can be compared with."""
 
 
 @dataclass(frozen=True)
 class Difference:
     """The first place, in order of execution, where the two differ by more than rounding explains."""
 
-    what: str  # "output", "gradient of the output", "parameter"
+    what: str  # "output", "input", "gradient from the backward", "parameter", "weights at step 3", ...
     a: str  # name of the module, or parameter, in the first
     b: str  # in the second
     deviation: float  # max |b - a| / max |a|
-    bound: float  # what rounding explains
+    bound: float  # what rounding explains, of this tensor
+    as_a_whole: bool = False  # the deviation is that of its size: each entry is within its bound
+    measured: str = ""  # what agrees if one thing is changed there
 
-    def __str__(self):
+    def __str__(self) -> str:
         names = self.a if self.a == self.b else f"{self.a} (in b: {self.b})"
-        return f"{self.what} of {names}: off by {self.deviation:.1e} of its largest entry, rounding explains {self.bound:.1e}"
+        of = "size" if self.as_a_whole else "largest entry"
+        off = f"off by {self.deviation:.1e} of its {of}" if math.isfinite(self.deviation) else "0 or not finite in one alone"
+        said = f"{off}, rounding explains {self.bound:.1e}" if self.bound else "not equal"
+        return f"{self.what} of {names}: {said}" + (f"; {self.measured}" if self.measured else "")
 
 
 @dataclass(frozen=True)
@@ -32,7 +52,7 @@ class Probe:
     share: float
 
     @property
-    def seen(self):
+    def seen(self) -> bool:
         return self.share > 1
 
 
@@ -40,14 +60,14 @@ class Probe:
 class Power:
     """What the comparison would have seen."""
 
-    probes: list
+    probes: list[Probe]
     factor: Optional[float] = None  # a factor of 1 + so much of any compared tensor would have shown
 
     @property
-    def seen(self):
+    def seen(self) -> list[Probe]:
         return [p for p in self.probes if p.seen]
 
-    def __str__(self):
+    def __str__(self) -> str:
         if not self.probes:
             return "nothing was perturbed"
         size, seen = self.probes[0].size, self.seen
@@ -75,16 +95,26 @@ class Result:
     tolerance: float = 0.0  # 30 times the control and 64 eps: the largest that any tensor was allowed
     power: Power = field(default_factory=lambda: Power([]))
     batches: str = ""  # how many were read, and whether these are all
+    why_f32: Optional[str] = None  # who computes in f32, if the comparison therefore went from f64 to f32
+    not_compared: tuple = ()  # outputs and buffers that were left out, each with the reason
 
-    def __bool__(self):
-        return self.verdict == "equivalent"
+    #: the last one that was asked whether it is equivalent, and is not: pytest_plugin.py shows its text
+    denied: ClassVar[Optional["Result"]] = None
 
-    def __str__(self):
+    def __bool__(self) -> bool:
+        if self.verdict == "equivalent":
+            return True
+        Result.denied = self
+        return False
+
+    def __str__(self) -> str:
         lines = [f"{self.verdict}: {self.reason}"]
         if self.points:
             where = [self.dtype, f"{self.points} point{'' if self.points == 1 else 's'}"]
             where += [f"{self.steps} steps of training"] * (self.steps > 0) + [self.batches]
             lines.append(f"  compared    in {', '.join(where)}")
+        if self.why_f32:
+            lines.append(f"  f32         {self.why_f32}")
         if self.first:
             lines.append(f"  first       {self.first}")
         if self.cause:
@@ -96,4 +126,8 @@ class Result:
             )
         if self.power.probes:
             lines.append(f"  power       {self.power}")
+        if self.not_compared:
+            lines.append(f"  left out    {', '.join(self.not_compared)}")
         return "\n".join(lines)
+
+    __repr__ = __str__

@@ -1,17 +1,46 @@
 """Modules that compute in a coarser dtype than the comparison's, such as a norm that casts its input to f32."""
 
+import math
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from ._models import TORCH_DTYPES, flat
+from ._models import TORCH_DTYPES, coarser, flat, hooked, real, spoken
 
 MAP, LOSS = object(), object()
-NAMES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
-def coarser(dtype, than):
-    return dtype.is_floating_point and torch.finfo(dtype).eps > torch.finfo(than).eps
+#: An entry of a result is an entry of the operand, which the backward looks for by its value.
+SELECTING = {"amax", "amin", "aminmax", "max", "min", "median", "nanmedian"}
+WHOLE = {torch.float64: torch.int64, torch.float32: torch.int32}
+
+
+class MovedResults(TorchDispatchMode):
+    """While it lasts, every new result of an operation on tensors in `dtype` is moved by one unit in the last place, entry by
+    entry up or down by `seed`. These stay: views, what is changed in place, zeros, infinities, NaN and whole numbers, and
+    results that select an entry. As the library does it (equivalence/causes/moved_results.h)."""
+
+    def __init__(self, seed, dtype):
+        super().__init__()
+        self.dtype, self.generator = TORCH_DTYPES[dtype], torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        given = func(*args, **(kwargs or {}))
+        name, largest = func._schema.name.partition("::")[2], any(isinstance(x, float) and math.isinf(x) for x in args)
+        if name in SELECTING or largest and "norm" in name:
+            return given
+        operands = {t.untyped_storage().data_ptr() for t in flat((args, kwargs)) if t.dtype.to_real() == self.dtype}
+        if operands:
+            for t in map(real, flat(given)):
+                if t.dtype == self.dtype and t.numel() and t.untyped_storage().data_ptr() not in operands:
+                    self.move(t)
+        return given
+
+    def move(self, t):
+        up = torch.randint(0, 2, t.shape, generator=self.generator, dtype=WHOLE[t.dtype]).to(t.device)
+        rounded = t.isfinite() & ((t != t.trunc()) | (t.abs() * torch.finfo(t.dtype).eps >= 1))
+        t.view(WHOLE[t.dtype]).add_((2 * up - 1) * rounded)
 
 
 class CoarseResults(TorchDispatchMode):
@@ -32,7 +61,7 @@ class CoarseResults(TorchDispatchMode):
             self.inside.pop()
             self.outside = LOSS
 
-        for name, module in self.model.named_modules():
+        for name, module in hooked(self.model):
             self.handles.append(module.register_forward_pre_hook(lambda *_, name=name: self.inside.append(name)))
             self.handles.append(module.register_forward_hook(left, always_call=True))
         return super().__enter__()
@@ -89,15 +118,15 @@ def computing_coarsely(sides):
         return "", None
     for of, side, first in sides:
         noted = side.noted[kind]
-        names |= {spoken(of, name, side.model) for name in noted}
+        names |= {who_is(of, name, side.model) for name in noted}
         for name in [first] if first in noted else list(noted)[:1]:
-            shown[spoken(of, name, side.model)] = noted[name]
+            shown[who_is(of, name, side.model)] = noted[name]
     more, dtype = len(names) - len(shown), max(shown.values(), key=lambda d: torch.finfo(d).eps)
     who = f"{', '.join(shown)} and {more} more" if more else " and ".join(shown)
-    return f"{who} compute{'s' if len(names) == 1 else ''} in {NAMES.get(dtype, dtype)}", dtype
+    return f"{who} compute{'s' if len(names) == 1 else ''} in {spoken(dtype)}", dtype
 
 
-def spoken(of, who, model):
+def who_is(of, who, model):
     if who in (MAP, LOSS):
         return "the map" if who is MAP else "the loss"
     kind = type(model.get_submodule(who)).__name__

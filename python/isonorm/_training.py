@@ -1,19 +1,20 @@
 """Two modules trained on the same batches, beside what rounding does to the first and what a wrong training does."""
 
+import contextlib
 import copy
 
 import torch
 
 from . import _isonorm
-from ._models import arguments, draws, flat, ours
+from ._models import arguments, dense, draws, flat, naming, ours, rebuilt
 
 
 class Trained:
     """a under training, as the library's lockstep asks for it (python/outside.h)."""
 
-    def __init__(self, model, loss, optimizer, batch, seed, names):
+    def __init__(self, model, loss, recipe, batch, seed, names):
         self.model, self.loss, self.batch, self.seed, self.names = model, loss, batch, seed, names
-        self.optimizer = optimizer(list(model.parameters()))
+        self.recipe, self.updates = recipe, recipe.updates(model)
         self.step, self.told = 0, lambda step: None
 
     def parameters(self):
@@ -23,71 +24,110 @@ class Trained:
 
     def backward(self):
         """The loss of this step's batch; gradients lie at the parameters."""
-        self.optimizer.zero_grad(set_to_none=True)
-        inputs, targets = self.loss.parts(self.batch(self.step))
-        positional, named = arguments(inputs)
-        with draws(self.seed + self.step), torch.enable_grad():
-            loss = self.loss(self.model(*positional, **named), targets, self.seed)
-            loss.backward()
-        self.before = {n: p.clone() for n, p in self.parameters().items()}
-        return loss.item()
+        self.model.zero_grad(set_to_none=True)
+        parts, who = self.recipe.parts(self.batch(self.step)), self.recipe.who
+        total = 0.0
+        with draws(self.seed + self.step, self.loss.dtype), torch.enable_grad():
+            for part in parts:
+                with self.rounding():
+                    inputs, targets = self.loss.parts(part)
+                    positional, named = arguments(rebuilt(inputs, torch.clone))
+                    with naming(who, self.recipe.dtype, self.model):
+                        output = self.model(*positional, **named)
+                    loss = self.loss(output, targets, self.seed) / len(parts)
+                with naming(f"the backward pass of {who}", self.recipe.dtype):
+                    loss.backward()
+                total += loss.item()
+        return total
+
+    def rounding(self):
+        """A mode of torch in which module and loss run."""
+        return contextlib.nullcontext()
 
     def differentiate(self):
         number = self.backward()
         own = dict(self.model.named_parameters())
         # Copies: step() may change gradients in place.
         return number, [
-            ours(torch.zeros_like(own[n]) if own[n].grad is None else own[n].grad.clone()) for n in self.names
+            ours(torch.zeros_like(own[n]) if own[n].grad is None else dense(own[n].grad).clone()) for n in self.names
         ]
 
     def update(self):
-        self.optimizer.step()
+        self.updates.step()
+        self.model.zero_grad(set_to_none=True)  # differentiate() has given copies
         self.step += 1
         self.told(self.step)
-        weights = [ours(p.clone()) for p in self.parameters().values()]
-        return weights, self.expected(), self.names
+        return self.weights(), self.expected(), self.names
+
+    def weights(self):
+        """No copies: they hold until the next update."""
+        return [ours(p) for p in self.parameters().values()]
 
     def expected(self):
-        return [ours(p.clone()) for p in self.reference.parameters().values()]
+        """What the reference's weights would be here; None: they are as they are."""
+        return None
+
+
+class Reference(Trained):
+    """a itself. before: its parameters before the update, at which a map carries gradients back."""
+
+    def backward(self):
+        number = super().backward()
+        self.before = {n: p.clone() for n, p in self.parameters().items()}
+        return number
+
+
+class Control(Trained):
+    """a from weights that are moved by one ulp; so is each result of an operation, if torch can tell them."""
+
+    def __init__(self, points, number, model, *more):
+        moved = points.moved({n: p.detach() for n, p in model.named_parameters()}, number)
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                p.copy_(moved[name])
+        super().__init__(model, *more)
+        self.points, self.number = points, number
+
+    def rounding(self):
+        return self.points.rounding(self.number + self.step * self.points.controls)
 
 
 class Other(Trained):
     """b: its gradients count in a's coordinates, its weights beside what the map makes of a's."""
 
-    def __init__(self, model, loss, optimizer, batch, seed, mapping):
+    def __init__(self, model, loss, recipe, batch, seed, mapping):
         plain = list(mapping.plain.values())
         names = plain + [n for n in mapping.shapes_b if n not in set(plain)]
-        super().__init__(model, loss, optimizer, batch, seed, names)
+        super().__init__(model, loss, recipe, batch, seed, names)
         self.mapping = mapping
 
     def differentiate(self):
         number = self.backward()
-        gradients = {n: None if p.grad is None else p.grad.clone() for n, p in self.model.named_parameters()}
+        gradients = {n: None if p.grad is None else dense(p.grad).clone() for n, p in self.model.named_parameters()}
         back = self.mapping.pulled_back(self.reference.before, gradients)
         return number, [ours(back[n]) for n in self.reference.names]
 
-    def update(self):
-        super().update()
-        own, made = self.parameters(), self.mapping(self.reference.parameters())
-        return [ours(own[n].clone()) for n in self.names], [ours(made[n].clone()) for n in self.names], self.names
+    def expected(self):
+        made = self.mapping(self.reference.parameters())
+        return [ours(made[n]) for n in self.names]
+
+    def noise_here(self, noise):
+        marks = {n: marked.torch() for n, marked in zip(self.reference.names, noise)}
+        reached = self.mapping.reached(self.reference.parameters(), marks)
+        return [ours(reached[n]) for n in self.names[len(self.mapping.plain) :]]
 
 
 class Frozen(Trained):
     """A wrong training: gains and biases of norms do not train."""
 
-    @staticmethod
-    def applies(model):
-        return any(True for _ in Frozen.gains(model))
-
-    @staticmethod
-    def gains(model):
-        for module in model.modules():
-            if "Norm" in type(module).__name__:
-                yield from module.parameters(recurse=False)
+    def __init__(self, model, *more):
+        super().__init__(model, *more)
+        norms = [m for m in model.modules() if "Norm" in type(m).__name__]
+        self.gains = [p for m in norms for p in m.parameters(recurse=False) if self.updates.train(p)]
 
     def differentiate(self):
         seen = super().differentiate()
-        for p in self.gains(self.model):
+        for p in self.gains:
             p.grad = None
         return seen
 
@@ -97,8 +137,8 @@ class Misled(Trained):
 
     AT = _isonorm.NEGATIVE_STEPS // 2
 
-    def __init__(self, model, loss, optimizer, batch, seed, names):
-        super().__init__(model, loss, optimizer, lambda step: batch(step + (step == self.AT)), seed, names)
+    def __init__(self, model, loss, recipe, batch, seed, names):
+        super().__init__(model, loss, recipe, lambda step: batch(step + (step == Misled.AT)), seed, names)
         self.is_one = same(batch(self.AT), batch(self.AT + 1))
 
     def differentiate(self):
@@ -114,51 +154,56 @@ def same(x, y):
     return len(x) == len(y) and all(torch.equal(p, q) for p, q in zip(x, y))
 
 
-def train_together(points, optimizer, steps, told):
-    """The library's Comparison of two trainings from a's parameters as they stand, and what the map makes of them."""
+def names_of(mapping):
+    """a's parameters; those that b has entry by entry come first: i of the one is i of the other."""
+    return [*mapping.plain, *(n for n in mapping.names_a if n not in mapping.plain)]
+
+
+def other(points, recipe):
+    """b from what the map makes of a's parameters as they stand."""
+    b = copy.deepcopy(points.b)
+    with torch.no_grad():
+        for (_, p), made in zip(b.named_parameters(), points.mapping(points.own).values()):
+            p.copy_(made)
+    return Other(b, points.loss, recipe, points.batches, points.seed, points.mapping)
+
+
+def pair(points, recipes):
+    """The trainings of a and b."""
+    names = names_of(points.mapping)
+    reference = Reference(copy.deepcopy(points.a), points.loss, recipes[0], points.batches, points.seed, names)
+    run = other(points, recipes[1])
+    run.reference = reference
+    return reference, run
+
+
+def train_together(points, recipes, steps, told):
+    """The library's Comparison of two trainings from a's parameters as they stand, and what the map makes of them.
+
+    recipes: (of a, of b); the wrong trainings have a's.
+    """
+    of_a = recipes[0]
     a, loss, batch, seed, mapping = points.a, points.loss, points.batches, points.seed, points.mapping
-    # Those that b has entry by entry come first: i of the one is i of the other.
-    names = [*mapping.plain, *(n for n in mapping.names_a if n not in mapping.plain)]
+    names = names_of(mapping)
 
-    def moved(control):
-        model = copy.deepcopy(a)
-        changed, _ = points.moved({n: p.detach() for n, p in model.named_parameters()}, None, control)
-        with torch.no_grad():
-            for name, p in model.named_parameters():
-                p.copy_(changed[name])
-        return model
-
-    def group(batches):
-        """The reference and its controls."""
-        reference = Trained(copy.deepcopy(a), loss, optimizer, batches, seed, names)
-        controls = [Trained(moved(c), loss, optimizer, batches, seed, names) for c in range(1, points.controls + 1)]
-        return reference, controls
+    def controls(batches):
+        return [Control(points, c, copy.deepcopy(a), loss, of_a, batches, seed, names) for c in range(1, points.controls + 1)]
 
     def repeated(step):
         return batch(step % steps)
 
-    wrong_reference, wrong_controls = group(repeated)
-    wrong = [Misled(copy.deepcopy(a), loss, optimizer, repeated, seed, names)]
-    if Frozen.applies(a):
-        wrong.append(Frozen(copy.deepcopy(a), loss, optimizer, repeated, seed, names))
+    def right():
+        """[reference, b, controls...]"""
+        reference, run = pair(points, recipes)
+        reference.told = told("training", steps)
+        return [reference, run, *controls(batch)]
 
-    reference, controls = group(batch)
-    b = copy.deepcopy(points.b)
-    with torch.no_grad():
-        for (_, p), made in zip(b.named_parameters(), mapping(points.own).values()):
-            p.copy_(made)
-    run = Other(b, loss, optimizer, batch, seed, mapping)
-    wrong_reference.told, reference.told = told("wrong trainings", _isonorm.NEGATIVE_STEPS), told("training", steps)
-    for side in (wrong_reference, *wrong_controls, *wrong):
-        side.reference = wrong_reference
-    for side in (reference, *controls, run):
-        side.reference = reference
-    return _isonorm.train_together(
-        [reference, run, *controls],
-        [wrong_reference, *wrong_controls],
-        wrong,
-        names,
-        points.dtype,
-        len(mapping.plain),
-        steps,
-    )
+    def wrong():
+        """[reference, controls...], [wrong trainings]"""
+        reference = Trained(copy.deepcopy(a), loss, of_a, repeated, seed, names)
+        reference.told = told("wrong trainings", _isonorm.NEGATIVE_STEPS)
+        misled = Misled(copy.deepcopy(a), loss, of_a, repeated, seed, names)
+        frozen = Frozen(copy.deepcopy(a), loss, of_a, repeated, seed, names)
+        return [reference, *controls(repeated)], [misled, frozen] if frozen.gains else [misled]
+
+    return _isonorm.train_together(right, wrong, names, points.dtype, len(mapping.plain), steps)

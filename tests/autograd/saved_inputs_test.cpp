@@ -5,6 +5,8 @@
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/shape.h"
+#include "core/view.h"
 #include "tests/support/catch.h"
 
 using namespace isonorm;
@@ -50,6 +52,25 @@ TEST_CASE("a rule of a second derivative that keeps what was computed under NoGr
   track("cube", {&cube}, {&x})->backward =
       differentiable([early, x = save(x)](Flow& g) { g.give(0, g.out() * (3.0 * Tensor(early) / x)); });
   CHECK_THROWS_WITH(grad(cube, {x}, {}, kGraph), Contains("cube: its rule keeps") && Contains("after track()"));
+}
+
+TEST_CASE(
+    "a rule of a second derivative that keeps a view of an input is refused, and is told to take the view itself") {
+  const Tensor x = require_grad(tensor({2.0, 3.0}));
+  const auto squared = [&x](bool views_itself, const Tensor& kept) {
+    Tensor y = detach(x) * detach(x);
+    track("squared", {&y}, {&x})->backward = differentiable([views_itself, kept = save(kept)](Flow& g) {
+      const Tensor row = views_itself ? reshape(Tensor(kept), {1, 2}) : Tensor(kept);
+      g.give(0, g.out() * reshape(row, {2}) * 2.0);
+    });
+    return sum(y);
+  };
+  for (const Tensor& view : {reshape(x, {1, 2}), detached::reshape(x, {1, 2})})
+    CHECK_THROWS_WITH(grad(squared(false, view), {x}, {}, kGraph),
+                      Contains("squared: its rule keeps a tensor of shape [1, 2]") &&
+                          Contains("(a view of one is neither)") && Contains("take the view in the rule"));
+  const Tensor first = grad(squared(true, x), {x}, {}, kGraph)[0];
+  CHECK(grad(sum(first), {x})[0].to_vector<double>() == std::vector{2.0, 2.0});
 }
 
 TEST_CASE("a rule of a second derivative that keeps the result of an op that is gone is refused") {

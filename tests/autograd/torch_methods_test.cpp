@@ -109,3 +109,11 @@ TEST_CASE("max of a dimension gives the whole gradient to the chosen element, of
   values.sum().backward();
   CHECK(x.grad().to_vector<double>() == Values{0, 1, 0, 1, 0, 0});
 }
+
+TEST_CASE("std::tie() takes a result of two tensors") {
+  const Tensor x = tensor({{1., 5., 3.}, {4., 2., 6.}});
+  Tensor values, indices;
+  std::tie(values, indices) = x.min(0);
+  CHECK(values.to_vector<double>() == Values{1, 2, 3});
+  CHECK(indices.to_vector<double>() == Values{0, 1, 0});
+}

@@ -71,7 +71,7 @@ TEST_CASE("what a transfer writes over is refused by a gradient that needs it") 
   const Tensor x = require_grad(to(tensor({1.0, 2.0}), kCuda)), y = square(x);
   copy_into(detach(x), tensor({3.0, 4.0}));
   CHECK(x.to_vector<double>() == std::vector<double>{3, 4});
-  CHECK_THROWS_WITH(backward(sum(y)), Contains("backward: a tensor of shape [2]"));
+  CHECK_THROWS_WITH(backward(sum(y)), Contains("square: a tensor of shape [2]"));
 }
 
 TEST_CASE("cuda:1 is a device of its own; one that is not there is refused") {

@@ -15,8 +15,8 @@ using namespace isonorm;
 using namespace isonorm::test;
 
 TEST_CASE(
-    "the list of slots is that of core/kernels, and each has a function on a device, but for the CPU's way to "
-    "convolve") {
+    "the list of slots is that of core/kernels, and each has a function on a device, but for the CPU's ways to "
+    "convolve and to interpolate") {
   std::set<std::string> declared, listed;
   for (const auto& file : std::filesystem::directory_iterator("core/kernels")) {
     const std::string source = read_text(file.path().string());
@@ -27,7 +27,7 @@ TEST_CASE(
     const std::string name = name_of_slot<slot>();
     listed.insert(name);
     INFO(name);
-    CHECK((slot.cuda() == nullptr) == (name == "convolve" || name == "filter_gradient"));
+    CHECK((slot.cuda() == nullptr) == std::set<std::string>{"convolve", "filter_gradient", "resample"}.contains(name));
   });
   CHECK(declared.size() > 40);
   CHECK(listed == declared);

@@ -51,8 +51,9 @@ TEST_CASE("cause: a plain reference says as much as one on a stream") {
   CHECK_THAT(
       said(Fault::forgotten, Form::rms_norm),
       Contains("cause: a writer that the layout does not name: pos [12, 8] is neutral; as a writer the two agree"));
-  CHECK_THAT(said(Fault::stored, Form::rms_norm),
-             Contains("cause: a parameter that is not mapped: pos is a writer, and the forward takes what is stored"));
+  CHECK_THAT(
+      said(Fault::stored, Form::rms_norm),
+      Contains("cause: a parameter that is not mapped: pos is a writer, and the forward reads its stored tensor"));
   CHECK_THAT(said(Fault::bare_head, Form::rms_norm),
              Contains("cause: a first model that sees the mean of its stream, as one without a final norm does"));
 }
@@ -63,5 +64,5 @@ TEST_CASE("cause: an error of a forward in compressed coordinates says what the 
       Contains("sizes 7 and 8 differ (crms_norm stores 7 of the 8 entries of a row: does the layout miss a writer") &&
           Contains("; neutral, with an axis of that width: pos [12, 8]"));
   CHECK_THAT(said(Fault::stored, Form::crms_norm),
-             Contains("or the forward take what is stored of a parameter p for p()?"));
+             Contains("or does the forward read a parameter p without calling p()?"));
 }

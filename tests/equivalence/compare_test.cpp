@@ -309,7 +309,7 @@ TEST_CASE("compare: a likely cause is named where there is evidence for it") {
   CHECK_THAT(both([](Switches& s) { s.dropout = 0.3; }),
              Contains("cause: a part that acts in training only, such as dropout"));
   CHECK_THAT(both([](Switches& s) { s.scale = true; }),
-             Contains("cause: a vector that scales what is written to the stream: if all entries of scale are equal"));
+             Contains("cause: a vector that scales the output of a writer: if all entries of scale are equal"));
   CHECK_THAT(gradients({}, with(rms, [](Switches& s) { s.storage = Stored::mapped; })).message(),
              Contains("cause: a map that is missing") && Contains("entry.weight"));
 }

@@ -61,7 +61,7 @@ TEST_CASE("audits of other arrangements find what their weights hide") {
     const nn::TransformerOptions t{.width = 8, .depth = 4, .heads = 2, .mlp_width = 12, .connection = a};
     const TrainingOptions o{.model = {kGpt, t, {{"vocab", 13}, {"context", 6}}}, .data = {}, .batch = 4};
     if (a.bare_entry) {
-      CHECK_THROWS_WITH(audit(o), Contains("the first branch reads the embeddings as they are"));
+      CHECK_THROWS_WITH(audit(o), Contains("the first branch reads the embeddings themselves"));
       continue;
     }
     const AuditResult r = audit(o);

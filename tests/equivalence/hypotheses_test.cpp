@@ -218,8 +218,8 @@ struct Planted {
 const Planted kPlanted[] = {
     {Fault::backward_mean, "ln_f.input.grad", "ln_f.bias.grad", "a norm's backward without its mean term"},
     {Fault::eps, "h.0.ln.output", "h.0.ln.input", "another eps: B has 1e-06, A 1e-05"},
-    {Fault::stored_gain, "h.0.ln.weight", "h.0.ln.bias", "a gain that one of the two stores less 1"},
-    {Fault::read_gain, "h.0.ln.output", "h.0.ln.input", "gains read otherwise"},
+    {Fault::stored_gain, "h.0.ln.weight", "h.0.ln.bias", "a gain that is stored less 1 on one side"},
+    {Fault::read_gain, "h.0.ln.output", "h.0.ln.input", "another use of the gain"},
     {Fault::divisor, "h.0.ln.output", "h.0.ln.input", "another divisor in the norm: B divides by 7, A by 8"},
     {Fault::rms, "h.0.ln.output", "h.0.ln.input", "another norm: A computes layer_norm, B rms_norm"},
     {Fault::transposed, "h.0.fc.weight", "h.0.ln.weight", "stored transposed"},
@@ -262,7 +262,7 @@ TEST_CASE("hypotheses: a gradient of ones shows rounding alone") {
   const TensorsComparison r = compared(a, other.tensors());
   INFO(r.message());
   CHECK(r.verdict == Verdict::undecided);
-  CHECK_THAT(r.likely, Contains("a gradient of ones: what comes into the norm is the same"));
+  CHECK_THAT(r.likely, Contains("a gradient of ones: the gradient that enters the norm is the same"));
 }
 
 TEST_CASE("hypotheses: the divisor of a compressed norm is named with its input, and not without") {

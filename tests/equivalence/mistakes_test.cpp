@@ -2,28 +2,22 @@
 // mistake's place and no cause. The table: test_equivalence "mistakes: the table*" -s
 #include <set>
 
+#include "tests/equivalence/planted.h"
 #include "tests/equivalence/port_optimizer.h"
 #include "tests/equivalence/port_stream.h"
 
 namespace {
 
-struct Planted {
-  const char* bug;
-  const char* look;   // forward, backward, update
-  const char* cause;  // text in the cause; empty: no cause may be named
-  const char*
-      place;  // text in the place; "=" and the tensors that differ, if these are the place; empty: it need say nothing
-};
-
 const Planted kForward[] = {
-    {"ln1 eps", "forward", "another eps: the second model has 1e-06, the first 1e-05: with that in ln1",
+    {"ln1 eps", "forward", "another eps: the second model has 1e-06, the first 1e-05; with the same in ln1",
      "in ln1 is the first"},
-    {"all eps", "forward", "another eps: the second model has 1e-06, the first 1e-05: with that in all 3 norms",
+    {"all eps", "forward", "another eps: the second model has 1e-06, the first 1e-05; with the same in all 3 norms",
      "in ln1 is the first"},
-    {"ln2 unbiased", "forward", "another divisor: the second model divides by 7, the first by 8: with that in ln2",
+    {"ln2 unbiased", "forward", "another divisor: the second model divides by 7, the first by 8; with the same in ln2",
      "in ln2 is the first"},
-    {"lnf rms", "forward", "another norm: the second model computes rms_norm: with that in lnf", "in lnf is the first"},
-    {"ln1 gain+1", "forward", "gains read otherwise: the second model multiplies by what is stored + 1",
+    {"lnf rms", "forward", "another norm: the second model computes rms_norm; with the same in lnf",
+     "in lnf is the first"},
+    {"ln1 gain+1", "forward", "another use of the gain: the second model multiplies by gain + 1",
      "in ln1 is the first"},
     {"ln2 no bias", "forward", "", "in ln2 is the first"},
     {"ln2 eps out", "forward", "", "in ln2 is the first"},
@@ -88,12 +82,12 @@ const Planted kBackward[] = {
     {"ln2 mean cut", "backward", "", "agree down to `layer_norm` [4, 5, 8] of ln2.weight in ln2 and"},
     {"ln2 var cut", "backward", "", "agree down to `layer_norm` [4, 5, 8] of ln2.weight in ln2 and"},
     {"ln1 gain row", "backward", "", "=ln1.weight"},
-    {"probabilities cut", "backward", "", "the gradient of `softmax` [4, 2, 5, 5] after k"},
+    {"probabilities cut", "backward", "", "the next gradient, of `softmax` [4, 2, 5, 5] after k"},
     {"softmax rule", "backward", "", "agree down to `softmax` [4, 2, 5, 5] after k"},
     {"v twice back", "backward", "", "agree down to `linear` [4, 5, 8] of v.weight in v"},
     {"rotary rule", "backward", "", "agree down to `rotary` [4, 5, 2, 4] after q"},
     {"gelu rule", "backward", "", "agree down to `gelu` [4, 5, 12] after up"},
-    {"residual cut", "backward", "", "the gradient of `add` [4, 5, 8] of pos"},
+    {"residual cut", "backward", "", "the next gradient, of `add` [4, 5, 8] of pos"},
     {"padding row", "backward", "", "=tok"},
     {"rows cut", "backward", "", "=tok"},
     {"rows twice", "backward", "", "=tok"},
@@ -117,7 +111,7 @@ const Planted kTrained[] = {
     {"correction ahead", "update", "", "step 1"},
     {"table left out", "update", "weights that do not move: the second model's update leaves tok as before", "=tok"},
     {"clipped", "update", "", "step 1"},
-    {"coupled", "update", "a decay that is added to the gradient", ""},
+    {"coupled", "update", "another kind of weight decay: the second model adds it to the gradient", ""},
     {"vectors not decayed", "update", "takes off 0 of each weight per step, the first 0.0002, in ln1.weight and 8 more",
      ""},
     {"decay without rate", "update", "another weight decay: the second model takes off 0.001 of each weight", ""},
@@ -134,7 +128,7 @@ const Planted kOnStream[] = {
     {"unmapped", "forward", "a map that is missing: the second model stores mapped weights", ""},
     {"bare head", "forward", "a first model that sees the mean of its stream", ""},
     {"dropped", "", "a part that acts in training only", ""},
-    {"scaled", "", "a vector that scales what is written to the stream: if all entries of scale are equal", ""},
+    {"scaled", "", "a vector that scales the output of a writer: if all entries of scale are equal", ""},
     {"eps", "forward", "different eps: norm1 has 1e-05, norm1 of the second model 1e-06", ""},
     {"gelu", "forward", "", "`relu` [12, 10] after up is the first"},
     {"bare head, gelu", "forward", "", "`relu` [12, 10] after up is the first"},
@@ -170,29 +164,6 @@ Comparison on_stream(const char* bug) {
   manual_seed(3);
   OnStream a(bug, false), b(bug, true);
   return compare_gradients(a, b, {}, cross_entropy_of, small_batch, {.points = 2});
-}
-
-// The comparison's answer to a mistake.
-struct Said {
-  std::string bug, said;
-  bool right, wrong;  // neither: no cause, and no place either
-};
-
-Said said_of(const Planted& p, const Comparison& c) {
-  const auto has = [](const std::string& all, const std::string& part) { return all.find(part) != all.npos; };
-  std::string names;  // of the tensors that differ
-  for (const DifferingTensor& t : c.first ? c.first->tensors : std::vector<DifferingTensor>())
-    names += (names.empty() ? "=" : " ") + t.place.tensor;
-  const bool looks = c.verdict == Verdict::different &&
-                     (!*p.look || has(c.reason, text("look at the ", p.look)) || has(c.reason, p.look));
-  const bool cause = *p.cause && has(c.cause, p.cause),
-             place = *p.place && (has(c.place, p.place) || has(c.reason, p.place) || names == p.place);
-  return {p.bug,
-          !c.cause.empty()   ? "cause: " + c.cause
-          : !c.place.empty() ? c.place
-                             : c.reason,
-          looks && (cause || (c.cause.empty() && place)),
-          !looks || (!c.cause.empty() && !cause) || (*p.cause && !cause)};
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Step {
 Step step(Module& model, const Tensor& inputs, const Tensor& targets, DType activations) {
   const SaveActivations guard(activations);
   Step s{cross_entropy(model(inputs), targets), {}};
-  s.gradients = grad({&s.loss, 1}, model.parameters());
+  s.gradients = grad(s.loss, model.parameters());
   return s;
 }
 

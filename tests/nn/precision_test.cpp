@@ -161,7 +161,7 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
     CHECK(logits.dtype() == DType::f32);
     const Tensor loss = cross_entropy(logits, targets);
     CHECK(loss.dtype() == DType::f32);
-    const std::vector<Tensor> g = grad({&loss, 1}, model.parameters());
+    const std::vector<Tensor> g = grad(loss, model.parameters());
     for (const Tensor& t : g) CHECK(t.dtype() == DType::f32);
     const Tensor in = is_floating(inputs.dtype()) ? inputs.to(DType::f64) : inputs;
     const Tensor exact_logits = wide(in), exact = cross_entropy(exact_logits, targets);
@@ -172,7 +172,7 @@ TEST_CASE("whole models in mixed precision: losses and gradients within what the
     const double off = distance({logits}, {exact_logits});
     CHECK(off < (15 * depth + 3) * kHalf);
     CHECK(off > 0x1p-13);  // and not f32's
-    const double back = distance(g, grad({&exact, 1}, wide.parameters()));
+    const double back = distance(g, grad(exact, wide.parameters()));
     CHECK(back < 2 * (15 * depth + 3) * kHalf);
     CHECK(back > 0x1p-13);
     CHECK(std::abs(loss.item() - exact.item()) < (15 * depth + 3) * kHalf * exact.item());

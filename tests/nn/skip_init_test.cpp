@@ -158,7 +158,9 @@ TEST_CASE("clone() and shared() leave the default generator where it is, also if
   CHECK_FALSE(SkipInit::is_on());
 }
 
-TEST_CASE("load_model() leaves the default generator where it is, for each form of the residual stream") {
+TEST_CASE(
+    "load_model() and ModelOptions::build() leave the default generator where it is, for each form of the residual "
+    "stream") {
   const TempFolder folder;
   for (const streams::Form form : streams::kLayerNormForms) {
     INFO(name_of(form));
@@ -168,5 +170,7 @@ TEST_CASE("load_model() leaves the default generator where it is, for each form 
     const std::string path = folder / "m.safetensors";
     training::save_model(path, model);
     CHECK(draws_nothing([&] { check_state(*training::load_model(path), model.state_dict()); }));
+    const training::ModelOptions options(training::load_model_file(path).description);
+    CHECK(draws_nothing([&] { options.build(); }));
   }
 }

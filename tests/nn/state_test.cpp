@@ -56,9 +56,10 @@ TEST_CASE("state: a part of another shape or dtype, or of which no name fits, ch
                     "load_state_dict: head.weight is f64, this module's is f32; convert one of them first: "
                     "module.to(DType::f64), or to() of the tensors");
   other.add("model.body.weight", full({3, 4}, 7));
-  CHECK_THROWS_WITH(net.load_state_dict(other, {.strict = false}),
-                    "load_state_dict: none of the 1 tensors has a name of this module: model.body.weight is the "
-                    "first, here body.weight");
+  CHECK_THROWS_WITH(
+      net.load_state_dict(other, {.strict = false}),
+      "load_state_dict: none of the 1 tensors has a name of this module: model.body.weight is the "
+      "first, here body.weight; their names begin with 'model.', which tensors.below(\"model.\") removes");
   CHECK_THROWS_WITH(net.load_state_dict({}, {.strict = false}), Contains("none of the 0 tensors"));
   for (const auto& [name, t] : net.state_dict()) CHECK(t.to_vector<float>() == before.at(name).to_vector<float>());
   Net wide;

@@ -176,7 +176,7 @@ OpCase stack_row() {
 }
 
 OpCase pad_sequence_row() {
-  OpCase op = row("pad_sequence", "(const std::vector<Tensor>& sequences, bool batch_first = true, double value = 0)",
+  OpCase op = row("pad_sequence", "(const std::vector<Tensor>& sequences, bool batch_first = true, Scalar value = 0)",
                   "sequences as one tensor, padded with value behind their ends");
   const auto add = [&](const Arrays& parts, bool batch_first, double value, const char* label = "") {
     op.add(
@@ -242,7 +242,7 @@ OpCase flip_row() {
 }
 
 OpCase pad_row() {
-  OpCase op = row("pad", "(x, const std::vector<std::pair<int64_t, int64_t>>& amounts, double value = 0)",
+  OpCase op = row("pad", "(x, const std::vector<std::pair<int64_t, int64_t>>& amounts, Scalar value = 0)",
                   "(before, after) entries of `value` around each of the last dimensions, outermost first");
   using Amounts = std::vector<std::pair<int64_t, int64_t>>;
   for (const Dims& shape : shapes_and_large()) {

@@ -11,7 +11,7 @@ namespace {
 
 struct Oracle {
   Tensor (*call)(const Tensor&, const Tensor&);
-  Tensor (*with_number)(const Tensor&, double);
+  Tensor (*with_number)(const Tensor&, Scalar);
   std::function<bool(double, double)> value;
   std::string formula;
 };
@@ -71,7 +71,7 @@ template <class Op> OpCase comparison_row() {
 
 template <class Op> OpCase comparison_number_row() {
   const Oracle o = oracle(Op{});
-  OpCase op = row(Op::name, "(a, double b)", o);
+  OpCase op = row(Op::name, "(a, Scalar b)", o);
   op.draw = Draw(op.signature);
   const auto add = [&](const std::string& label, const Array& x, double b) -> Sample& {
     return op.add(
@@ -145,7 +145,7 @@ OpCase where_row() {
 // where() with a number before or behind the tensor.
 OpCase where_number_row(bool behind) {
   OpCase op =
-      row_of("Comparisons and choice", "where", behind ? "(condition, a, double b)" : "(condition, double a, b)",
+      row_of("Comparisons and choice", "where", behind ? "(condition, a, Scalar b)" : "(condition, Scalar a, b)",
              "as with a tensor of the number");
   op.draw = Draw(op.signature);
   const auto add = [&](const char* label, const Dims& condition, const Array& x, double n, bool real = false) {

@@ -119,7 +119,7 @@ OpCase one_hot_row() {
 }
 
 OpCase masked_fill_row() {
-  OpCase op = row("masked_fill", "(x, mask, double value)", "value where mask (u8) is not 0, x elsewhere");
+  OpCase op = row("masked_fill", "(x, mask, Scalar value)", "value where mask (u8) is not 0, x elsewhere");
   const auto add = [&](const Dims& shape, const Dims& mask, double value) -> Sample& {
     Sample& s = op.add(
         text("value ", value), {op.draw.normal(shape), op.draw.mask(mask)},

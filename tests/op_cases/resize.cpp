@@ -70,8 +70,9 @@ OpCase interpolate_case() {
     // The share of a pixel in an output: 1 for the nearest, else 1 minus its distance.
     const auto share = [=](int64_t pixels, int64_t outputs, double factor) {
       return [=](int64_t i, int64_t pixel) {
+        const bool exact = outputs == pixels || (nearest && outputs == 2 * pixels);
         const long double f =
-            factor > 0 ? factor : static_cast<long double>(outputs) / static_cast<long double>(pixels);
+            factor > 0 && !exact ? factor : static_cast<long double>(outputs) / static_cast<long double>(pixels);
         const long double last = static_cast<long double>(pixels - 1), k = static_cast<long double>(i);
         if (nearest) return pixel == std::min(pixels - 1, static_cast<int64_t>(k / f)) ? 1.0 : 0.0;
         const long double at = o.align_corners ? (outputs > 1 ? k * last / static_cast<long double>(outputs - 1) : 0)
@@ -99,7 +100,8 @@ OpCase interpolate_case() {
   };
   const std::vector<Dims> images = {{2, 3, 4, 2}, {1, 1, 5, 3}, {0, 3, 3, 2}, {1, 7, 2, 9}};
   const std::vector<InterpolateOptions> sizes = {
-      {.scale_factor = 2}, {.scale_factor = {3, 1}}, {.scale_factor = {1.5, 2.5}}, {.size = {5, 7}}, {.size = {1, 3}}};
+      {.scale_factor = 2},          {.scale_factor = {3, 1}}, {.scale_factor = {1.5, 2.5}},
+      {.scale_factor = {1.1, 2.2}}, {.size = {5, 7}},         {.size = {1, 3}}};
   for (const Dims& shape : images)
     for (InterpolateOptions o : sizes) {
       add(shape, o);

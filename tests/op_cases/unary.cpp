@@ -110,7 +110,7 @@ Oracle oracle(ops::LeakyRelu) {
 }
 Oracle oracle(ops::Clamp) {
   return numbered(
-      "(x, double lo, double hi)", {{-1, 0.5}, {-HUGE_VAL, 1}, {-2, HUGE_VAL}},
+      "(x, Scalar lo, Scalar hi)", {{-1, 0.5}, {-HUGE_VAL, 1}, {-2, HUGE_VAL}},
       [](const Tensor& x, const double* p) { return clamp(x, p[0], p[1]); },
       [](double x, const double* p) { return std::isnan(x) ? x : std::fmin(std::fmax(x, p[0]), p[1]); });
 }
@@ -121,27 +121,27 @@ Oracle oracle(ops::PowNumber) {
 }
 Oracle oracle(ops::AddNumber) {
   return numbered(
-      "(a, double b)", {{0.5}, {-2}}, [](const Tensor& x, const double* p) { return *p < 0 ? x + *p : *p + x; },
+      "(a, Scalar b)", {{0.5}, {-2}}, [](const Tensor& x, const double* p) { return *p < 0 ? x + *p : *p + x; },
       [](double x, const double* p) { return x + *p; });
 }
 Oracle oracle(ops::MulNumber) {
   return numbered(
-      "(a, double b)", {{0.5}, {-3}}, [](const Tensor& x, const double* p) { return *p < 0 ? x * *p : *p * x; },
+      "(a, Scalar b)", {{0.5}, {-3}}, [](const Tensor& x, const double* p) { return *p < 0 ? x * *p : *p * x; },
       [](double x, const double* p) { return x * *p; });
 }
 Oracle oracle(ops::DivNumber) {
   return numbered(
-      "(a, double b)", {{4}, {-3}}, [](const Tensor& x, const double* p) { return x / *p; },
+      "(a, Scalar b)", {{4}, {-3}}, [](const Tensor& x, const double* p) { return x / *p; },
       [](double x, const double* p) { return x / *p; });
 }
 Oracle oracle(ops::NumberSub) {
   return numbered(
-      "(double a, b)", {{0.5}, {-2}}, [](const Tensor& x, const double* p) { return *p - x; },
+      "(Scalar a, b)", {{0.5}, {-2}}, [](const Tensor& x, const double* p) { return *p - x; },
       [](double x, const double* p) { return *p - x; });
 }
 Oracle oracle(ops::NumberDiv) {
   return numbered(
-      "(double a, b)", {{1}, {-3}}, [](const Tensor& x, const double* p) { return *p / x; },
+      "(Scalar a, b)", {{1}, {-3}}, [](const Tensor& x, const double* p) { return *p / x; },
       [](double x, const double* p) { return *p / x; });
 }
 
@@ -254,10 +254,10 @@ OpCase number_row(const NumberRow& n) {
 }
 
 OpCase remainder_row() {
-  OpCase op = row_of("Pointwise, one tensor", "remainder", "(a, double b)",
+  OpCase op = row_of("Pointwise, one tensor", "remainder", "(a, Scalar b)",
                      "a - b floor(a/b), as with a tensor of the number", tolerance::elementary);
   const Oracle o = numbered(
-      "(a, double b)", {}, [](const Tensor& x, const double* p) { return x % *p; },
+      "(a, Scalar b)", {}, [](const Tensor& x, const double* p) { return x % *p; },
       [](double x, const double* p) { return x - *p * std::floor(x / *p); });
   op.draw = Draw(op.signature);
   add_samples(op, o, {2.5}, 0.1, 2.4, {});
@@ -270,7 +270,7 @@ OpCase remainder_row() {
 std::vector<OpCase> number_rows() {
   const Value smaller = [](double x, double p) { return p < x ? p : x; },
               larger = [](double x, double p) { return p > x ? p : x; };
-  const char *const number_behind = "(a, double b)", *const number_first = "(double a, b)",
+  const char *const number_behind = "(a, Scalar b)", *const number_first = "(Scalar a, b)",
                     *const least = "the smaller of a and b, as with a tensor of the number",
                     *const most = "the larger of a and b, as with a tensor of the number";
   const NumberRow all[] = {
@@ -280,9 +280,11 @@ std::vector<OpCase> number_rows() {
       {"minimum", number_first, least, [](const Tensor& x, double p) { return minimum(p, x); }, smaller},
       {"maximum", number_behind, most, [](const Tensor& x, double p) { return maximum(x, p); }, larger},
       {"maximum", number_first, most, [](const Tensor& x, double p) { return maximum(p, x); }, larger},
-      {"clamp_min", "(x, double lo)", "x where x > lo, lo elsewhere, as clamp(x, lo, infinity)", clamp_min, larger},
-      {"clamp_max", "(x, double hi)", "x where x < hi, hi elsewhere, as clamp(x, -infinity, hi)", clamp_max, smaller},
-      {"pow", number_first, "a^b; at a = 0 the derivative is 0 where b >= 0",
+      {"clamp_min", "(x, Scalar lo)", "x where x > lo, lo elsewhere, as clamp(x, lo, infinity)",
+       [](const Tensor& x, double p) { return clamp_min(x, p); }, larger},
+      {"clamp_max", "(x, Scalar hi)", "x where x < hi, hi elsewhere, as clamp(x, -infinity, hi)",
+       [](const Tensor& x, double p) { return clamp_max(x, p); }, smaller},
+      {"pow", "(double a, b)", "a^b; at a = 0 the derivative is 0 where b >= 0",
        [](const Tensor& x, double p) { return pow(p, x); }, [](double x, double p) { return std::pow(p, x); },
        tolerance::elementary, false, 0.3}};
   std::vector<OpCase> rows;

@@ -207,7 +207,7 @@ class Otherwise(unittest.TestCase):
         a = net()
         for other, options, said in (
             (a, {}, "given twice"),
-            (net(), {"points": 0}, "0 points"),
+            (net(), {"points": 0}, "points is 0"),
             (net(), {"dtype": "bf16"}, "'bf16'"),
             (net(), {"batches": []}, "no batches"),
             (net(), {"batches": [torch.zeros(2, 8)]}, "pair"),
@@ -230,7 +230,7 @@ class Otherwise(unittest.TestCase):
                 return x.missing
 
         def weighted(y, t):
-            return F.cross_entropy(y, t, weight=torch.ones(5))
+            return F.cross_entropy(y, t, weight=torch.ones(5, dtype=torch.float32))
 
         hint = '; copies run in f64, with dtype="f32" in f32$'
         for a, b, loss, said in (

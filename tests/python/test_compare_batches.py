@@ -129,8 +129,8 @@ class Endless(unittest.TestCase):
     def test_refuses(self):
         for batches, said in (
             (iter([]), "there are no batches"),
-            ({"x": INPUTS[0]}, "batches is a dict, expected a list of batches"),
-            (Encoding(x=INPUTS[0]), "batches is a Encoding, expected a list of batches"),
+            ({"x": INPUTS[0]}, "batches is of type dict, expected a list"),
+            (Encoding(x=INPUTS[0]), "batches is of type Encoding, expected a list"),
         ):
             with self.assertRaisesRegex(ValueError, said):
                 isonorm.compare(net(), net(), batches=batches)
@@ -192,7 +192,7 @@ class Mappings(unittest.TestCase):
 
         for kind in Encoding, Named:
             r = self.both([(kind(x=x),) for x in INPUTS], Inner)
-            self.assertIn("approximate='tanh'", r.cause)
+            self.assertIn("approximate of net.2 is 'none', of net.2 in b 'tanh'", r.cause)
 
     @unittest.skipUnless(transformers, "transformers is not installed")
     def test_of_transformers(self):

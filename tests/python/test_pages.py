@@ -46,7 +46,7 @@ class Pages(unittest.TestCase):
 
     def test_blocks_print_what_stands_behind_them(self):
         blocks = re.findall(r"```python\n(.*?)```\n\n<!-- not run:.*?-->\n```\n(.*?)```", PAGE.read_text(), re.S)
-        self.assertEqual(len(blocks), 5)
+        self.assertEqual(len(blocks), 6)
         names, before = {}, os.getcwd()
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)

@@ -44,6 +44,8 @@ void use([[maybe_unused]] nn::Sequential& net, [[maybe_unused]] const nn::Sequen
   nn::Lstm lstm(8, 32);
 #elif REFUSED == 13  // give them, nn::clone(m, 3, 4)
   (void)nn::clone(wide);
+#elif REFUSED == 15  // a list has the class of its modules: nn::ModuleList<nn::Linear>
+  nn::ModuleList layers;
 #endif
 }
 

@@ -72,6 +72,12 @@ RightPairs loss_pairs() {
                             regression({10, 8}, {10, 1}), squared_error};
   RightPair large = values;
   large.name = "regression of targets of 1e6";
+  // A deviation is positive: the points keep its sign.
+  const RightPair deviation = pair("likelihood with a learned deviation", normal_likelihood(false),
+                                   normal_likelihood(true), regression({6, 8}, {6, 1}));
+  RightPair near = deviation;
+  near.name += ", weights perturbed";
+  near.options.perturb = 0.5;
   large.data = changed(values.data, [](const Examples& e) { return Examples{e.inputs, e.targets * 1e6}; });
   // Trained until a loss of 3e-4 is the difference of logits near 5.
   const RightPair written = pair("cross-entropy written out, full batch", classifier(false, fused_loss),
@@ -91,9 +97,8 @@ RightPairs loss_pairs() {
               "AdamW", adamw(1e-2)),
       pair("binary cross-entropy, of logits and of probabilities", with_loss(two_tanh_layers(false), logit_loss),
            with_loss(two_tanh_layers(false), probability_loss), regression({10, 8}, {10, 1})),
-      trained(pair("likelihood with a learned deviation", normal_likelihood(false), normal_likelihood(true),
-                   regression({6, 8}, {6, 1})),
-              "AdamW", adamw(1e-2)),
+      near,
+      trained(deviation, "AdamW", adamw(1e-2)),
       large,
       trained(values, "AdamW", adamw(1e-3)),
   };

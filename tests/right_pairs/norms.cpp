@@ -29,6 +29,15 @@ Make gain_net(const std::function<Tensor(Net&, const Tensor&)>& normed_linear) {
              [=](Net& m, const Tensor& x) { return linear(relu(normed_linear(m, x)), m["wh"]); });
 }
 
+// The parameter takes no gradient.
+Make with_frozen(const Make& make, const std::string& name) {
+  return [=](const Draw& draw) {
+    auto made = make(draw);
+    require_grad(*made->find_parameter(name), false);
+    return made;
+  };
+}
+
 // Batch norm of the library, and written out with its running statistics.
 class BatchNormNet : public nn::Module {
  public:
@@ -76,6 +85,14 @@ RightPairs norm_pairs() {
                                  module_of<BatchNormNet>(true, true), data};
   const Make gain = gain_net([](Net& m, const Tensor& x) { return linear(rms_norm(x, m["g"], {}), m["w"]); });
   const Make folded = gain_net([](Net& m, const Tensor& x) { return linear(rms_norm(x), m["w"] * m["g"]); });
+  const Make without = net({{"w", {6, 8}}, {"wh", {4, 6}}},
+                           [](Net& m, const Tensor& x) { return linear(relu(linear(rms_norm(x), m["w"])), m["wh"]); });
+  RightPair ones = {"RMSNorm, a gain of ones that the map leaves out", with_value(gain, "g", 1), without,
+                    rows({9, 8}, 4)};
+  ones.map.leave_out("g");
+  RightPair frozen = ones;
+  frozen.name += ", frozen";
+  frozen.first = with_frozen(ones.first, "g");
 
   RightPair single = layer;
   single.name += ", batch of one";
@@ -98,6 +115,8 @@ RightPairs norm_pairs() {
       trained(rms, "AdamW", adamw(1e-2)),
       {"layer norm and E[x^2] - E[x]^2", residual_net(fused), residual_net(by_moments), data},
       {"RMSNorm, gain folded in the forward", gain, folded, rows({9, 8}, 4)},
+      ones,
+      frozen,
       trained(in_eval, "AdamW", adamw(1e-2)),
       in_training,
       trained(in_training, "AdamW", adamw(1e-2)),

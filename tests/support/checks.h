@@ -15,8 +15,8 @@ std::string check_values(const OpCase& op, const Sample& s, DType dtype, Layout 
 // Gradients in f64 against finite differences. Sets `measured` unless all are zero.
 std::string check_gradient(const OpCase& op, const Sample& s, bool& measured);
 
-// Gradients of gradients, and of cotangents, in f64 against finite differences of gradients; nothing if a one-line
-// error says that the op has none. Sets `measured` unless all are zero.
+// Gradients of gradients, and of cotangents, in f64 against finite differences of gradients. Throws if the op refuses
+// them: every gradient has one. Sets `measured` unless all are zero.
 std::string check_second_gradient(const OpCase& op, const Sample& s, bool& measured);
 // Gradients with create_graph, which rules compute another way, against those without; nothing if the op is refused.
 std::string check_recorded_gradient(const Sample& s, DType dtype);

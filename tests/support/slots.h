@@ -22,6 +22,7 @@
 #include "core/kernels/random.h"
 #include "core/kernels/recurrent.h"
 #include "core/kernels/reduce.h"
+#include "core/kernels/resample.h"
 #include "core/kernels/rotary.h"
 #include "core/kernels/shape.h"
 #include "core/kernels/softmax.h"
@@ -43,7 +44,7 @@ template <class F> void for_all_slots(F f) {
              kernels::bernoulli, random_integers, kernels::truncated_normal, random_permutation, kernels::gru_step,
              gru_step_backward, kernels::lstm_step, lstm_step_backward, reduce, arg_max, kernels::cumsum,
              kernels::recentre, sum_blocks, kernels::rotary, im2col, col2im, convolve, filter_gradient, max_pool,
-             max_pool_backward, avg_pool, avg_pool_backward, triangle, kernels::softmax, softmax_backward>();
+             max_pool_backward, avg_pool, avg_pool_backward, resample, triangle, kernels::softmax, softmax_backward>();
 }
 
 // "matmul" of kernels::matmul: its name in the source, of which there is one, while several slots may have one name in

@@ -49,8 +49,8 @@ TEST_CASE("every connection is trained in every form that it has, and another wo
 TEST_CASE("weights of post_ln go from form to form, with a gain and without") {
   const Folder f;
   f.refuses("audit --connection post_ln", 3,
-            "isonorm audit: with connections post_ln the first branch reads the embeddings as they are, no stream that "
-            "could be shifted\n");
+            "isonorm audit: with connections post_ln the first branch reads the embeddings themselves; there is no "
+            "stream to shift\n");
   f.succeeds(kTrain + "--connection post_ln --affine --steps 2 --checkpoint @gain");
   f.succeeds(kTrain + "--connection post_ln --steps 2 --checkpoint @c");
   f.succeeds(kTrain + "--steps 2 --checkpoint @pre");

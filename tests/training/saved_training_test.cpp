@@ -247,6 +247,42 @@ TEST_CASE("saved training: names of contents are checked when they are given") {
                     "saved training: two contents have the name 'net'");
 }
 
+TEST_CASE("saved training: contents without a model or tensor are refused when they are given") {
+  const TempFolder f;
+  nn::Linear net(1, 1);
+  nn::Sequential empty{nn::Relu()};
+  optim::Sgd sgd(net.parameters());
+  int seen = 0;
+  CHECK_THROWS_WITH(SavedTraining(f / "c", {{"opt", sgd}, {"seen", seen}, {"net", empty}}),
+                    "saved training: a checkpoint needs a model with parameters or a tensor, the contents are "
+                    "sgd 'opt', integer 'seen', model 'net'");
+  CHECK_THROWS_WITH(SavedTraining(f / "c", std::vector<Content>()), Contains("the contents are none"));
+  SavedTraining(f / "c", {{"opt", sgd}, {"x", [] { return ones({2}); }, [](const Tensor&) {}}}).save(1);
+  CHECK(f.files() == 1);
+}
+
+TEST_CASE("saved training: a number beyond the range of float is refused") {
+  const TempFolder f;
+  nn::Linear net(1, 1);
+  float small = 3;
+  auto check_refused = [&](double number, const std::string& said) {
+    SavedTraining(f / said, {{"net", net}, {"x", number}}).save(1);
+    CHECK_THROWS_WITH(SavedTraining(f / said, {{"net", net}, {"x", small}}), Contains("number 'x': it is " + said));
+    CHECK_THROWS_WITH(
+        SavedTraining(f / said, {{"net", net}, {"x", [] { return 0.f; }, [](float) { FAIL("it was taken"); }}}),
+        Contains("it is " + said));
+    CHECK(small == 3);
+  };
+  check_refused(1e300, "1e+300, which is inf in f32");
+  check_refused(1e-300, "1e-300, which is 0 in f32");
+  for (double number : {HUGE_VAL, 0.1}) {
+    std::filesystem::remove(f / "y");
+    SavedTraining(f / "y", {{"net", net}, {"x", number}}).save(1);
+    SavedTraining(f / "y", {{"net", net}, {"x", small}});
+    CHECK(small == static_cast<float>(number));
+  }
+}
+
 TEST_CASE("saved training: a model and its optimizer have the file of earlier versions, which others read") {
   const TempFolder f;
   manual_seed(7);

@@ -6,6 +6,7 @@
 #include "core/system/foreign_text.h"
 #include "core/view.h"
 #include "io/checkpoint.h"
+#include "io/narrowed.h"
 #include "training/steps/callbacks.h"
 
 namespace isonorm::training {
@@ -79,6 +80,8 @@ Content::Content(std::string name, Functions<TensorMap> f)
             return ContentState{f.get(), {}};
           },
           [f](const ContentState& s) { f.set(s.tensors); }) {}
+
+float Content::to_float(double given) { return io::narrowed_to_f32(given, "it"); }
 
 void Content::check_fits(bool fits, int64_t given, size_t bytes) {
   check(fits, "it is ", given, ", expected an integer of ", bytes, " bytes");

@@ -104,6 +104,7 @@ class Content {
       return object.state_dict();
   }
   template <class T> static T narrowed(const Stored<T>& given) {
+    if constexpr (std::same_as<T, float>) return to_float(given);
     const T value = static_cast<T>(given);
     if constexpr (std::integral<T>) check_fits(static_cast<int64_t>(value) == given, given, sizeof value);
     return value;
@@ -114,6 +115,7 @@ class Content {
     else
       value = narrowed<T>(given);
   }
+  static float to_float(double given);  // throws if `given` is beyond the range of float
   static void check_fits(bool fits, int64_t given, size_t bytes);
   static void copy_values(const Tensor& to, const Tensor& from);
 

@@ -16,7 +16,7 @@ namespace {
 // Names in a file. A named content has the value "content.<name>": its kind, and its text after a space. Its tensors
 // have the prefix "<name>.", models and tensors among the weights, all others among the optimizer's.
 constexpr std::string_view kContent = "content.";
-constexpr const char *kModel = "model", *kOptimizer = "optimizer", *kBest = "best";
+constexpr const char *kModel = "model", *kTensor = "tensor", *kOptimizer = "optimizer", *kBest = "best";
 constexpr const char* kTests = "tests";  // the best loss in a file without names
 
 struct FileContent {
@@ -92,12 +92,19 @@ void load_all(const std::vector<Content>& contents, const FileContents& found, c
   }
 }
 
+bool is_weights(const Content& c) { return c.kind() == kModel || c.kind() == kTensor; }
+bool has_weights(const Content& c) { return c.kind() == kModel ? !c.state().tensors.empty() : c.kind() == kTensor; }
+
 // Models come last: the old state of the last content need not be copied.
 std::vector<Content> ordered(std::vector<Content> contents) {
   std::stable_partition(contents.begin(), contents.end(), [](const Content& c) { return c.kind() != kModel; });
   for (auto c = contents.begin(); c != contents.end(); ++c)
     check(std::none_of(contents.begin(), c, [&](const Content& other) { return other.name() == c->name(); }),
           "saved training: two contents have the name '", c->name(), "'");
+  ShortList names;
+  for (const Content& c : contents) names.add(c.kind(), " '", c.name(), "'");
+  check(std::ranges::any_of(contents, has_weights), "saved training: a checkpoint needs a model with parameters or a ",
+        "tensor, the contents are ", names.empty() ? "none" : names.str());
   return contents;
 }
 
@@ -144,7 +151,7 @@ void SavedTraining::save(int step) {
               {"random offset", text(static_cast<int64_t>(random.offset))}};
   for (const Content& content : contents_) {
     const auto& [tensors, words] = content.state();
-    TensorMap& section = content.kind() == kModel || content.kind() == "tensor" ? c.weights : c.optimizer;
+    TensorMap& section = is_weights(content) ? c.weights : c.optimizer;
     for (const auto& [name, tensor] : tensors)
       section.add(!named_ ? name : name.empty() ? content.name() : text(content.name(), '.', name), tensor);
     if (named_)

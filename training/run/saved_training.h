@@ -23,8 +23,9 @@ class SavedTraining {
  public:
   // If the file exists, the contents, the calling thread's random generator and done() take their values from it. If
   // the file is damaged, they take them from FILE.previous. Throws like checkpoint_to_go_on_from(). Also throws if the
-  // contents differ: a name is missing or unexpected, or a content has another kind, shape or dtype. If it throws,
-  // nothing changes.
+  // contents differ: a name is missing or unexpected, or a content has another kind, shape or dtype, or is a number
+  // that the object's type does not hold. Throws, too, if two contents have one name, or if no content is a model with
+  // parameters or a tensor. If it throws, nothing changes.
   SavedTraining(std::string path, std::vector<Content> contents);
   // The contents are "model", "optimizer" and "best". The file has no names of contents: its tensors are
   // "weights.<parameter>" and "optimizer.<state>".

@@ -72,12 +72,13 @@ void scale_gradients(const std::vector<Tensor>& leaves, const Tensor& factor) {
     if (const Tensor g = leaf.grad(); g.defined()) set_grad(leaf, g * factor.to(g.dtype()));
 }
 
-// The loss of each micro-batch, weighted so that their sum is the loss of the whole batch. A mean is weighted by its number of
-// targets that count. Sums are divided by the total weight at the end, and with them the gradients of `leaves`.
+// Clears the gradients of `leaves` and adds the gradients of the batch. Returns the loss of each micro-batch, weighted so
+// that their sum is the loss of the whole batch. A mean is weighted by its number of targets that count. Sums are divided
+// by the total weight at the end, and with them the gradients of `leaves`.
 std::vector<Tensor> losses_of(nn::Module& model, const Objective& loss_of, const Examples& batch, int64_t parts,
                               distributed::Group* group, bool whole_parts, const parallel::Parts* own,
                               const std::vector<Tensor>& leaves, UnownedLeaves* unowned) {
-  for (const Tensor& p : model.parameters()) set_grad(p, {});
+  for (const Tensor& leaf : leaves) set_grad(leaf, {});
   const bool shared = group && group->size() > 1;
   if (parts == 1 && !shared) {
     const Tensor loss = loss_of(model, batch);
@@ -314,11 +315,10 @@ std::optional<double> Step::update(std::optional<double> lr) {
 }
 
 std::vector<Tensor> Step::losses_of_batch(const Examples& batch) {
-  optimizer_.zero_grad();  // also of parameters that the model does not own
   std::optional<SaveActivations> kept_as;
   if (options_.activations) kept_as.emplace(*options_.activations);
   const RoundedMasters rounded(masters_);
-  std::vector<Tensor> leaves = model_.parameters();
+  std::vector<Tensor> leaves = model_.parameters();  // and parameters of the optimizer that the model does not own
   for (const Tensor& p : optimizer_.parameters())
     if (std::ranges::none_of(leaves, [&](const Tensor& leaf) { return &leaf.impl() == &p.impl(); }))
       leaves.push_back(p);

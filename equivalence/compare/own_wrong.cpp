@@ -1,0 +1,51 @@
+#include "equivalence/compare/own_wrong.h"
+
+#include <algorithm>
+
+#include "autograd/engine.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops/pointwise.h"
+#include "equivalence/convert/checkpoint_facts.h"
+#include "nn/norm.h"
+
+namespace isonorm::equivalence {
+namespace {
+
+std::vector<Tensor> defined(const training::Examples& batch) {
+  std::vector<Tensor> all = batch.tensors();
+  std::erase_if(all, [](const Tensor& x) { return !x.defined(); });
+  return all;
+}
+
+}  // namespace
+
+std::vector<Tensor> gains(const nn::Module& module) {
+  std::vector<Tensor> found;
+  for (const auto& [_, m] : module.named_modules())
+    if (dynamic_cast<const nn::Norm*>(m))
+      for (const Tensor& p : m->parameters()) found.push_back(p);
+  return found;
+}
+
+void Frozen::differentiate(const training::Examples& batch) {
+  OwnTraining::differentiate(batch);
+  for (const Tensor& p : gains(model())) set_grad(p, {});
+}
+
+void Misled::differentiate(const training::Examples& batch) {
+  OwnTraining::differentiate(step_++ == kExchanged ? other_ : batch);
+}
+
+void Reversed::differentiate(const training::Examples& batch) {
+  OwnTraining::differentiate(batch);
+  if (step_++ != 1) return;
+  NoGrad no_grad;
+  for (const Tensor& p : model().parameters())
+    if (const Tensor g = p.grad(); g.defined()) set_grad(p, -g);
+}
+
+bool are_equal(const training::Examples& a, const training::Examples& b) {
+  return std::ranges::equal(defined(a), defined(b), same_bytes);
+}
+
+}  // namespace isonorm::equivalence

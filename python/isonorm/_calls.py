@@ -1,0 +1,162 @@
+"""What the modules of two models were given and gave, call by call, and which module of b has the part of which one of a."""
+
+import torch
+
+from ._models import flat, hooked, in_dtype, measured
+
+
+class Call:
+    """One call of a module: tensors that it was given and gave, and their gradients as far as there are any."""
+
+    def __init__(self, name, module, inputs):
+        self.name, self.module, self.inputs, self.outputs = name, module, inputs, []
+        self.input_gradients, self.gradients, self.nodes = {}, {}, []
+
+    def left(self, outputs, dtype):
+        self.outputs = in_dtype(outputs, dtype)
+        self.nodes = [t.grad_fn for t in outputs if t.grad_fn is not None]
+        note(outputs, self.gradients, dtype)
+
+
+def note(tensors, gradients, dtype):
+    """From now on, gradients[i] is that of tensors[i], if that takes one; None until it comes."""
+    for i, t in enumerate(tensors):
+        if t.requires_grad:
+            gradients[i] = None
+            t.register_hook(lambda g, i=i: gradients.__setitem__(i, in_dtype(g, dtype)))
+
+
+class Calls:
+    """While it lasts, `calls` gets the calls of a model's modules, in the order in which they end. Tensors are in `dtype`."""
+
+    def __init__(self, model, dtype):
+        self.model, self.dtype, self.calls, self.handles, self.open = model, dtype, [], [], []
+
+    def __enter__(self):
+        for name, module in hooked(self.model):
+            self.handles.append(module.register_forward_pre_hook(self.before(name), with_kwargs=True))
+            self.handles.append(module.register_forward_hook(self.after, always_call=True))
+        return self
+
+    def __exit__(self, *_):
+        for handle in self.handles:
+            handle.remove()
+
+    def before(self, name):
+        def enter(module, given, named):
+            # Each module gets tensors of its own, whose gradients are what it alone gives back.
+            views = {}  # one view of a tensor that is given twice: modules ask whether a key is the query
+            given, named = own(given, views), {key: own(value, views) for key, value in named.items()}
+            inputs = measured((given, named))
+            ids = [t.double() for t in flat((given, named)) if not t.is_floating_point() and not t.is_complex()]
+            call = Call(name, module, in_dtype([*inputs, *ids], self.dtype))  # now: the module may change them in place
+            note(inputs, call.input_gradients, self.dtype)
+            self.open.append(call)
+            return given, named
+
+        return enter
+
+    def after(self, module, given, output):
+        call = self.open.pop()
+        if output is not None:
+            call.left(measured(output), self.dtype)
+            self.calls.append(call)
+
+
+def own(value, views):
+    """The value with views of its floating tensors, if it is such a tensor or a tuple or list of values."""
+    if type(value) in (tuple, list):
+        return type(value)(own(v, views) for v in value)
+    if type(value) is torch.Tensor and value.is_floating_point():
+        return views.setdefault(id(value), value.view_as(value))
+    return value
+
+
+def called(model, dtype, run):
+    """(calls, what run() gives)"""
+    with Calls(model, dtype) as calls:
+        ran = run()
+    return calls.calls, ran
+
+
+def matched(pairs, a, b):
+    """Pairs of calls, in a's order: the n-th call of a module with the n-th of its partner. pairs: names of b by a's."""
+    left = list(b)
+    for call in a:
+        partner = next((c for c in left if c.name == pairs.get(call.name)), None)
+        if partner is not None:
+            left.remove(partner)
+            if any(t.shape == u.shape for t, u in zip(call.outputs, partner.outputs)):
+                yield call, partner
+
+
+def owner(name):
+    return name.rpartition(".")[0]
+
+
+def paired_modules(a, b, mapping):
+    """{name of a module of a: name of its partner in b}.
+
+    Partners are a and b themselves; modules of which all parameters of the one follow from those of the other alone; modules that
+    hold just the partners of one another's modules; and modules of one name in partners.
+    """
+    pairs = {**by_parameters(a, b, mapping), "": ""}
+    of_a, of_b = ({n: m for n, m in hooked(model)} for model in (a, b))
+    for name in sorted(of_a, key=lambda n: -n.count(".")):
+        inside = {n: m for n, m in pairs.items() if n.startswith(f"{name}.")}
+        around = common([owner(m) for m in inside.values()])
+        back = {n for n, m in pairs.items() if m.startswith(f"{around}.")} if around else set()
+        if around and name not in pairs and around not in pairs.values() and back == set(inside):
+            pairs[name] = around
+    for name in of_a:
+        partner = f"{pairs[owner(name)]}.{name.rpartition('.')[2]}".strip(".") if owner(name) in pairs else None
+        if name not in pairs and partner in of_b and partner not in pairs.values():
+            pairs[name] = partner
+    return pairs
+
+
+def common(names):
+    """The name of the innermost module that holds all modules of these names."""
+    parts = [n.split(".") for n in names]
+    shared = []
+    for several in zip(*parts):
+        if len(set(several)) > 1:
+            break
+        shared.append(several[0])
+    return ".".join(shared)
+
+
+def by_parameters(a, b, mapping):
+    """Partners among the modules that have parameters of their own."""
+    if mapping is None:
+        names = {n for n, _ in b.named_parameters()}
+        sources = {n: {n} for n, _ in a.named_parameters() if n in names}
+    else:
+        leaves = {n: p.detach().clone().requires_grad_() for n, p in a.named_parameters()}
+        made = mapping(leaves)
+        sources = {n: behind(t, leaves) for n, t in made.items()}
+    to, back = {}, {}
+    for n, of in sources.items():
+        for m in of:
+            to.setdefault(owner(m), set()).add(owner(n))
+            back.setdefault(owner(n), set()).add(owner(m))
+    return {x: next(iter(ys)) for x, ys in to.items() if len(ys) == 1 and back[next(iter(ys))] == {x}}
+
+
+def behind(made, leaves):
+    """Names of the leaves that a tensor follows from."""
+    if not made.requires_grad:
+        return set()
+    found = torch.autograd.grad(made.abs().sum(), list(leaves.values()), allow_unused=True, retain_graph=True)
+    return {n for n, g in zip(leaves, found) if g is not None}
+
+
+def before(nodes, known):
+    """The autograd nodes that these follow from, and these; without those that are known."""
+    seen, left = set(), list(nodes)
+    while left:
+        node = left.pop()
+        if node is not None and node not in seen and node not in known:
+            seen.add(node)
+            left.extend(n for n, _ in node.next_functions)
+    return seen

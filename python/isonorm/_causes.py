@@ -1,0 +1,180 @@
+"""Why two modules differ at a point. A cause is named if it explains the tensor that differs by arithmetic, or if the two agree as soon
+as it is removed."""
+
+import contextlib
+import re
+
+from torch.func import functional_call
+
+from . import _isonorm
+from ._coarse import Coarse, agree
+from ._locate import off
+from ._models import PLAIN, ours
+
+ADVICE = '; dtype="f32" compares them in f32'
+MOST = 8  # pairs of modules with other options that are tried
+
+
+class Causes:
+    def __init__(self, located):
+        self.at, self.points = located, located.points
+
+    def named(self):
+        """One sentence; None if no cause is found."""
+        if not self.repeats():
+            return "b is not repeatable: run again with the same parameters, inputs and seed, it gives something else"
+        first = [call.name for call in self.at.pair] if self.at.pair else []
+        coarse = Coarse(self.points, self.at.point, *first)
+        if coarse.sentence and coarse.agree_without_casts():
+            return f"{coarse.sentence}, and without that the two agree{ADVICE if coarse.is_f32 else ''}"
+        tested = self.options() or self.known_mistake() or self.in_training_alone()
+        in_f32 = coarse.is_f32 and not tested and coarse.agree_in_f32()
+        known = tested or self.classes()
+        return (f"{known}; " if known else "") + f"{coarse.sentence}, and in f32 the two agree{ADVICE}" if in_f32 else known
+
+    def agree(self):
+        return agree(self.points, self.at.point)
+
+    def repeats(self):
+        """Whether b gives the same outputs twice."""
+        once, again = (self.points.of_b(self.at.parameters, self.at.batch).outputs for _ in range(2))
+        return all(off(y, x) <= _isonorm.bound(0.0, self.points.dtype) for x, y in zip(once, again))
+
+    def options(self):
+        """Numbers and words that partners hold otherwise, and with which of a's the two agree."""
+        modules = dict(self.points.a.named_modules()), dict(self.points.b.named_modules())
+        first = self.at.pair[0].name if self.at.pair else None
+        pairs = sorted(self.at.partners.items(), key=lambda names: names[0] != first)
+        differing = []
+        for name, other in pairs:
+            x, y = modules[0][name], modules[1][other]
+            keys = [k for k in vars(x) if not k.startswith("_") and k in vars(y) and differ(vars(x)[k], vars(y)[k])]
+            differing += [(name or "a", other or "b", x, y, keys)] if keys else []
+        trials = [[d] for d in differing[:MOST]] + ([differing] if len(differing) > 1 else [])
+        for trial in trials:
+            if not self.agree_with(trial):
+                continue
+            name, other, x, y, keys = trial[0]
+            if len(trial) == 1:
+                keys = next(([k] for k in keys if self.agree_with([(name, other, x, y, [k])])), keys)
+            said = " and ".join(f"{k} of {name} is {vars(x)[k]!r}, of {other} in b {vars(y)[k]!r}" for k in keys)
+            return said + (f" ({len(trial)} modules)" if len(trial) > 1 else "") + "; with a's the two agree"
+        return None
+
+    def agree_with(self, trial):
+        """Whether the two agree if b's modules have these options of a's."""
+        before = [(y, k, vars(y)[k]) for _, _, _, y, keys in trial for k in keys]
+        for _, _, x, y, keys in trial:
+            for k in keys:
+                setattr(y, k, vars(x)[k])
+        try:
+            return self.agree()
+        finally:
+            for y, k, value in before:
+                setattr(y, k, value)
+
+    def in_training_alone(self):
+        models = self.points.a, self.points.b
+        modes = [(m, m.training) for model in models for m in model.modules()]
+        if not any(training for _, training in modes):
+            return None
+        try:
+            for model in models:
+                model.eval()
+            agree = self.agree()
+        finally:
+            for m, training in modes:
+                m.training = training
+        if not agree:
+            return None
+        acting = [
+            f"{name or of} of {of} is {spoken(m)}"
+            for of, model in zip("ab", models)
+            for name, m in model.named_modules()
+            if m.training and re.search("Drop|BatchNorm|InstanceNorm", type(m).__name__)
+        ]
+        such = f" ({acting[0]})" if acting else ""
+        return f"a part that acts in training alone{such}: in eval() the two agree, and in train() they do not"
+
+    def known_mistake(self):
+        """By arithmetic on what was recorded (equivalence/explain)."""
+        tensors = {}
+        for name, p in self.at.parameters.items():
+            tensors[name] = (ours(p), ours(p))
+        for name, (x, y) in self.at.gradients.items():
+            tensors[f"{name}.grad"] = (ours(x), ours(y))
+        for x, y in self.at.pairs:
+            for end, of_x, of_y in (
+                ("input", x.inputs, y.inputs),
+                ("output", x.outputs, y.outputs),
+                ("grad_input", came(x.input_gradients), came(y.input_gradients)),
+                ("output.grad", came(x.gradients), came(y.gradients)),
+            ):
+                if of_x and of_y and of_x[0].shape == of_y[0].shape:
+                    tensors[f"{x.name}.{end}"] = (ours(of_x[0]), ours(of_y[0]))
+        first = self.at.first
+        name = f"{self.at.pair[0].name}.{self.at.end}" if self.at.pair else first.a
+        return arithmetic(name, first.bound, self.points.dtype, tensors)
+
+    def classes(self):
+        if not self.at.alone or self.at.end != "output":
+            return None
+        x, y = self.at.pair
+        if type(x.module) is type(y.module) and x.module.extra_repr() == y.module.extra_repr():
+            return None
+        return f"{x.name or 'a'} is {spoken(x.module)}, {y.name or 'b'} of b is {spoken(y.module)}"
+
+    def replaced(self):
+        """Whether the outputs agree if a's module, with its parameters, stands where b's module differs."""
+        if not self.at.alone or self.at.end != "output" or not self.at.pair[0].name:
+            return False
+        x, y = self.at.pair
+        held = {n: self.at.parameters[f"{x.name}.{n}"] for n, _ in x.module.named_parameters() if f"{x.name}.{n}" in self.at.parameters}
+
+        def forward(*given, **named):
+            buffers = {n: t.clone() for n, t in x.module.named_buffers()}
+            return functional_call(x.module, {**held, **buffers}, given, named)
+
+        with instead(y.module, forward):
+            try:
+                ran = self.points.of_b(self.at.parameters, self.at.batch)
+            except ValueError:
+                return False
+        root = next(call for call in self.at.of_a if call.name == "")
+        limits = [self.at.limit(root, lambda call, i=i: call.outputs[i]) for i in range(len(root.outputs))]
+        return len(ran.outputs) == len(limits) and all(off(t, o) <= bound for t, o, bound in zip(ran.outputs, root.outputs, limits))
+
+
+def arithmetic(name, bound, dtype, tensors):
+    """The known mistake that explains the difference of this tensor; None if none does. tensors: {name: (of a, of b)}"""
+    found = _isonorm.cause(name, bound, dtype, tensors)
+    return re.sub(r"\b[AB]\b", lambda letter: letter[0].lower(), found) or None
+
+
+def came(gradients):
+    return [g for g in gradients.values() if g is not None]
+
+
+@contextlib.contextmanager
+def instead(module, forward):
+    """While it lasts the module computes `forward`."""
+    module.forward = forward
+    try:
+        yield
+    finally:
+        del module.forward
+
+
+def differ(x, y):
+    """Whether two options that can be compared are not the same."""
+    return is_plain(x) and is_plain(y) and x != y
+
+
+def is_plain(value):
+    if isinstance(value, (tuple, list)):
+        return all(map(is_plain, value))
+    return value is None or isinstance(value, PLAIN)
+
+
+def spoken(module):
+    return f"{type(module).__name__}({module.extra_repr()})"
