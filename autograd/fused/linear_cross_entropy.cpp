@@ -36,8 +36,8 @@ class WeakInput {
     const std::shared_ptr<TensorImpl> x = tensor_.lock();
     check(x != nullptr, "it has no second derivative (create_graph) without its ", name_,
           ", which nothing holds any more; keep the tensor until the backward");
-    check(x->storage.get() == storage_ && storage_->version() == version_, "its ", name_, ' ',
-          x->shape, ", which the second derivative needs, was changed after the forward");
+    check(x->storage.get() == storage_ && storage_->version() == version_, "its ", name_, ' ', x->shape,
+          ", which the second derivative needs, was changed after the forward");
     return Tensor(x);
   }
 

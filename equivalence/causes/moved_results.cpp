@@ -74,7 +74,7 @@ MovedWeights::~MovedWeights() {
 void MovedWeights::move(uint64_t seed) const {
   NoGrad no_grad;
   for (size_t i = 0; i < weights_.size(); ++i) {
-    const auto& [parameter, copy] = weights_[i];
+    const Tensor &parameter = weights_[i].first, &copy = weights_[i].second;
     const bool here = parameter.device() == kCpu && parameter.is_contiguous();
     const Tensor moved = here ? parameter : empty(copy.shape(), copy.options());
     visit_floating(copy.dtype(), "compare", [&]<class T>() {

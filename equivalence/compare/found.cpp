@@ -209,7 +209,7 @@ void Points::conclude() {
     result_.reason = text("equal to the last bit at every point, ", kIdentical);
   else {
     result_.verdict = Verdict::same;
-    result_.reason = text("at ", counted(points_, "point"), " at most ", std::ceil(100 * share_), " % of the bound; ",
+    result_.reason = text("at ", plural(points_, "point"), " at most ", std::ceil(100 * share_), " % of the bound; ",
                           would_have_shown(least.factor),
                           unseen.empty() ? "" : text(", but for ", unseen, " (0 or rounding noise)"));
   }
