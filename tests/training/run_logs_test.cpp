@@ -72,11 +72,11 @@ std::map<uint64_t, std::string> fields_of(std::string bytes) {
   return fields;
 }
 
-struct Scalar {
+struct LoggedScalar {
   std::string tag;
   int step;
   float value;
-  bool operator==(const Scalar&) const = default;
+  bool operator==(const LoggedScalar&) const = default;
 };
 
 struct Summary {
@@ -88,7 +88,7 @@ struct Summary {
 struct Events {
   std::string version;
   int start = -1;
-  std::vector<Scalar> scalars;
+  std::vector<LoggedScalar> scalars;
   std::vector<Summary> others;
 };
 
@@ -153,13 +153,13 @@ TEST_CASE("event files: what a training logged, and from which step on earlier f
   const Events a = read_events(files[0]), b = read_events(files[1]);
   CHECK(a.version == "brain.Event:2");
   CHECK(a.start == 1);
-  CHECK(a.scalars == std::vector<Scalar>{{"train/loss", 1, 2.25f},
-                                         {"train/lr", 1, 0.5f},
-                                         {"train/gradient_norm", 1, 3.f},
-                                         {"train/loss", 300, -1.f},
-                                         {"train/lr", 300, 0.25f},
-                                         {"test/loss", 300, 1.5f},
-                                         {"test/accuracy", 300, 0.75f}});
+  CHECK(a.scalars == std::vector<LoggedScalar>{{"train/loss", 1, 2.25f},
+                                               {"train/lr", 1, 0.5f},
+                                               {"train/gradient_norm", 1, 3.f},
+                                               {"train/loss", 300, -1.f},
+                                               {"train/lr", 300, 0.25f},
+                                               {"test/loss", 300, 1.5f},
+                                               {"test/accuracy", 300, 0.75f}});
   CHECK(b.start == 201);
   CHECK(b.scalars.size() == 2);
   EventLog(f / "new").step({.step = 1});  // which it makes
@@ -278,5 +278,5 @@ TEST_CASE("logs: the evaluation of a regression has no accuracy, and the trainin
   CHECK_THAT(read_text(path), Contains("\n1,,,,,0.25,,0,0\n"));
   CHECK(CsvLog(path, 1).earlier().evaluations.at(0).loss == 0.25);
   { EventLog(f / "events").evaluation({.step = 1, .loss = 0.25}); }
-  CHECK(read_events(files_in(f / "events")[0]).scalars == std::vector<Scalar>{{"test/loss", 1, 0.25f}});
+  CHECK(read_events(files_in(f / "events")[0]).scalars == std::vector<LoggedScalar>{{"test/loss", 1, 0.25f}});
 }
