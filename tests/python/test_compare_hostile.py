@@ -1,0 +1,163 @@
+"""compare() of what people bring beside plain modules: results kept from a forward, losses with weights, optimizers of other
+parameters, outputs of other kinds."""
+
+import unittest
+import warnings
+from dataclasses import dataclass
+
+import isonorm
+from pairs import adamw, images, net, sgd
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+BATCHES = images()
+INPUTS = [x for x, _ in BATCHES]
+TRAINED = {"batches": BATCHES, "loss": F.cross_entropy, "steps": 10}
+
+
+class Keeping(nn.Module):
+    """Keeps what a submodule gave, with its graph, as modules keep attention weights."""
+
+    def __init__(self, of=list):
+        super().__init__()
+        self.net, self.last = net(), of()
+
+    def forward(self, x):
+        self.last = [self.net[0](x)]
+        return self.net[1:](self.last[0])
+
+
+class Giving(nn.Module):
+    """A linear layer, and what `of` makes of its output."""
+
+    def __init__(self, of):
+        super().__init__()
+        torch.manual_seed(1)
+        self.linear, self.of = nn.Linear(8, 5), of
+
+    def forward(self, x):
+        return self.of(self.linear(x))
+
+
+class Hostile(unittest.TestCase):
+    def refuses(self, text, a=None, b=None, **more):
+        with self.assertRaises(ValueError) as raised:
+            isonorm.compare(a or net(), b or net(), **{**TRAINED, **more})
+        self.assertIn(text, str(raised.exception))
+        self.assertNotIn("\n", str(raised.exception))
+
+
+class Kept(Hostile):
+    def test_results_of_the_last_forward(self):
+        self.assertTrue(isonorm.compare(Keeping(), Keeping(), **TRAINED, optimizer=adamw))
+        a = Keeping()
+        a(INPUTS[0])  # a user who tried it before
+        kept = a.last[0]
+        self.assertTrue(isonorm.compare(a, Keeping(), **TRAINED))
+        self.assertTrue(a.last[0] is kept and kept.grad_fn is not None)
+
+    def test_weights_that_a_hook_computes(self):
+        def made(of):
+            model = net()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # deprecated
+                of(model[0])
+            return model
+
+        parts = {f"0.weight_{end}": f"0.parametrizations.weight.original{i}" for i, end in enumerate("gv")}
+        new, old = nn.utils.parametrizations.weight_norm, nn.utils.weight_norm
+        self.assertTrue(isonorm.compare(made(new), made(old), **TRAINED, map=parts, optimizer=adamw))
+        wrong = made(old)
+        wrong[1].eps = 1e-3
+        self.assertEqual(isonorm.compare(made(old), wrong, **TRAINED).verdict, "different")
+        self.assertTrue(isonorm.compare(made(nn.utils.spectral_norm), made(nn.utils.spectral_norm), **TRAINED, optimizer=adamw))
+
+
+class Losses(Hostile):
+    def test_weights_of_classes(self):
+        weight = torch.tensor([0.1, 1.0, 2.0, 0.5, 1.5])
+        loss = nn.CrossEntropyLoss(weight=weight)
+        self.assertTrue(isonorm.compare(net(), net(), batches=BATCHES, loss=loss))
+        self.assertIs(loss.weight.dtype, torch.float32)
+
+    def test_a_dtype_that_no_dtype_helps(self):
+        """Whole numbers as targets of a loss that takes floating ones fail in f32, too."""
+        batches = [(x, F.one_hot(t, 5)) for x, t in BATCHES]
+        with self.assertRaises(ValueError) as raised:
+            isonorm.compare(net(), net(), batches=batches, loss=F.binary_cross_entropy_with_logits)
+        self.assertIn("the loss raises RuntimeError", str(raised.exception))
+        self.assertNotIn("copies run in f64", str(raised.exception))
+
+    def test_nothing_to_train(self):
+        frozen = [net().requires_grad_(False) for _ in range(2)]
+        self.refuses("no gradient comes from the loss of a to its parameters: there is nothing to train", *frozen, optimizer=sgd)
+        self.assertTrue(isonorm.compare(*frozen, **TRAINED))
+
+    def test_inference_mode(self):
+        with torch.inference_mode():
+            self.refuses("runs under torch.inference_mode()")
+
+
+class Trainings(Hostile):
+    def test_parameters_of_another_module(self):
+        """The optimizer of the user's own module would train that, and not the copy."""
+        own = net()
+        self.refuses(
+            "the optimizer of a holds other parameters than the list that it was given",
+            a=own,
+            optimizer=lambda _: torch.optim.SGD(own.parameters(), lr=0.1),
+        )
+
+    def test_a_schedule_that_is_none(self):
+        self.refuses("what schedule of b makes is None", optimizer=sgd, schedule=(None, lambda o: None))
+
+    def test_clipping_that_asks_each_parameter(self):
+        def halve(parameters):
+            for p in parameters:
+                p.grad.mul_(0.5)
+
+        self.assertTrue(isonorm.compare(net(), net(), **TRAINED, optimizer=sgd, clip=halve))
+
+    def test_a_rate_that_is_a_tensor(self):
+        def by_tensor(rate):
+            return lambda p: torch.optim.AdamW(p, lr=torch.tensor(rate))
+
+        def by_number(p):
+            return torch.optim.AdamW(p, lr=1e-2)
+
+        self.assertTrue(isonorm.compare(net(), net(), **TRAINED, optimizer=(by_number, by_tensor(1e-2))))
+        r = isonorm.compare(net(), net(), **TRAINED, optimizer=(by_number, by_tensor(2e-2)))
+        self.assertIn("lr of 0.weight and 5 more is 0.01 in a, tensor(0.0200", r.cause)
+        f32 = torch.tensor(1e-2)
+        r = isonorm.compare(net(), net(), **TRAINED, optimizer=(by_number, lambda p: torch.optim.AdamW(p, lr=f32)))
+        self.assertIn("lr of 0.weight and 5 more is 0.01 in a, tensor(0.0100", r.cause)
+
+
+class Outputs(Hostile):
+    def test_masks_are_no_numbers(self):
+        a, b = Giving(lambda y: (y, y > 0)), Giving(lambda y: (y, (y > 0).long()))
+        self.refuses("a gives tensors of shapes [[6, 5], 'bool [6, 5]'], b of [[6, 5], [6, 5]]", a, b, batches=INPUTS, loss=None)
+
+    def test_fields_are_keys(self):
+        @dataclass
+        class Output:
+            logits: torch.Tensor
+            halves: torch.Tensor
+
+        a = Giving(lambda y: Output(y, y / 2))
+        self.assertTrue(isonorm.compare(a, Giving(lambda y: {"halves": y / 2, "logits": y}), batches=INPUTS))
+        self.refuses("output[logits]", a, Giving(lambda y: {"halves": y / 2, "y": y}), batches=INPUTS, loss=None)
+
+    def test_sparse_tensors(self):
+        self.assertTrue(isonorm.compare(Giving(torch.Tensor.to_sparse), Giving(torch.Tensor.to_sparse), batches=INPUTS))
+
+    def test_no_tensor(self):
+        a, b = (Giving(lambda y: np.asarray(y.detach())) for _ in range(2))
+        self.refuses("gives no floating tensor that has entries: it gives output (ndarray)", a, b, batches=INPUTS, loss=None)
+
+
+if __name__ == "__main__":
+    unittest.main()
