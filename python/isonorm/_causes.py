@@ -3,16 +3,18 @@ soon as it is removed."""
 
 import contextlib
 import re
+import types
 
 from torch.func import functional_call
 
 from . import _isonorm
 from ._coarse import Coarse, agree
-from ._locate import off
+from ._locate import Located, off
 from ._models import PLAIN, ours
 
 ADVICE = '; dtype="f32" compares them in f32'
 MOST = 8  # pairs of modules with other options that are tried
+FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)  # such as torch.relu; not modules
 
 
 class Causes:
@@ -50,14 +52,15 @@ class Causes:
             x, y = modules[0][name], modules[1][other]
             keys = [k for k in vars(x) if not k.startswith("_") and k in vars(y) and differ(vars(x)[k], vars(y)[k])]
             differing += [(name or "a", other or "b", x, y, keys)] if keys else []
-        trials = [[d] for d in differing[:MOST]] + ([differing] if len(differing) > 1 else [])
+        single = [[(*names, [k])] for *names, keys in differing if len(keys) > 1 for k in keys]
+        trials = [[d] for d in differing[:MOST]] + ([differing] if len(differing) > 1 else []) + single[:MOST]
         for trial in trials:
             if not self.agree_with(trial):
                 continue
             name, other, x, y, keys = trial[0]
             if len(trial) == 1:
                 keys = next(([k] for k in keys if self.agree_with([(name, other, x, y, [k])])), keys)
-            said = " and ".join(f"{k} of {name} is {vars(x)[k]!r}, of {other} in b {vars(y)[k]!r}" for k in keys)
+            said = " and ".join(f"{k} of {name} is {shown(vars(x)[k])}, of {other} in b {shown(vars(y)[k])}" for k in keys)
             return said + (f" ({len(trial)} modules)" if len(trial) > 1 else "") + "; with a's the two agree"
         return None
 
@@ -97,7 +100,23 @@ class Causes:
         return f"a part that acts in training alone{such}: in eval() the two agree, and in train() they do not"
 
     def known_mistake(self):
-        """By arithmetic on what was recorded (equivalence/explain)."""
+        """By arithmetic on what was recorded (equivalence/explain). Fresh parameters, gains of 1 and biases of 0, do not tell a
+        factor from an addend: at drawn ones the kind of mistake has to be the same."""
+        said = self.explained()
+        if not said or self.at.point > 1 or self.points.mapping is None:
+            return said
+        noted = _isonorm.Points(self.points.dtype, 1)
+        try:
+            self.points.compare_at(2, noted)
+        except (RuntimeError, ValueError):
+            return said
+        drawn = Located(self.points, 2, noted.found().first) if noted.differs else None
+        if drawn is None or (drawn.first.what, drawn.first.a) != (self.at.first.what, self.at.first.a):
+            return said
+        again = Causes(drawn).explained()
+        return said if again and without_numbers(again) == without_numbers(said) else again
+
+    def explained(self):
         tensors = {}
         for name, p in self.at.parameters.items():
             tensors[name] = (ours(p), ours(p))
@@ -153,6 +172,10 @@ def arithmetic(name, bound, dtype, tensors):
     return re.sub(r"\b[AB]\b", lambda letter: letter[0].lower(), found) or None
 
 
+def without_numbers(sentence):
+    return re.sub(r"[-+]?\d[\d.e+-]*|, about.*", "", sentence)
+
+
 def came(gradients):
     return [g for g in gradients.values() if g is not None]
 
@@ -181,7 +204,11 @@ def differ(x, y):
 def is_plain(value):
     if isinstance(value, (tuple, list)):
         return all(map(is_plain, value))
-    return value is None or isinstance(value, PLAIN)
+    return value is None or isinstance(value, (*PLAIN, *FUNCTIONS))
+
+
+def shown(value):
+    return value.__name__ if isinstance(value, FUNCTIONS) else repr(value)
 
 
 def spoken(module):

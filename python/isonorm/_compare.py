@@ -75,7 +75,7 @@ def compare(
     of a that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was
     given raises something, which it names.
     """
-    from . import _causes, _coarse, _given, _locate, _maps, _memory, _models, _points, _recipe, _rounding, _training, _update_causes
+    from . import _batches, _causes, _coarse, _given, _locate, _maps, _memory, _models, _points, _recipe, _rounding, _training, _update_causes
 
     _given.check_module("a", a), _given.check_module("b", b)
     counts = {"points": points, "controls": controls, "steps": steps}
@@ -113,7 +113,7 @@ def compare(
         first = replace(located.first, measured="with a's module there the outputs agree") if causes.replaced() else located.first
         return result("different", reason, points=point, first=first, cause=causes.named(), **numbers)
 
-    read = batches.in_dtype(dtype) if isinstance(batches, _models.Batches) else _models.Batches(batches, dtype)
+    read = batches.in_dtype(dtype) if isinstance(batches, _batches.Batches) else _batches.Batches(batches, dtype)
     try:
         mapping = None if map is None else _maps.Map(a, b, _given.naming_map(map, dtype))
         if mapping is not None and not carry:
@@ -128,6 +128,8 @@ def compare(
                     first=Difference("parameter", name, name, deviation, bound),
                     cause="other values of parameters",
                 )
+        if mapping is not None:
+            mapping.check_gradients(a)
         if mapping is not None and (name := _maps.frozen_in_one(a, b, mapping)):
             return result("different", f"{name} takes a gradient in one of the two alone", points=0)
         at = _points.Points(
@@ -149,6 +151,12 @@ def compare(
     if point is not None:
         return different(point, found.reason, found.first, **measured(found))
     verdict, reason, trained = VERDICTS[found.verdict], found.reason, None
+    if dtype == "f64" and any(at.autocasts):
+        x, y = at.autocasts
+        alone = " and ".join(f"{of} computes under autocast to {to}" for of, to in (("a", x), ("b", y)) if to)
+        if x != y and may_change:
+            return in_f32(f"{alone}, which casts nothing in f64", found.deviation)
+        at.not_compared["autocast"] = 'it casts nothing in f64; dtype="f32" compares with it'
     power = Power(at.probes().probes, found.resolution)
     if verdict == "equivalent" and power.probes and not power.seen:
         verdict, reason = "undecided", f"it would have seen none of {len(power.probes)} parameters that were changed"

@@ -13,7 +13,7 @@ from ._entries import finite, kinds, same_exact, shapes
 from ._maps import pulled_back
 from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, rebuilt
 from ._result import Power, Probe, Undecided, Unmatched
-from ._rounding import MovedResults
+from ._rounding import Autocasts, MovedResults
 
 PROBES = 8  # parameters that are perturbed, evenly spaced among all
 
@@ -73,6 +73,7 @@ class Points:
         self.a, self.b, self.mapping, self.loss, self.batches = a, b, mapping, loss, batches
         self.controls, self.seed, self.dtype = controls, seed, dtype
         self.moves_results = True
+        self.autocasts = ["", ""]  # to which dtypes torch.autocast would cast in a and in b
         #: {name: why} of what a comparison leaves out
         self.not_compared = {}
         self.own = {n: p.detach() for n, p in a.named_parameters()}
@@ -210,11 +211,16 @@ class Points:
     def compare_at(self, point, noted):
         """Runs both modules and the controls at a point, and adds what they gave to `noted`."""
         batch, parameters = self.batches(point - 1), self.parameters(point)
-        a, b = self.of_a(parameters, batch), self.of_b(parameters, batch)
+        casts = [Autocasts() if point == 1 else contextlib.nullcontext() for _ in "ab"]
+        with casts[0]:
+            a = self.of_a(parameters, batch)
+        with casts[1]:
+            b = self.of_b(parameters, batch)
         given, other = ([*shapes(ran.outputs), *shapes(ran.exact)] for ran in (a, b))
         if given != other:
             raise ValueError(f"compare: a gives tensors of shapes {given}, b of {other}")
         if point == 1:
+            self.autocasts = [c.spoken() for c in casts]
             self.check_repeatable(a, self.of_a(parameters, batch))
         drawn = ", whose parameters are drawn: points=1 compares at the present ones alone" if point > 1 else ""
         if not math.isfinite(a.loss.item()):

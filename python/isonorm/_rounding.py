@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
@@ -79,6 +80,21 @@ class CoarseResults(TorchDispatchMode):
             kind = 2 if not cast else 0 if self.inside else 1
             self.noted[kind].setdefault(self.inside[-1] if self.inside else self.outside, found[0])
         return given
+
+
+class Autocasts(TorchFunctionMode):
+    """While it lasts, notes in `noted` the dtypes to which torch.autocast would cast. It casts no f64."""
+
+    def __init__(self):
+        super().__init__()
+        self.noted = set()
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.noted.update(torch.get_autocast_dtype(d) for d in ("cpu", "cuda") if torch.is_autocast_enabled(d))
+        return func(*args, **(kwargs or {}))
+
+    def spoken(self):
+        return " and ".join(sorted(map(spoken, self.noted)))
 
 
 class WithoutCasts(TorchDispatchMode):

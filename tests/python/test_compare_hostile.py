@@ -1,6 +1,7 @@
 """compare() of what people bring beside plain modules: results kept from a forward, losses with weights, optimizers of other
 parameters, outputs of other kinds."""
 
+import copy
 import unittest
 import warnings
 from dataclasses import dataclass
@@ -134,6 +135,73 @@ class Trainings(Hostile):
         f32 = torch.tensor(1e-2)
         r = isonorm.compare(net(), net(), **TRAINED, optimizer=(by_number, lambda p: torch.optim.AdamW(p, lr=f32)))
         self.assertIn("lr of 0.weight and 5 more is 0.01 in a, tensor(0.0100", r.cause)
+
+
+class Maps(Hostile):
+    def test_maps_that_cut_gradients(self):
+        for cut in (
+            lambda p: p["0.weight"].detach(),
+            lambda p: p["0.weight"].data.clone(),
+            lambda p: copy.deepcopy(p["0.weight"]),
+            lambda p: torch.cat([copy.deepcopy(p["0.weight"])]),
+        ):
+            self.refuses("no gradient goes back from 0.weight through the map", map={"0.weight": cut})
+        own = dict(net().named_parameters())
+        self.refuses("nothing that the map makes follows from the dict of a's parameters", map=lambda _: own)
+
+    def test_constants_in_a_map(self):
+        """They are in the dtype of the comparison, whatever they are stored in."""
+        torch.manual_seed(1)
+        a, b = nn.Linear(8, 5, bias=False), nn.Linear(8, 5)
+        b.bias.data.fill_(0)
+        b.weight.data.copy_(a.weight)
+        zero = torch.zeros(5)
+        self.assertTrue(isonorm.compare(a, b, batches=INPUTS, map={"bias": lambda p: zero}))
+
+    def test_buffers(self):
+        b = net(nn.BatchNorm1d(16))
+        self.refuses("map= names 1.running_mean, which b does not have as a parameter", b=b, map={"1.running_mean": "1.bias"})
+
+
+class Causes(unittest.TestCase):
+    def cause(self, a, b):
+        r = isonorm.compare(a, b, batches=INPUTS)
+        self.assertEqual(r.verdict, "different", r)
+        return r.cause
+
+    def test_a_factor_is_no_addend_of_fresh_gains(self):
+        """Fresh gains are 1 and biases 0: 2 y and (1 + gain) y are one there."""
+        doubled = net()
+        doubled[1].register_forward_hook(lambda module, given, output: 2 * output)
+        self.assertEqual(self.cause(net(), doubled), "a factor of 2")
+
+        class PlusOne(nn.LayerNorm):
+            def forward(self, x):
+                return F.layer_norm(x, self.normalized_shape, 1 + self.weight, self.bias, self.eps)
+
+        self.assertIn("gains read otherwise", self.cause(net(), net(PlusOne(16))))
+
+    def test_one_of_several_options(self):
+        """They hold three others; one alone matters."""
+
+        class Spread(nn.Module):
+            def __init__(self, parts, scale, act):
+                super().__init__()
+                torch.manual_seed(1)
+                self.parts, self.scale, self.act = parts, scale, act
+                self.linear = nn.Linear(8, 4)
+                if parts == 2:
+                    self.linear.weight = nn.Parameter(self.linear.weight.detach() / 2)
+
+            def forward(self, x):
+                return self.act(F.linear(x, self.linear.weight * self.parts, self.linear.bias)) * self.scale
+
+        halves = {"map": {"linear.weight": lambda p: p["linear.weight"] / 2}, "batches": INPUTS}
+        for options, said in (
+            ((3.0, torch.relu), "scale of a is 1.0, of b in b 3.0; with a's the two agree"),
+            ((1.0, torch.tanh), "act of a is relu, of b in b tanh; with a's the two agree"),
+        ):
+            self.assertEqual(isonorm.compare(Spread(1, 1.0, torch.relu), Spread(2, *options), **halves).cause, said)
 
 
 class Outputs(Hostile):
