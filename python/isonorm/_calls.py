@@ -160,3 +160,17 @@ def before(nodes, known):
             seen.add(node)
             left.extend(n for n, _ in node.next_functions)
     return seen
+
+
+def check_copied(who, result, originals):
+    """Raises ValueError if the result of a copy follows from parameters of the module that was copied: a function that closes over
+    that module, such as a lambda or a bound method in place of its forward, goes on to compute with it. originals: {id of the
+    parameter: its name}."""
+    if not originals or result.grad_fn is None:
+        return
+    found = {id(getattr(node, "variable", None)) for node in before([result.grad_fn], ())}
+    for name in (name for i, name in originals.items() if i in found):
+        raise ValueError(
+            f"compare: the copy of {who} computes with {name} itself, to which a function is bound that {who} holds:"
+            " take modules from self there"
+        )

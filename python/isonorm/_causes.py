@@ -5,6 +5,7 @@ import contextlib
 import re
 import types
 
+import torch
 from torch.func import functional_call
 
 from . import _isonorm
@@ -29,7 +30,7 @@ class Causes:
         coarse = Coarse(self.points, self.at.point, *first)
         if coarse.sentence and coarse.agree_without_casts():
             return f"{coarse.sentence}, and without that the two agree{ADVICE if coarse.is_f32 else ''}"
-        tested = self.options() or self.known_mistake() or self.in_training_alone()
+        tested = self.options() or self.buffers() or self.known_mistake() or self.in_training_alone()
         in_f32 = coarse.is_f32 and not tested and coarse.agree_in_f32()
         known = tested or self.classes()
         return (f"{known}; " if known else "") + f"{coarse.sentence}, and in f32 the two agree{ADVICE}" if in_f32 else known
@@ -76,6 +77,25 @@ class Causes:
             for y, k, value in before:
                 setattr(y, k, value)
 
+    def buffers(self):
+        """Buffers of partners, such as a norm's statistics, that b holds with other values, if the two agree with a's."""
+        of_b, in_b = dict(self.points.b.named_buffers()), self.points.mapping.in_b if self.points.mapping else str
+        pairs = [(n, in_b(n), t, of_b.get(in_b(n))) for n, t in self.points.a.named_buffers()]
+        other = [p for p in pairs if p[3] is not None and p[2].shape == p[3].shape and not torch.equal(p[2], p[3])]
+        if not other:
+            return None
+        before = [y.clone() for *_, y in other]
+        try:
+            for _, _, x, y in other:
+                y.copy_(x)
+            if not self.agree():
+                return None
+        finally:
+            for (*_, y), value in zip(other, before):
+                y.copy_(value)
+        more = f" and {len(other) - 1} more" if len(other) > 1 else ""
+        return f"b has other values of the buffer {other[0][1]}{more}; with a's the two agree"
+
     def in_training_alone(self):
         models = self.points.a, self.points.b
         modes = [(m, m.training) for model in models for m in model.modules()]
@@ -110,10 +130,9 @@ class Causes:
             self.points.compare_at(2, noted)
         except (RuntimeError, ValueError):
             return said
-        drawn = Located(self.points, 2, noted.found().first) if noted.differs else None
-        if drawn is None or (drawn.first.what, drawn.first.a) != (self.at.first.what, self.at.first.a):
+        if not noted.differs:
             return said
-        again = Causes(drawn).explained()
+        again = Causes(Located(self.points, 2, noted.found().first)).explained()
         return said if again and without_numbers(again) == without_numbers(said) else again
 
     def explained(self):
@@ -197,8 +216,8 @@ def acts_in_training(module):
 
 
 def differ(x, y):
-    """Whether two options that can be compared are not the same."""
-    return is_plain(x) and is_plain(y) and x != y
+    """Whether two options that can be compared are not the same; functions are known by their names."""
+    return is_plain(x) and is_plain(y) and x != y and not (isinstance(x, FUNCTIONS) and shown(x) == shown(y))
 
 
 def is_plain(value):
@@ -208,7 +227,7 @@ def is_plain(value):
 
 
 def shown(value):
-    return value.__name__ if isinstance(value, FUNCTIONS) else repr(value)
+    return getattr(value, "__name__", "a function") if isinstance(value, FUNCTIONS) else repr(value)
 
 
 def spoken(module):

@@ -141,6 +141,7 @@ def compare(
             controls,
             seed,
             dtype,
+            {id(p): f"{name} of {who}" for who, module in (("a", a), ("b", b)) for name, p in module.named_parameters()},
         )
         _memory.say(at.a, controls, train is not None)
         found, point = at.compare(points, told("points", points))

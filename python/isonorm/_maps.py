@@ -2,9 +2,9 @@
 
 import torch
 
-from . import _isonorm
 from ._calls import before
-from ._models import converted, made_in, ours, real, spoken
+from ._locate import off
+from ._models import converted, made_in, real, spoken
 
 
 def listed(names, most=8):
@@ -155,7 +155,7 @@ def not_carried(a, b, mapping):
             bound = 0.0
             if p.dtype in (torch.float32, torch.complex64):
                 expected = converted(converted(expected, "f32"), "f64")
-        d = _isonorm.deviation(ours(converted(p, "f64")), ours(expected))
+        d = off(real(converted(p, "f64")), real(expected))
         if not d <= bound:
             return name, d, bound, p.dtype, of_a.get(name) or min(dtypes_of_a, key=epsilon)
     return None

@@ -123,7 +123,7 @@ def measured(value):
     found = []
     for leaf in leaves(value):
         if isinstance(leaf, float):
-            found.append(torch.tensor(leaf, dtype=torch.float64))
+            found.append(torch.tensor(leaf, dtype=torch.float64, device="cpu"))
         elif isinstance(leaf, torch.Tensor) and leaf.is_complex():
             found.append(torch.view_as_real(dense(leaf).resolve_conj()))
         elif isinstance(leaf, torch.Tensor) and leaf.is_floating_point():
@@ -274,7 +274,7 @@ class Loss:
         for t in measured(list(self.leaves(output).values())):
             if t.numel() == 0:
                 continue
-            goal = torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t)
+            goal = torch.randn(t.shape, generator=generator, dtype=torch.float64, device="cpu").to(t)
             total = total + torch.where(t.isfinite(), t - goal, 0).square().mean() / 2
         if not isinstance(total, torch.Tensor):
             given = ", ".join(f"{n} ({type(v).__name__})" for n, v in named_leaves(output).items()) or "nothing"

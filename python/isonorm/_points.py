@@ -9,6 +9,7 @@ from torch import nn
 from torch.func import functional_call
 
 from . import _isonorm
+from ._calls import check_copied
 from ._entries import finite, kinds, same_exact, shapes
 from ._maps import pulled_back
 from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, rebuilt
@@ -67,12 +68,14 @@ def with_tensors(model, tensors, f):
 
 
 class Points:
-    """a and b on the same batches. `mapping` gives b's parameters; None: b keeps its own, and a's are not drawn."""
+    """a and b on the same batches. `mapping` gives b's parameters; None: b keeps its own, and a's are not drawn. originals: {id of a
+    parameter of the user's modules: its name}."""
 
-    def __init__(self, a, b, mapping, loss, batches, controls, seed, dtype):
+    def __init__(self, a, b, mapping, loss, batches, controls, seed, dtype, originals=()):
         self.a, self.b, self.mapping, self.loss, self.batches = a, b, mapping, loss, batches
         self.controls, self.seed, self.dtype = controls, seed, dtype
         self.moves_results = True
+        self.originals = originals
         self.autocasts = ["", ""]  # to which dtypes torch.autocast would cast in a and in b
         #: {name: why} of what a comparison leaves out
         self.not_compared = {}
@@ -126,6 +129,7 @@ class Points:
                 others = rebuilt(exact(list(found.values())), torch.clone)
                 left_out = {n: type(v).__name__ for n, v in named_leaves(output).items() if not isinstance(v, (*COMPARED, type(None)))}
                 loss = self.loss(output, rebuilt(targets, torch.clone), self.seed)
+            check_copied(who, loss, self.originals)
             if loss.requires_grad and leaves:
                 with naming(f"the backward pass of {who}", self.dtype):
                     loss.backward()  # grad() would refuse a reentrant checkpoint

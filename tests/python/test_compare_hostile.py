@@ -43,6 +43,9 @@ class Giving(nn.Module):
         return self.of(self.linear(x))
 
 
+PART = {f"net.{n}": n for n, _ in net().named_parameters()}
+
+
 class Hostile(unittest.TestCase):
     def refuses(self, text, a=None, b=None, **more):
         with self.assertRaises(ValueError) as raised:
@@ -77,6 +80,30 @@ class Kept(Hostile):
         self.assertTrue(isonorm.compare(made(nn.utils.spectral_norm), made(nn.utils.spectral_norm), **TRAINED, optimizer=adamw))
 
 
+    def test_functions_of_the_module_that_was_copied(self):
+        """A lambda or a bound method goes on to compute with the user's own module, which the comparison must not touch."""
+
+        class Bound(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = net()
+                first = self.net[0]
+                self.first = lambda x: first(x.to(first.weight.dtype)).to(x.dtype)
+
+            def forward(self, x):
+                return self.net[1:](self.first(x))
+
+        a = Bound()
+        for dtype in "f32", None:
+            self.refuses("the copy of a computes with net.0.weight of a itself", a, Bound(), dtype=dtype)
+        self.refuses("the copy of b computes with net.0.weight of b itself", copy.deepcopy(net()), Bound(), map=PART)
+        patched = net()
+        forward = patched.forward
+        patched.forward = lambda x: 2 * forward(x)
+        self.refuses("the copy of b computes with 0.weight of b itself", b=patched, dtype="f32")
+        self.assertTrue(all(p.grad is None for p in [*a.parameters(), *patched.parameters()]))
+
+
 class Losses(Hostile):
     def test_weights_of_classes(self):
         weight = torch.tensor([0.1, 1.0, 2.0, 0.5, 1.5])
@@ -91,6 +118,12 @@ class Losses(Hostile):
             isonorm.compare(net(), net(), batches=batches, loss=F.binary_cross_entropy_with_logits)
         self.assertIn("the loss raises RuntimeError", str(raised.exception))
         self.assertNotIn("copies run in f64", str(raised.exception))
+
+    def test_parameters_that_are_nan_in_both(self):
+        pair = net(), net()
+        for model in pair:
+            model[0].weight.data[0] = torch.nan
+        self.refuses("the loss of a itself is nan", *pair)
 
     def test_nothing_to_train(self):
         frozen = [net().requires_grad_(False) for _ in range(2)]
@@ -164,6 +197,23 @@ class Maps(Hostile):
 
 
 class Causes(unittest.TestCase):
+    def test_statistics_that_were_not_carried(self):
+        def made():
+            return net(nn.BatchNorm1d(16)).eval()
+
+        b = made()
+        b[1].running_mean.fill_(0.5)
+        self.assertEqual(self.cause(made(), b), "b has other values of the buffer 1.running_mean; with a's the two agree")
+
+    def test_a_square_is_no_factor(self):
+        """The gradient of the square of a fresh gain is twice that of the gain."""
+
+        class Squared(nn.LayerNorm):
+            def forward(self, x):
+                return F.layer_norm(x, self.normalized_shape, self.weight**2, self.bias, self.eps)
+
+        self.assertNotIn("factor", str(self.cause(net(), net(Squared(16)))))
+
     def cause(self, a, b):
         r = isonorm.compare(a, b, batches=INPUTS)
         self.assertEqual(r.verdict, "different", r)
