@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _isonorm
-from ._result import Difference, Power, Result, Undecided, Unmatched
+from ._result import Difference, NotFinite, Power, Result, Undecided, Unmatched
 
 if TYPE_CHECKING:
     import torch
@@ -87,12 +87,13 @@ def compare(
     if train is not None and map is None:
         raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
 
-    def in_f32(why, deviation):
+    def in_f32(why, deviation=None):
         """The Result of the same comparison in f32."""
         training = {"optimizer": optimizer, "schedule": schedule, "accumulate": accumulate, "clip": clip, "steps": steps}
         more = {"loss": loss, "map": map, "points": points, "controls": controls, "seed": seed, "carry": carry}
         found = compare(a, b, batches=read, dtype="f32", progress=progress, **training, **more)
-        return replace(found, why_f32=f"{why}, so both were compared in f32; in f64 they are off by {deviation:.1e}")
+        off = "" if deviation is None else f"; in f64 they are off by {deviation:.1e}"
+        return replace(found, why_f32=f"{why}, so both were compared in f32{off}")
 
     def told(phase, of):
         return lambda step: progress({"phase": phase, "step": step, "steps": of}) if progress else None
@@ -147,6 +148,10 @@ def compare(
         found, point = at.compare(points, told("points", points))
     except Unmatched as e:
         return different(e.point, str(e), e.first)
+    except NotFinite as e:  # such as a mask of the least number of f64, which a module casts to f32: -inf
+        if not may_change:
+            raise
+        return in_f32(str(e).removeprefix("compare: ").replace(" at ", " in f64 at "))
     except Undecided as e:
         return result("undecided", str(e).removeprefix("compare: "), points=0)
     if point is not None:

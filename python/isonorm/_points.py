@@ -13,7 +13,7 @@ from ._calls import check_copied
 from ._entries import finite, kinds, same_exact, shapes
 from ._maps import pulled_back
 from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, rebuilt
-from ._result import Power, Probe, Undecided, Unmatched
+from ._result import NotFinite, Power, Probe, Undecided, Unmatched
 from ._rounding import Autocasts, MovedResults
 
 PROBES = 8  # parameters that are perturbed, evenly spaced among all
@@ -228,7 +228,7 @@ class Points:
             self.check_repeatable(a, self.of_a(parameters, batch))
         drawn = ", whose parameters are drawn: points=1 compares at the present ones alone" if point > 1 else ""
         if not math.isfinite(a.loss.item()):
-            refused = Undecided if drawn else ValueError
+            refused = Undecided if drawn else NotFinite
             raise refused(f"compare: the loss of a itself is {a.loss.item()} at point {point}{drawn}")
         names = self.names(batch)
         for name, g in zip(self.own if self.mapping is not None else (), a.gradients):

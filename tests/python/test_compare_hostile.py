@@ -1,15 +1,13 @@
 """compare() of what people bring beside plain modules: results kept from a forward, losses with weights, optimizers of other
-parameters, outputs of other kinds."""
+parameters, maps that cut gradients."""
 
 import copy
 import unittest
 import warnings
-from dataclasses import dataclass
 
 import isonorm
 from pairs import adamw, images, net, sgd
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -29,18 +27,6 @@ class Keeping(nn.Module):
     def forward(self, x):
         self.last = [self.net[0](x)]
         return self.net[1:](self.last[0])
-
-
-class Giving(nn.Module):
-    """A linear layer, and what `of` makes of its output."""
-
-    def __init__(self, of):
-        super().__init__()
-        torch.manual_seed(1)
-        self.linear, self.of = nn.Linear(8, 5), of
-
-    def forward(self, x):
-        return self.of(self.linear(x))
 
 
 PART = {f"net.{n}": n for n, _ in net().named_parameters()}
@@ -252,29 +238,6 @@ class Causes(unittest.TestCase):
             ((1.0, torch.tanh), "act of a is relu, of b in b tanh; with a's the two agree"),
         ):
             self.assertEqual(isonorm.compare(Spread(1, 1.0, torch.relu), Spread(2, *options), **halves).cause, said)
-
-
-class Outputs(Hostile):
-    def test_masks_are_no_numbers(self):
-        a, b = Giving(lambda y: (y, y > 0)), Giving(lambda y: (y, (y > 0).long()))
-        self.refuses("a gives tensors of shapes [[6, 5], 'bool [6, 5]'], b of [[6, 5], [6, 5]]", a, b, batches=INPUTS, loss=None)
-
-    def test_fields_are_keys(self):
-        @dataclass
-        class Output:
-            logits: torch.Tensor
-            halves: torch.Tensor
-
-        a = Giving(lambda y: Output(y, y / 2))
-        self.assertTrue(isonorm.compare(a, Giving(lambda y: {"halves": y / 2, "logits": y}), batches=INPUTS))
-        self.refuses("output[logits]", a, Giving(lambda y: {"halves": y / 2, "y": y}), batches=INPUTS, loss=None)
-
-    def test_sparse_tensors(self):
-        self.assertTrue(isonorm.compare(Giving(torch.Tensor.to_sparse), Giving(torch.Tensor.to_sparse), batches=INPUTS))
-
-    def test_no_tensor(self):
-        a, b = (Giving(lambda y: np.asarray(y.detach())) for _ in range(2))
-        self.refuses("gives no floating tensor that has entries: it gives output (ndarray)", a, b, batches=INPUTS, loss=None)
 
 
 if __name__ == "__main__":
