@@ -42,19 +42,11 @@ class Located:
     def watch(self):
         """Runs a, b and the controls once more, and notes the calls of their modules."""
         points = self.points
-
-        def watched(model, run):
-            """What called() gives, where the whole model's outputs are in the order in which they are compared."""
-            calls, ran = called(model, points.dtype, run)
-            for call in calls:
-                if call.name == "":
-                    call.outputs = ran.outputs
-            return calls, ran
-
-        of_a, ran = watched(points.a, lambda: points.of_a(self.parameters, self.batch))
-        of_b, other = watched(points.b, lambda: points.of_b(self.parameters, self.batch))
+        of_a, ran = called(points.a, points.dtype, lambda: points.of_a(self.parameters, self.batch))
+        of_b, other = called(points.b, points.dtype, lambda: points.of_b(self.parameters, self.batch))
         self.controls = [
-            watched(points.a, lambda: points.control(self.parameters, self.batch, c))[0] for c in range(1, points.controls + 1)
+            called(points.a, points.dtype, lambda: points.control(self.parameters, self.batch, c))[0]
+            for c in range(1, points.controls + 1)
         ]
         self.of_a, self.of_b, self.index = of_a, of_b, {id(call): i for i, call in enumerate(of_a)}
         self.gradients = dict(zip(points.names(self.batch), zip(ran.gradients, other.gradients)))

@@ -31,7 +31,9 @@ def real(t):
 
 
 def dense(t):
-    """A sparse gradient with its zeros."""
+    """A sparse tensor with its zeros."""
+    if t.is_nested:
+        raise ValueError("compare: a nested tensor cannot be compared: give its to_padded_tensor(0.0)")
     return t if t.layout is torch.strided else t.to_dense()
 
 

@@ -70,6 +70,28 @@ class Outputs(unittest.TestCase):
             self.assertEqual((r.verdict, r.first.a), ("different", "net.1"), r)
             self.assertIn("eps of net.1 is 1e-05", r.cause)
 
+    def test_the_place_behind_a_module_that_gives_a_dict(self):
+        """A dict and a tuple are matched by position, dicts by key, wherever they are given."""
+
+        class Model(nn.Module):
+            def __init__(self, of, eps=1e-5):
+                super().__init__()
+                self.first, self.norm = Giving(of), nn.LayerNorm(5, eps=eps)
+
+            def forward(self, x):
+                given = self.first(x)
+                y, h = (given["y"], given["h"]) if isinstance(given, dict) else given
+                return self.norm(y + 2 * h)
+
+        a = Model(lambda y: {"y": y, "h": torch.tanh(y)})
+        for of in (lambda y: (y, torch.tanh(y)), lambda y: {"h": torch.tanh(y), "y": y}):
+            r = isonorm.compare(a, Model(of, 1e-3), batches=INPUTS)
+            self.assertEqual((r.first.what, r.first.a), ("output", "norm"), r)
+
+    def test_nested_tensors(self):
+        pair = [Giving(lambda y: torch.nested.as_nested_tensor([y])) for _ in range(2)]
+        self.refuses("a nested tensor cannot be compared", *pair)
+
     def test_a_loss_that_is_nan_in_f64_alone(self):
         """The least number of f64 as a mask is -inf after a cast to f32."""
 
