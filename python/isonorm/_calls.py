@@ -2,20 +2,29 @@
 
 import torch
 
-from ._models import flat, hooked, in_dtype, measured
+from ._models import flat, hooked, in_dtype, measured, named_leaves
 
 
 class Call:
     """One call of a module: tensors that it was given and gave, and their gradients as far as there are any."""
 
     def __init__(self, name, module, inputs):
-        self.name, self.module, self.inputs, self.outputs = name, module, inputs, []
+        self.name, self.module, self.inputs, self.names, self.outputs = name, module, inputs, [], []
         self.input_gradients, self.gradients, self.nodes = {}, {}, []
 
-    def left(self, outputs, dtype):
-        self.outputs = in_dtype(outputs, dtype)
+    def left(self, output, dtype):
+        found = {name: t for name, leaf in named_leaves(output).items() for t in measured(leaf)}
+        outputs = list(found.values())
+        self.names, self.outputs = list(found), in_dtype(outputs, dtype)
         self.nodes = [t.grad_fn for t in outputs if t.grad_fn is not None]
         note(outputs, self.gradients, dtype)
+
+    def ordered_as(self, names):
+        """Its outputs in the order of these keys, if it has the same ones; else they are matched by position."""
+        if self.names != names and sorted(self.names) == sorted(names):
+            order = [self.names.index(n) for n in names]
+            self.names, self.outputs = names, [self.outputs[i] for i in order]
+            self.gradients = {at: self.gradients[i] for at, i in enumerate(order) if i in self.gradients}
 
 
 def note(tensors, gradients, dtype):
@@ -59,7 +68,7 @@ class Calls:
     def after(self, module, given, output):
         call = self.open.pop()
         if output is not None:
-            call.left(measured(output), self.dtype)
+            call.left(output, self.dtype)
             self.calls.append(call)
 
 
@@ -86,6 +95,7 @@ def matched(pairs, a, b):
         partner = next((c for c in left if c.name == pairs.get(call.name)), None)
         if partner is not None:
             left.remove(partner)
+            partner.ordered_as(call.names)
             if any(t.shape == u.shape for t, u in zip(call.outputs, partner.outputs)):
                 yield call, partner
 
@@ -160,3 +170,17 @@ def before(nodes, known):
             seen.add(node)
             left.extend(n for n, _ in node.next_functions)
     return seen
+
+
+def check_copied(who, result, originals):
+    """Raises ValueError if the result of a copy follows from parameters of the module that was copied: a function that closes over
+    that module, such as a lambda or a bound method in place of its forward, goes on to compute with it. originals: {id of the
+    parameter: its name}."""
+    if not originals or result.grad_fn is None:
+        return
+    found = {id(getattr(node, "variable", None)) for node in before([result.grad_fn], ())}
+    for name in (name for i, name in originals.items() if i in found):
+        raise ValueError(
+            f"compare: the copy of {who} computes with {name} itself, to which a function is bound that {who} holds:"
+            " take modules from self there"
+        )

@@ -3,16 +3,19 @@ soon as it is removed."""
 
 import contextlib
 import re
+import types
 
+import torch
 from torch.func import functional_call
 
 from . import _isonorm
 from ._coarse import Coarse, agree
-from ._locate import off
+from ._locate import Located, off
 from ._models import PLAIN, ours
 
 ADVICE = '; dtype="f32" compares them in f32'
 MOST = 8  # pairs of modules with other options that are tried
+FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)  # such as torch.relu; not modules
 
 
 class Causes:
@@ -27,7 +30,7 @@ class Causes:
         coarse = Coarse(self.points, self.at.point, *first)
         if coarse.sentence and coarse.agree_without_casts():
             return f"{coarse.sentence}, and without that the two agree{ADVICE if coarse.is_f32 else ''}"
-        tested = self.options() or self.known_mistake() or self.in_training_alone()
+        tested = self.options() or self.buffers() or self.known_mistake() or self.in_training_alone()
         in_f32 = coarse.is_f32 and not tested and coarse.agree_in_f32()
         known = tested or self.classes()
         return (f"{known}; " if known else "") + f"{coarse.sentence}, and in f32 the two agree{ADVICE}" if in_f32 else known
@@ -50,14 +53,15 @@ class Causes:
             x, y = modules[0][name], modules[1][other]
             keys = [k for k in vars(x) if not k.startswith("_") and k in vars(y) and differ(vars(x)[k], vars(y)[k])]
             differing += [(name or "a", other or "b", x, y, keys)] if keys else []
-        trials = [[d] for d in differing[:MOST]] + ([differing] if len(differing) > 1 else [])
+        single = [[(*names, [k])] for *names, keys in differing if len(keys) > 1 for k in keys]
+        trials = [[d] for d in differing[:MOST]] + ([differing] if len(differing) > 1 else []) + single[:MOST]
         for trial in trials:
             if not self.agree_with(trial):
                 continue
             name, other, x, y, keys = trial[0]
             if len(trial) == 1:
                 keys = next(([k] for k in keys if self.agree_with([(name, other, x, y, [k])])), keys)
-            said = " and ".join(f"{k} of {name} is {vars(x)[k]!r}, of {other} in b {vars(y)[k]!r}" for k in keys)
+            said = " and ".join(f"{k} of {name} is {shown(vars(x)[k])}, of {other} in b {shown(vars(y)[k])}" for k in keys)
             return said + (f" ({len(trial)} modules)" if len(trial) > 1 else "") + "; with a's the two agree"
         return None
 
@@ -72,6 +76,25 @@ class Causes:
         finally:
             for y, k, value in before:
                 setattr(y, k, value)
+
+    def buffers(self):
+        """Buffers of partners, such as a norm's statistics, that b holds with other values, if the two agree with a's."""
+        of_b, in_b = dict(self.points.b.named_buffers()), self.points.mapping.in_b if self.points.mapping else str
+        pairs = [(n, in_b(n), t, of_b.get(in_b(n))) for n, t in self.points.a.named_buffers()]
+        other = [p for p in pairs if p[3] is not None and p[2].shape == p[3].shape and not torch.equal(p[2], p[3])]
+        if not other:
+            return None
+        before = [y.clone() for *_, y in other]
+        try:
+            for _, _, x, y in other:
+                y.copy_(x)
+            if not self.agree():
+                return None
+        finally:
+            for (*_, y), value in zip(other, before):
+                y.copy_(value)
+        more = f" and {len(other) - 1} more" if len(other) > 1 else ""
+        return f"b has other values of the buffer {other[0][1]}{more}; with a's the two agree"
 
     def in_training_alone(self):
         models = self.points.a, self.points.b
@@ -97,7 +120,22 @@ class Causes:
         return f"a part that acts in training alone{such}: in eval() the two agree, and in train() they do not"
 
     def known_mistake(self):
-        """By arithmetic on what was recorded (equivalence/explain)."""
+        """By arithmetic on what was recorded (equivalence/explain). Fresh parameters, gains of 1 and biases of 0, do not tell a
+        factor from an addend: at drawn ones the kind of mistake has to be the same."""
+        said = self.explained()
+        if not said or self.at.point > 1 or self.points.mapping is None:
+            return said
+        noted = _isonorm.Points(self.points.dtype, 1)
+        try:
+            self.points.compare_at(2, noted)
+        except (RuntimeError, ValueError):
+            return said
+        if not noted.differs:
+            return said
+        again = Causes(Located(self.points, 2, noted.found().first)).explained()
+        return said if again and without_numbers(again) == without_numbers(said) else again
+
+    def explained(self):
         tensors = {}
         for name, p in self.at.parameters.items():
             tensors[name] = (ours(p), ours(p))
@@ -153,6 +191,10 @@ def arithmetic(name, bound, dtype, tensors):
     return re.sub(r"\b[AB]\b", lambda letter: letter[0].lower(), found) or None
 
 
+def without_numbers(sentence):
+    return re.sub(r"[-+]?\d[\d.e+-]*|, about.*", "", sentence)
+
+
 def came(gradients):
     return [g for g in gradients.values() if g is not None]
 
@@ -174,14 +216,18 @@ def acts_in_training(module):
 
 
 def differ(x, y):
-    """Whether two options that can be compared are not the same."""
-    return is_plain(x) and is_plain(y) and x != y
+    """Whether two options that can be compared are not the same; functions are known by their names."""
+    return is_plain(x) and is_plain(y) and x != y and not (isinstance(x, FUNCTIONS) and shown(x) == shown(y))
 
 
 def is_plain(value):
     if isinstance(value, (tuple, list)):
         return all(map(is_plain, value))
-    return value is None or isinstance(value, PLAIN)
+    return value is None or isinstance(value, (*PLAIN, *FUNCTIONS))
+
+
+def shown(value):
+    return getattr(value, "__name__", "a function") if isinstance(value, FUNCTIONS) else repr(value)
 
 
 def spoken(module):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _isonorm
-from ._result import Difference, Power, Result, Undecided, Unmatched
+from ._result import Difference, NotFinite, Power, Result, Undecided, Unmatched
 
 if TYPE_CHECKING:
     import torch
@@ -75,7 +75,7 @@ def compare(
     of a that is not finite, parameters with hooks or in one memory); and if a module, map, loss, optimizer or iterable that was
     given raises something, which it names.
     """
-    from . import _causes, _coarse, _given, _locate, _maps, _memory, _models, _points, _recipe, _rounding, _training, _update_causes
+    from . import _batches, _causes, _coarse, _given, _locate, _maps, _memory, _models, _points, _recipe, _rounding, _training, _update_causes
 
     _given.check_module("a", a), _given.check_module("b", b)
     counts = {"points": points, "controls": controls, "steps": steps}
@@ -87,12 +87,13 @@ def compare(
     if train is not None and map is None:
         raise ValueError("compare: training needs a map, which says how b's parameters follow from a's")
 
-    def in_f32(why, deviation):
+    def in_f32(why, deviation=None):
         """The Result of the same comparison in f32."""
         training = {"optimizer": optimizer, "schedule": schedule, "accumulate": accumulate, "clip": clip, "steps": steps}
         more = {"loss": loss, "map": map, "points": points, "controls": controls, "seed": seed, "carry": carry}
         found = compare(a, b, batches=read, dtype="f32", progress=progress, **training, **more)
-        return replace(found, why_f32=f"{why}, so both were compared in f32; in f64 they are off by {deviation:.1e}")
+        off = "" if deviation is None else f"; in f64 they are off by {deviation:.1e}"
+        return replace(found, why_f32=f"{why}, so both were compared in f32{off}")
 
     def told(phase, of):
         return lambda step: progress({"phase": phase, "step": step, "steps": of}) if progress else None
@@ -113,7 +114,7 @@ def compare(
         first = replace(located.first, measured="with a's module there the outputs agree") if causes.replaced() else located.first
         return result("different", reason, points=point, first=first, cause=causes.named(), **numbers)
 
-    read = batches.in_dtype(dtype) if isinstance(batches, _models.Batches) else _models.Batches(batches, dtype)
+    read = batches.in_dtype(dtype) if isinstance(batches, _batches.Batches) else _batches.Batches(batches, dtype)
     try:
         mapping = None if map is None else _maps.Map(a, b, _given.naming_map(map, dtype))
         if mapping is not None and not carry:
@@ -128,6 +129,8 @@ def compare(
                     first=Difference("parameter", name, name, deviation, bound),
                     cause="other values of parameters",
                 )
+        if mapping is not None:
+            mapping.check_gradients(a)
         if mapping is not None and (name := _maps.frozen_in_one(a, b, mapping)):
             return result("different", f"{name} takes a gradient in one of the two alone", points=0)
         at = _points.Points(
@@ -139,16 +142,27 @@ def compare(
             controls,
             seed,
             dtype,
+            {id(p): f"{name} of {who}" for who, module in (("a", a), ("b", b)) for name, p in module.named_parameters()},
         )
         _memory.say(at.a, controls, train is not None)
         found, point = at.compare(points, told("points", points))
     except Unmatched as e:
         return different(e.point, str(e), e.first)
+    except NotFinite as e:  # such as a mask of the least number of f64, which a module casts to f32: -inf
+        if not may_change:
+            raise
+        return in_f32(str(e).removeprefix("compare: ").replace(" at ", " in f64 at "))
     except Undecided as e:
         return result("undecided", str(e).removeprefix("compare: "), points=0)
     if point is not None:
         return different(point, found.reason, found.first, **measured(found))
     verdict, reason, trained = VERDICTS[found.verdict], found.reason, None
+    if dtype == "f64" and any(at.autocasts):
+        x, y = at.autocasts
+        alone = " and ".join(f"{of} computes under autocast to {to}" for of, to in (("a", x), ("b", y)) if to)
+        if x != y and may_change:
+            return in_f32(f"{alone}, which casts nothing in f64", found.deviation)
+        at.not_compared["autocast"] = 'it casts nothing in f64; dtype="f32" compares with it'
     power = Power(at.probes().probes, found.resolution)
     if verdict == "equivalent" and power.probes and not power.seen:
         verdict, reason = "undecided", f"it would have seen none of {len(power.probes)} parameters that were changed"

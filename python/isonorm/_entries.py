@@ -6,7 +6,14 @@ from ._models import real
 
 
 def shapes(leaves):
-    return [list(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__ for x in leaves]
+    """Of tensors their shapes, of numbers and words of Python their types. A mask is not the numbers 0 and 1."""
+
+    def shape(x):
+        if not isinstance(x, torch.Tensor):
+            return type(x).__name__
+        return f"bool {list(x.shape)}" if x.dtype is torch.bool else list(x.shape)
+
+    return [shape(x) for x in leaves]
 
 
 def kinds(t):

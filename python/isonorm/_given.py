@@ -37,6 +37,8 @@ def iterable(batches):
 
 def check_options(batches, loss, map, progress, dtype, seed, counts):
     """Raises ValueError for options of compare() that have another type than it says. counts: {name: number}."""
+    if torch.is_inference_mode_enabled():
+        raise ValueError("compare: runs under torch.inference_mode(), where nothing has a gradient")
     if isinstance(batches, torch.Tensor):
         refuse("batches", batches, "a list of batches: for a single one [batch]")
     if isinstance(batches, (str, collections.abc.Mapping)) or not iterable(batches):

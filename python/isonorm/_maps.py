@@ -2,8 +2,9 @@
 
 import torch
 
-from . import _isonorm
-from ._models import converted, made_in, ours, real
+from ._calls import before
+from ._locate import off
+from ._models import converted, made_in, real, spoken
 
 
 def listed(names, most=8):
@@ -20,6 +21,12 @@ def pulled_back(leaves, made, gradients):
         tensors, given = zip(*pairs)
         found = torch.autograd.grad(tensors, list(leaves.values()), given, allow_unused=True)
     return {n: torch.zeros_like(p) if g is None else g for (n, p), g in zip(leaves.items(), found)}
+
+
+def follows(t, leaves):
+    """Whether a gradient of the tensor goes back to one of the leaves."""
+    own = {id(leaf) for leaf in leaves.values()}
+    return id(t) in own or any(id(getattr(node, "variable", None)) in own for node in before([t.grad_fn], ()))
 
 
 class Map:
@@ -46,10 +53,10 @@ class Map:
         """Raises ValueError if a parameter of b follows from none of a, or none of b from one of a."""
         unknown = [n for n in self.rules if n not in self.shapes_b]
         if unknown:
-            raise ValueError(f"compare: map= names {listed(unknown)}, which b does not have; b has {listed(self.shapes_b)}")
+            raise ValueError(f"compare: map= names {listed(unknown)}, which b does not have as a parameter; b has {listed(self.shapes_b)}")
         sources = [rule for rule in self.rules.values() if isinstance(rule, str) and rule not in self.names_a]
         if sources:
-            raise ValueError(f"compare: map= takes {listed(sources)}, which a does not have; a has {listed(self.names_a)}")
+            raise ValueError(f"compare: map= takes {listed(sources)}, which a does not have as a parameter; a has {listed(self.names_a)}")
         without = [n for n in self.shapes_b if self._source(n) not in (None, *self.names_a)]
         used = {self._source(n) for n in self.shapes_b}
         takes_any = any(callable(rule) for rule in self.rules.values())
@@ -62,7 +69,8 @@ class Map:
 
     def __call__(self, parameters):
         """b's parameters, of a's. Raises ValueError if some are missing, or have other shapes."""
-        with made_in(next((p.dtype for p in parameters.values() if p.is_floating_point()), torch.float32)):
+        dtype = next((p.dtype.to_real() for p in parameters.values() if p.is_floating_point() or p.is_complex()), torch.float64)
+        with made_in(dtype):
             if self.function is not None:
                 made = self.function(dict(parameters))
             else:
@@ -75,13 +83,27 @@ class Map:
             raise ValueError(f"compare: the map makes no {listed(missing)} of b; it makes {listed(made)}")
         unknown = [n for n in made if n not in self.shapes_b and n not in self.names_a]
         if unknown:
-            raise ValueError(f"compare: the map makes {listed(unknown)}, which b does not have; b has {listed(self.shapes_b)}")
+            raise ValueError(f"compare: the map makes {listed(unknown)}, which b does not have as a parameter; b has {listed(self.shapes_b)}")
         for name, shape in self.shapes_b.items():
             if made[name].shape != shape:
                 raise ValueError(
                     f"compare: the map makes {name} of b with shape {list(made[name].shape)}, it has {list(shape)}"
                 )
-        return {name: made[name] for name in self.shapes_b}
+        return {name: converted(made[name], spoken(dtype)) for name in self.shapes_b}
+
+    def check_gradients(self, a):
+        """Raises ValueError if what the map makes follows from a's parameters, and no gradient goes back to them."""
+        parameters = {n: converted(p.detach(), "f64") for n, p in a.named_parameters()}
+        leaves = {n: p.clone().requires_grad_(p.is_floating_point() or p.is_complex()) for n, p in parameters.items()}
+        constant = [n for n, t in self(leaves).items() if not follows(t, leaves)]
+        if not constant:
+            return
+        reached = self.reached(parameters, {n: torch.ones_like(real(p), dtype=torch.uint8) for n, p in parameters.items()})
+        cut = [n for n in constant if reached[n].any()]
+        if cut:
+            raise ValueError(f"compare: no gradient goes back from {listed(cut)} through the map: it must not detach (.data, deepcopy)")
+        if len(constant) == len(self.shapes_b) and parameters:
+            raise ValueError("compare: nothing that the map makes follows from the dict of a's parameters that it is given")
 
     def pulled_back(self, parameters, gradients):
         """Gradients in b's parameters as gradients in a's, at these of a: {name: tensor}."""
@@ -133,7 +155,7 @@ def not_carried(a, b, mapping):
             bound = 0.0
             if p.dtype in (torch.float32, torch.complex64):
                 expected = converted(converted(expected, "f32"), "f64")
-        d = _isonorm.deviation(ours(converted(p, "f64")), ours(expected))
+        d = off(real(converted(p, "f64")), real(expected))
         if not d <= bound:
             return name, d, bound, p.dtype, of_a.get(name) or min(dtypes_of_a, key=epsilon)
     return None

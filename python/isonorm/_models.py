@@ -3,11 +3,11 @@
 import collections.abc
 import contextlib
 import copy
-import itertools
 import re
 import traceback
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from . import _isonorm
 
@@ -31,7 +31,9 @@ def real(t):
 
 
 def dense(t):
-    """A sparse gradient with its zeros."""
+    """A sparse tensor with its zeros."""
+    if t.is_nested:
+        raise ValueError("compare: a nested tensor cannot be compared: give its to_padded_tensor(0.0)")
     return t if t.layout is torch.strided else t.to_dense()
 
 
@@ -47,6 +49,22 @@ def converted(t, dtype):
     return t.to(TORCH_DTYPES[dtype]) if t.is_floating_point() else t
 
 
+class WithoutGraphs(TorchFunctionMode):
+    """While it lasts, deepcopy() copies results of operations, which it otherwise refuses, without their graph."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.__deepcopy__ and args[0].grad_fn is not None:
+            memo = args[1]
+            return memo.setdefault(id(args[0]), args[0].detach().clone())
+        return func(*args, **(kwargs or {}))
+
+
+def duplicate(module):
+    """A deep copy. A module may hold results of its last forward, such as attention weights, or a weight that it computes."""
+    with WithoutGraphs():
+        return copy.deepcopy(module)
+
+
 def copied(module, dtype):
     """A copy of a module that computes in `dtype`; the module stays as it is. Raises ValueError where it cannot be copied, or
     the copy would train in another way: parameters lose their hooks, and those in one memory get memories of their own."""
@@ -56,7 +74,7 @@ def copied(module, dtype):
     if shared := sharing_memory(module):
         raise ValueError(f"compare: {shared[0]} and {shared[1]} of {type(module).__name__} share memory, which their copies would not")
     try:
-        return copy.deepcopy(module)._apply(lambda t: converted(t, dtype))  # to() would drop imaginary parts
+        return duplicate(module)._apply(lambda t: converted(t, dtype))  # to() would drop imaginary parts
     except Exception as e:  # a module may hold what no copy can be made of
         raise ValueError(f"compare: {type(module).__name__} cannot be copied: {e}") from e
 
@@ -77,11 +95,15 @@ def sharing_memory(module):
     return next(((x[3], y[3]) for x, y in zip(spans, spans[1:]) if x[0] == y[0] and y[1] < x[2]), None)
 
 
+def is_dataclass(value):
+    return hasattr(value, "__dataclass_fields__") and not isinstance(value, type)
+
+
 def leaves(value):
     """The leaves of nested tuples, lists, mappings and dataclasses, in their order; those of a mapping sorted by name."""
     if isinstance(value, collections.abc.Mapping):
         value = [value[name] for name in sorted(value, key=str)]
-    elif hasattr(value, "__dataclass_fields__"):
+    elif is_dataclass(value):
         value = [getattr(value, name) for name in value.__dataclass_fields__]
     elif not isinstance(value, (tuple, list)):
         return [value]
@@ -103,11 +125,11 @@ def measured(value):
     found = []
     for leaf in leaves(value):
         if isinstance(leaf, float):
-            found.append(torch.tensor(leaf, dtype=torch.float64))
+            found.append(torch.tensor(leaf, dtype=torch.float64, device="cpu"))
         elif isinstance(leaf, torch.Tensor) and leaf.is_complex():
-            found.append(torch.view_as_real(leaf.resolve_conj()))
+            found.append(torch.view_as_real(dense(leaf).resolve_conj()))
         elif isinstance(leaf, torch.Tensor) and leaf.is_floating_point():
-            found.append(leaf)
+            found.append(dense(leaf))
     return found
 
 
@@ -118,11 +140,11 @@ def exact(value):
 
 
 def named_leaves(value, name="output"):
-    """{name: leaf} of leaves(), those of a mapping in its own order: "output[logits]", "output[0]", "output.x"."""
+    """{name: leaf} of leaves(), those of a mapping in its own order: "output[logits]", "output[0]"."""
     if isinstance(value, collections.abc.Mapping):
         parts = [(f"{name}[{key}]", v) for key, v in value.items()]
-    elif hasattr(value, "__dataclass_fields__"):
-        parts = [(f"{name}.{field}", getattr(value, field)) for field in value.__dataclass_fields__]
+    elif is_dataclass(value):
+        parts = [(f"{name}[{field}]", getattr(value, field)) for field in value.__dataclass_fields__]
     elif isinstance(value, (tuple, list)):
         parts = [(f"{name}[{i}]", v) for i, v in enumerate(value)]
     else:
@@ -131,7 +153,7 @@ def named_leaves(value, name="output"):
 
 
 def is_keyed(name):
-    return re.search(r"\[\D|\.", name) is not None
+    return re.search(r"\[\D", name) is not None
 
 
 def rebuilt(value, change):
@@ -147,7 +169,7 @@ def rebuilt(value, change):
         for k, v in parts.items():
             made[k] = v
         return made
-    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+    if is_dataclass(value):
         made = copy.copy(value)
         for name in value.__dataclass_fields__:
             object.__setattr__(made, name, rebuilt(getattr(value, name), change))
@@ -185,7 +207,8 @@ def naming(who, dtype, model=None):
         inside = [names[i] for i in objects if i in names]
         where = f"{inside[-1]} of {who}" if inside and inside[-1] else who
         lines = str(e).splitlines() or [""]
-        of_dtype = dtype == "f64" and re.search("double|float", lines[0], re.IGNORECASE)
+        two_dtypes = "(?=.*(double|float64))(?=.*float(?!64))|not implemented for 'Double'"
+        of_dtype = dtype == "f64" and re.search(two_dtypes, lines[0], re.IGNORECASE)
         hint = '; copies run in f64, with dtype="f32" in f32' if of_dtype else ""
         said = f": {lines[0]}" if lines[0] else ""
         raise ValueError(f"compare: {where} raises {type(e).__name__}{said}{hint}") from e
@@ -215,7 +238,8 @@ class Loss:
     the outputs from random numbers, which sees every entry."""
 
     def __init__(self, loss, dtype):
-        self.loss, self.dtype, self.names = loss, dtype, None
+        self.loss = copied(loss, dtype) if isinstance(loss, torch.nn.Module) else loss  # a module may hold weights of classes
+        self.dtype, self.names = dtype, None
 
     def parts(self, batch):
         """(inputs, targets) of a batch."""
@@ -252,48 +276,9 @@ class Loss:
         for t in measured(list(self.leaves(output).values())):
             if t.numel() == 0:
                 continue
-            goal = torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t)
+            goal = torch.randn(t.shape, generator=generator, dtype=torch.float64, device="cpu").to(t)
             total = total + torch.where(t.isfinite(), t - goal, 0).square().mean() / 2
         if not isinstance(total, torch.Tensor):
-            raise ValueError("compare: the module gives no floating tensor")
+            given = ", ".join(f"{n} ({type(v).__name__})" for n, v in named_leaves(output).items()) or "nothing"
+            raise ValueError(f"compare: a module gives no floating tensor that has entries: it gives {given}")
         return total
-
-
-class Batches:
-    """The batch of a point or step, counted from 0. Floating tensors are in `dtype`.
-
-    batches: a function of the number, or an iterable, of which no more batches are read than asked for; after the last it begins
-             again."""
-
-    def __init__(self, batches, dtype):
-        self.function = batches if callable(batches) else None
-        with naming("batches", dtype):
-            self.rest = iter(()) if self.function else iter(batches)
-        try:
-            self.size = len(batches)
-        except (TypeError, NotImplementedError):  # a generator, a DataLoader of a stream
-            self.size = None
-        self.read, self.asked, self.dtype = [], 0, dtype
-
-    def in_dtype(self, dtype):
-        """The same batches in another dtype."""
-        other = copy.copy(self)
-        other.dtype = dtype
-        return other
-
-    def __call__(self, at):
-        self.asked = max(self.asked, at + 1)
-        with naming("batches", self.dtype):
-            made = self.function(at) if self.function else None
-            self.read.extend(itertools.islice(self.rest, max(0, at + 1 - len(self.read))))
-        if self.function:
-            return in_dtype(made, self.dtype)
-        if not self.read:
-            raise ValueError("compare: there are no batches")
-        return in_dtype(self.read[at % len(self.read)], self.dtype)
-
-    def __str__(self):
-        """How many were read, for people."""
-        count = self.asked if self.function else len(self.read)
-        all_read = self.function or self.asked > count or self.size == count
-        return f"{count} batch{'' if count == 1 else 'es'}" + ("" if all_read else " (no more were read)")

@@ -9,11 +9,12 @@ from torch import nn
 from torch.func import functional_call
 
 from . import _isonorm
+from ._calls import check_copied
 from ._entries import finite, kinds, same_exact, shapes
 from ._maps import pulled_back
 from ._models import COMPARED, arguments, dense, draws, exact, floating, in_dtype, measured, named_leaves, naming, ours, rebuilt
-from ._result import Power, Probe, Undecided, Unmatched
-from ._rounding import MovedResults
+from ._result import NotFinite, Power, Probe, Undecided, Unmatched
+from ._rounding import Autocasts, MovedResults
 
 PROBES = 8  # parameters that are perturbed, evenly spaced among all
 
@@ -67,12 +68,15 @@ def with_tensors(model, tensors, f):
 
 
 class Points:
-    """a and b on the same batches. `mapping` gives b's parameters; None: b keeps its own, and a's are not drawn."""
+    """a and b on the same batches. `mapping` gives b's parameters; None: b keeps its own, and a's are not drawn. originals: {id of a
+    parameter of the user's modules: its name}."""
 
-    def __init__(self, a, b, mapping, loss, batches, controls, seed, dtype):
+    def __init__(self, a, b, mapping, loss, batches, controls, seed, dtype, originals=()):
         self.a, self.b, self.mapping, self.loss, self.batches = a, b, mapping, loss, batches
         self.controls, self.seed, self.dtype = controls, seed, dtype
         self.moves_results = True
+        self.originals = originals
+        self.autocasts = ["", ""]  # to which dtypes torch.autocast would cast in a and in b
         #: {name: why} of what a comparison leaves out
         self.not_compared = {}
         self.own = {n: p.detach() for n, p in a.named_parameters()}
@@ -125,6 +129,7 @@ class Points:
                 others = rebuilt(exact(list(found.values())), torch.clone)
                 left_out = {n: type(v).__name__ for n, v in named_leaves(output).items() if not isinstance(v, (*COMPARED, type(None)))}
                 loss = self.loss(output, rebuilt(targets, torch.clone), self.seed)
+            check_copied(who, loss, self.originals)
             if loss.requires_grad and leaves:
                 with naming(f"the backward pass of {who}", self.dtype):
                     loss.backward()  # grad() would refuse a reentrant checkpoint
@@ -210,15 +215,20 @@ class Points:
     def compare_at(self, point, noted):
         """Runs both modules and the controls at a point, and adds what they gave to `noted`."""
         batch, parameters = self.batches(point - 1), self.parameters(point)
-        a, b = self.of_a(parameters, batch), self.of_b(parameters, batch)
+        casts = [Autocasts() if point == 1 else contextlib.nullcontext() for _ in "ab"]
+        with casts[0]:
+            a = self.of_a(parameters, batch)
+        with casts[1]:
+            b = self.of_b(parameters, batch)
         given, other = ([*shapes(ran.outputs), *shapes(ran.exact)] for ran in (a, b))
         if given != other:
             raise ValueError(f"compare: a gives tensors of shapes {given}, b of {other}")
         if point == 1:
+            self.autocasts = [c.spoken() for c in casts]
             self.check_repeatable(a, self.of_a(parameters, batch))
         drawn = ", whose parameters are drawn: points=1 compares at the present ones alone" if point > 1 else ""
         if not math.isfinite(a.loss.item()):
-            refused = Undecided if drawn else ValueError
+            refused = Undecided if drawn else NotFinite
             raise refused(f"compare: the loss of a itself is {a.loss.item()} at point {point}{drawn}")
         names = self.names(batch)
         for name, g in zip(self.own if self.mapping is not None else (), a.gradients):

@@ -1,12 +1,13 @@
 """How a module trains: optimizer, schedule, micro-batches and clipping, for a and for b."""
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
 import torch
 
 from ._given import refuse
-from ._models import naming, rebuilt
+from ._models import made_in, naming, rebuilt
 
 
 class Parameters(list):
@@ -59,16 +60,29 @@ class Updates:
             self.optimizer = recipe.optimizer(self.parameters)
         if not hasattr(self.optimizer, "step"):
             refuse(f"what optimizer of {recipe.who} makes", self.optimizer, "an optimizer of torch")
+        known = {id(p) for p in self.parameters}
+        if any(id(p) not in known for group in self.groups() for p in group["params"]):
+            raise ValueError(
+                f"compare: the optimizer of {recipe.who} holds other parameters than the list that it was given,"
+                " which is of a copy; p.model is that copy"
+            )
         with self.naming("schedule"):
             self.schedule = recipe.schedule and recipe.schedule(self.optimizer)
+        if recipe.schedule and not hasattr(self.schedule, "step"):
+            refuse(f"what schedule of {recipe.who} makes", self.schedule, "a schedule of torch.optim.lr_scheduler")
 
+    @contextlib.contextmanager
     def naming(self, what):
-        return naming(f"the {what} of {self.recipe.who}", self.recipe.dtype)
+        with naming(f"the {what} of {self.recipe.who}", self.recipe.dtype), made_in(self.recipe.dtype):
+            yield
+
+    def groups(self):
+        """The groups of the optimizer, as far as it says which parameters it has."""
+        return getattr(self.optimizer, "param_groups", [{"params": self.parameters}])
 
     def train(self, parameter):
-        """Whether they change this parameter, as far as the optimizer says which ones it has."""
-        groups = getattr(self.optimizer, "param_groups", [{"params": self.parameters}])
-        return parameter.requires_grad and any(p is parameter for group in groups for p in group["params"])
+        """Whether they change this parameter."""
+        return parameter.requires_grad and any(p is parameter for group in self.groups() for p in group["params"])
 
     def step(self):
         with self.naming("clip"):

@@ -19,6 +19,10 @@ class Unmatched(ValueError):
         return {"at": self.point, "quantity": "output", "tensor": self.name, **numbers}
 
 
+class NotFinite(ValueError):
+    """The loss of a itself is NaN or infinite at the present parameters."""
+
+
 class Undecided(ValueError):
     """a itself gives nothing that b can be compared with."""
 

@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
@@ -19,7 +20,8 @@ WHOLE = {torch.float64: torch.int64, torch.float32: torch.int32}
 class MovedResults(TorchDispatchMode):
     """While it lasts, every new result of an operation on tensors in `dtype` is moved by one unit in the last place, entry by
     entry up or down by `seed`. These stay: views, what is changed in place, zeros, infinities, NaN and whole numbers, and
-    results that select an entry. As the library does it (equivalence/causes/moved_results.h)."""
+    results that select an entry. As the library does it (equivalence/causes/moved_results.h). The largest and the least
+    number of the dtype stay, too: they are masks, in which scores are absorbed."""
 
     def __init__(self, seed, dtype):
         super().__init__()
@@ -39,7 +41,8 @@ class MovedResults(TorchDispatchMode):
 
     def move(self, t):
         up = torch.randint(0, 2, t.shape, generator=self.generator, dtype=WHOLE[t.dtype]).to(t.device)
-        rounded = t.isfinite() & ((t != t.trunc()) | (t.abs() * torch.finfo(t.dtype).eps >= 1))
+        size, info = t.abs(), torch.finfo(t.dtype)
+        rounded = (size < info.max) & ((t != t.trunc()) | (size * info.eps >= 1))
         t.view(WHOLE[t.dtype]).add_((2 * up - 1) * rounded)
 
 
@@ -79,6 +82,21 @@ class CoarseResults(TorchDispatchMode):
             kind = 2 if not cast else 0 if self.inside else 1
             self.noted[kind].setdefault(self.inside[-1] if self.inside else self.outside, found[0])
         return given
+
+
+class Autocasts(TorchFunctionMode):
+    """While it lasts, notes in `noted` the dtypes to which torch.autocast would cast. It casts no f64."""
+
+    def __init__(self):
+        super().__init__()
+        self.noted = set()
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.noted.update(torch.get_autocast_dtype(d) for d in ("cpu", "cuda") if torch.is_autocast_enabled(d))
+        return func(*args, **(kwargs or {}))
+
+    def spoken(self):
+        return " and ".join(sorted(map(spoken, self.noted)))
 
 
 class WithoutCasts(TorchDispatchMode):

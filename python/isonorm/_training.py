@@ -1,12 +1,11 @@
 """Two modules trained on the same batches, beside what rounding does to the first and what a wrong training does."""
 
 import contextlib
-import copy
 
 import torch
 
 from . import _isonorm
-from ._models import arguments, dense, draws, flat, naming, ours, rebuilt
+from ._models import arguments, dense, draws, duplicate, flat, naming, ours, rebuilt
 
 
 class Trained:
@@ -35,6 +34,8 @@ class Trained:
                     with naming(who, self.recipe.dtype, self.model):
                         output = self.model(*positional, **named)
                     loss = self.loss(output, targets, self.seed) / len(parts)
+                if not loss.requires_grad:
+                    raise ValueError(f"compare: no gradient comes from the loss of {who} to its parameters: there is nothing to train")
                 with naming(f"the backward pass of {who}", self.recipe.dtype):
                     loss.backward()
                 total += loss.item()
@@ -125,11 +126,13 @@ class Frozen(Trained):
         norms = [m for m in model.modules() if "Norm" in type(m).__name__]
         self.gains = [p for m in norms for p in m.parameters(recurse=False) if self.updates.train(p)]
 
-    def differentiate(self):
-        seen = super().differentiate()
-        for p in self.gains:
-            p.grad = None
-        return seen
+    def update(self):
+        before = [p.detach().clone() for p in self.gains]
+        updated = super().update()  # of all: a user's clipping may ask each parameter for its gradient
+        with torch.no_grad():
+            for p, value in zip(self.gains, before):
+                p.copy_(value)
+        return updated
 
 
 class Misled(Trained):
@@ -161,7 +164,7 @@ def names_of(mapping):
 
 def other(points, recipe):
     """b from what the map makes of a's parameters as they stand."""
-    b = copy.deepcopy(points.b)
+    b = duplicate(points.b)
     with torch.no_grad():
         for (_, p), made in zip(b.named_parameters(), points.mapping(points.own).values()):
             p.copy_(made)
@@ -171,7 +174,7 @@ def other(points, recipe):
 def pair(points, recipes):
     """The trainings of a and b."""
     names = names_of(points.mapping)
-    reference = Reference(copy.deepcopy(points.a), points.loss, recipes[0], points.batches, points.seed, names)
+    reference = Reference(duplicate(points.a), points.loss, recipes[0], points.batches, points.seed, names)
     run = other(points, recipes[1])
     run.reference = reference
     return reference, run
@@ -187,7 +190,7 @@ def train_together(points, recipes, steps, told):
     names = names_of(mapping)
 
     def controls(batches):
-        return [Control(points, c, copy.deepcopy(a), loss, of_a, batches, seed, names) for c in range(1, points.controls + 1)]
+        return [Control(points, c, duplicate(a), loss, of_a, batches, seed, names) for c in range(1, points.controls + 1)]
 
     def repeated(step):
         return batch(step % steps)
@@ -200,10 +203,10 @@ def train_together(points, recipes, steps, told):
 
     def wrong():
         """[reference, controls...], [wrong trainings]"""
-        reference = Trained(copy.deepcopy(a), loss, of_a, repeated, seed, names)
+        reference = Trained(duplicate(a), loss, of_a, repeated, seed, names)
         reference.told = told("wrong trainings", _isonorm.NEGATIVE_STEPS)
-        misled = Misled(copy.deepcopy(a), loss, of_a, repeated, seed, names)
-        frozen = Frozen(copy.deepcopy(a), loss, of_a, repeated, seed, names)
+        misled = Misled(duplicate(a), loss, of_a, repeated, seed, names)
+        frozen = Frozen(duplicate(a), loss, of_a, repeated, seed, names)
         return [reference, *controls(repeated)], [misled, frozen] if frozen.gains else [misled]
 
     return _isonorm.train_together(right, wrong, names, points.dtype, len(mapping.plain), steps)

@@ -101,7 +101,8 @@ def detail(part, points, recipes, place, own):
         alone = {k: v for k, v in options.items() if with_option(points, recipes, place, k).agree(place)}
         return spoken(dict(list(alone.items())[:1]) or options)
     said = arithmetic(place, own)
-    return f"a's is {kinds[0]}, b's is {kinds[1]}" + (f" ({said})" if said else "")
+    kind = f"both are {kinds[0]}" if kinds[0] == kinds[1] else f"a's is {kinds[0]}, b's is {kinds[1]}"
+    return kind + (f" ({said})" if said else "")
 
 
 def shown(value):
@@ -123,7 +124,7 @@ def other_options(points, own):
 
 
 def same(x, y):
-    return bool(x == y) if not hasattr(x, "numel") else x.item() == y.item()
+    return bool(x == y) if not any(isinstance(v, torch.Tensor) for v in (x, y)) else float(x) == float(y)
 
 
 def spoken(options):

@@ -172,7 +172,7 @@ class Different(unittest.TestCase):
             (net(), ByHand(), "names", "of a alone: 0.weight, 0.bias, .*; of b alone: gain, shift, .*; map= says how"),
             (more, net(), "names", "of a alone: 5.weight, 5.bias; of b alone: none; map="),
             (net(), ByHand(), less, "of a alone: 1.weight; of b alone: gain; map="),
-            (net(), ByHand(), {**NAMES, "gian": "1.weight"}, "map= names gian, which b does not have; b has gain, shift, "),
+            (net(), ByHand(), {**NAMES, "gian": "1.weight"}, "map= names gian, which b does not have as a parameter; b has gain, shift, "),
             (net(), ByHand(), lambda p: {"gain": p["1.weight"]}, "makes no shift, .* of b; it makes gain"),
         ):
             with self.assertRaisesRegex(ValueError, said):

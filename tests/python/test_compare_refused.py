@@ -47,10 +47,10 @@ class Refused(unittest.TestCase):
         self.refuses("map is 'name', expected 'names', a dict, a function or None", map="name")
         self.refuses("map is of type list, expected", map=["0.weight"])
         self.refuses("map['0.weight'] is 3, expected the name of a parameter of a, or a function", map={"0.weight": 3})
-        self.refuses("map= takes 0.wieght, which a does not have; a has 0.weight, 0.bias, ", map={"0.weight": "0.wieght"})
-        self.refuses("map= names 0.wieght, which b does not have; b has 0.weight, 0.bias, ", map={"0.wieght": "0.weight"})
+        self.refuses("map= takes 0.wieght, which a does not have as a parameter; a has 0.weight, 0.bias, ", map={"0.weight": "0.wieght"})
+        self.refuses("map= names 0.wieght, which b does not have as a parameter; b has 0.weight, 0.bias, ", map={"0.wieght": "0.weight"})
         more = {"0.wieght": torch.zeros(3)}
-        self.refuses("the map makes 0.wieght, which b does not have; b has 0.weight", map=lambda p: {**p, **more})
+        self.refuses("the map makes 0.wieght, which b does not have as a parameter; b has 0.weight", map=lambda p: {**p, **more})
         typo = {"0.weight": lambda p: p["0.wieght"]}
         self.refuses("the map of 0.weight raises KeyError: '0.wieght'", map=typo)
         self.refuses("the map raises KeyError: '0.wieght'", map=typo["0.weight"])

@@ -179,10 +179,14 @@ class Rounding(unittest.TestCase):
             torch.manual_seed(1)
             return kind()
 
-        # autocast leaves f64 alone
-        self.assertTrue(isonorm.compare(made(Cast), made(Plain), batches=INPUTS))
-        r = self.different(made(Cast), made(Plain), dtype="f32")
-        self.assertEqual(r.cause, "linear of a (Linear) computes in bf16, and without that the two agree")
+        for dtype in "f32", None:
+            r = self.different(made(Cast), made(Plain), dtype=dtype)
+            self.assertEqual(r.cause, "linear of a (Linear) computes in bf16, and without that the two agree")
+        self.assertIn("a computes under autocast to bf16, which casts nothing in f64, so both were compared in f32", str(r))
+        for b, more in (Plain, {"dtype": "f64"}), (Cast, {}):
+            r = isonorm.compare(made(Cast), made(b), batches=INPUTS, **more)
+            self.assertTrue(r, r)
+            self.assertEqual(r.not_compared, ('autocast (it casts nothing in f64; dtype="f32" compares with it)',))
 
     def test_a_table_that_was_made_in_f32(self):
         """Without the cast it is in f32 still; that the two agree in f32 is said beside what else is known."""

@@ -247,7 +247,7 @@ def _():
     )
 
 
-@wrong("a cache that keeps the last batch's rows", ROWS, place="one|memory")
+@wrong("a cache that keeps the last batch's rows", ROWS, cause="other values of the buffer kept", place="one|memory")
 def _():
     class Kept(Net):
         def forward(self, x):
