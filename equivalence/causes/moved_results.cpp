@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "autograd/grad_mode.h"
@@ -22,8 +23,11 @@ constexpr auto kBit = [] {
   return bit;
 }();
 
+template <class T>  // 0x1.fep127: of bf16
+constexpr acc_t<T> kLargest = sizeof(T) == 2 ? acc_t<T>(0x1.fep127) : std::numeric_limits<acc_t<T>>::max();
+
 // to[i]: the neighbour of from[i] that is further from zero, or the one that is closer to it. Entries that are 0, not
-// finite or not `movable` are copied. `to` may be `from`.
+// finite, the largest of T (a mask, not a result of rounding) or not `movable` are copied. `to` may be `from`.
 template <class T, class Movable>
 void move_each(T* to, const T* from, int64_t count, uint64_t seed, uint64_t stream, const Movable& movable) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
@@ -41,7 +45,7 @@ void move_each(T* to, const T* from, int64_t count, uint64_t seed, uint64_t stre
         const A size = std::abs(A(from[first + j]));
         const Step drawn = step[j];
         Step taken = size > 0 ? drawn : 0;
-        taken = size < A(INFINITY) ? taken : 0;
+        taken = size < kLargest<T> ? taken : 0;
         taken = movable(size) ? taken : 0;
         to[first + j] =
             std::bit_cast<T>(static_cast<Bits>(std::bit_cast<Bits>(from[first + j]) + static_cast<Bits>(taken)));

@@ -24,8 +24,8 @@ class MovedWeights {
 };
 
 // While it lives, each new result of a floating op that this thread records is moved by one unit in the last place,
-// element by element up or down, drawn from `seed`. These stay: views, infinities and NaN; whole numbers, which are
-// exact as a rule (0, 1, counts); results of amax and amin, which select an entry and round nothing, and whose rules
+// element by element up or down, drawn from `seed`. These stay: views, infinities and NaN; the largest numbers of the
+// dtype, which are masks; whole numbers, which are exact as a rule (0, 1, counts); results of amax and amin, which select an entry and round nothing, and whose rules
 // look for it.
 class MovedResults {
  public:

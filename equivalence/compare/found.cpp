@@ -100,7 +100,10 @@ std::string Comparison::message() const {
   return nowhere.empty() ? all : text(all, "; not compared: ", nowhere);
 }
 
-Offset Seen::limit(DType dtype) const { return {bound(control.entry, dtype), bound(control.factor, dtype)}; }
+Offset Seen::limit(DType dtype) const {
+  const auto explained = [dtype](double moved) { return std::isnan(moved) ? INFINITY : bound(moved, dtype); };
+  return {explained(control.entry), explained(control.factor)};
+}
 
 double Seen::share(DType dtype) const {
   const double most = larger(off.entry / limit(dtype).entry, off.factor / limit(dtype).factor);
@@ -197,7 +200,9 @@ void Points::conclude() {
   for (const Known& k : known_)
     if (!has_none(k) && k.factor > least.factor) least = k;
   result_.resolution = least.factor;
-  if (!moved_)
+  if (std::isnan(result_.control))
+    result_.reason = "the first model, moved by one ulp, gives NaN: what rounding does was not measured";
+  else if (!moved_)
     result_.reason = "the controls, moved by one ulp, have the same gradients: nothing was measured";
   else if (no_gradient)
     result_.reason = "all gradients are 0 or rounding noise: nothing was measured";

@@ -49,7 +49,37 @@ OneOptimizer momentum(bool nesterov) {
   };
 }
 
+// Scores of which some rows are masked whole, by the least number of the dtype: such a row is a mean of all values.
+struct Masked : Line {
+  using Line::Line;
+  Tensor forward(const Tensor& x) override {
+    const Tensor mask = tensor({{1., 1., 1.}, {0., 1., 0.}}).to(DType::u8).repeat({x.size(0) / 2, 1});
+    const Tensor scores = Line::forward(x).masked_fill(mask, std::numeric_limits<double>::lowest());
+    return scores.softmax(-1) + Line::forward(x);
+  }
+};
+
+// Finite as it stands, NaN if the logarithm's argument is moved to a larger number.
+struct AtTheEdge : Line {
+  using Line::Line;
+  Tensor forward(const Tensor& x) override {
+    const Tensor y = Line::forward(x);
+    return y + 1e-9 * (1.5 - 1.5 * (y - y.detach()).exp() + 1e-300).log();
+  }
+};
+
 }  // namespace
+
+TEST_CASE("limits: controls that are NaN measure nothing") {
+  const auto a = made<AtTheEdge>(false), b = made<AtTheEdge>(true);
+  const Comparison c = expected(Verdict::undecided, compare_gradients(*a, *b, {}, cross_entropy_of, small_batch));
+  CHECK(c.reason == "the first model, moved by one ulp, gives NaN: what rounding does was not measured");
+}
+
+TEST_CASE("limits: controls do not move the least number, with which rows are masked") {
+  const auto a = made<Masked>(false), b = made<Masked>(true);
+  expected(Verdict::same, compare_gradients(*a, *b, {}, cross_entropy_of, small_batch));
+}
 
 TEST_CASE("limits: a decay of the gradient and a decay of the weights are told apart in both orders") {
   const Comparison coupled = expected(Verdict::different, trained(adamw(0.1), adam(0.1)));
