@@ -188,7 +188,10 @@ Result norm_gain(const Evidence& e) {
         return all;
       },
       [](const NormModel& a, const NormModel& b) {
-        return text("another use of the gain: A multiplies by gain + ", a.more_gain, ", B by gain + ", b.more_gain);
+        const auto factor = [](const NormModel& m) {
+          return m.more_gain == 0 ? "the gain" : m.more_gain > 0 ? "the gain + 1" : "the gain - 1";
+        };
+        return text("another use of the gain: A multiplies by ", factor(a), ", B by ", factor(b));
       });
 }
 

@@ -215,7 +215,7 @@ class Causes(unittest.TestCase):
             def forward(self, x):
                 return F.layer_norm(x, self.normalized_shape, 1 + self.weight, self.bias, self.eps)
 
-        self.assertIn("gains read otherwise", self.cause(net(), net(PlusOne(16))))
+        self.assertIn("another use of the gain: a multiplies by the gain, b by the gain + 1", self.cause(net(), net(PlusOne(16))))
 
     def test_one_of_several_options(self):
         """They hold three others; one alone matters."""

@@ -159,7 +159,7 @@ class Public(unittest.TestCase):
     def test_norms(self):
         """linkedin/Liger-Kernel 74, allenai/OLMo 281, mosaicml/llm-foundry 371"""
         right = Block(lambda x, w: x * root(x) * w)
-        self.different(right, Block(lambda x, w: x * root(x) * (1 + w)), "by that + 1")
+        self.different(right, Block(lambda x, w: x * root(x) * (1 + w)), "b by the gain + 1")
         outside = Block(lambda x, w: x / (x.norm(2, -1, keepdim=True) * WIDTH**-0.5 + 1e-6) * w)
         self.assertEqual(self.different(right, outside).first.a, "norm")
         self.assertEqual(self.different(right, Block(lambda x, w: x / root(x) * w)).first.a, "norm")
