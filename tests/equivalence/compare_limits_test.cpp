@@ -49,7 +49,7 @@ OneOptimizer momentum(bool nesterov) {
   };
 }
 
-// Scores of which some rows are masked whole, by the least number of the dtype: such a row is a mean of all values.
+// Some rows of scores are masked entirely, by the least number of the dtype: softmax gives them equal weights.
 struct Masked : Line {
   using Line::Line;
   Tensor forward(const Tensor& x) override {
