@@ -34,10 +34,15 @@ class PythonPoints {
   PythonPoints(const std::string& dtype, int points) : dtype_(dtype_named(dtype)), points_(dtype_, points, true) {}
 
   // gradients_decide: no verdict rests on outputs alone.
-  void note(int point, const nb::list& sides, const std::vector<std::string>& names,
-            const std::vector<std::string>& outputs, bool gradients_decide) {
+  void note(int point, const nb::list& sides, const std::vector<std::string>& names, std::vector<std::string> outputs,
+            const std::vector<std::string>& buffers, bool gradients_decide) {
+    const size_t first_buffer = outputs.size() + 1;  // behind the loss
+    outputs.insert(outputs.end(), buffers.begin(), buffers.end());
     std::vector<Seen> seen = look(sides, names, outputs);
-    for (size_t k = 1; k <= outputs.size(); ++k) seen[k].beside = gradients_decide;  // behind the loss
+    for (size_t k = 1; k <= outputs.size(); ++k) {
+      seen[k].beside = gradients_decide;
+      if (k >= first_buffer) seen[k].quantity = "buffer";
+    }
     points_.note(point, seen);
   }
   double share(const nb::list& sides, const std::vector<std::string>& names, const std::vector<std::string>& outputs) {
@@ -218,7 +223,7 @@ void bind_comparison(nb::module_& m) {
   nb::class_<PythonPoints>(m, "Points", "Points until the first that differs (equivalence/compare/found.h).")
       .def(nb::init<const std::string&, int>(), nb::arg("dtype"), nb::arg("points"))
       .def("note", &PythonPoints::note, nb::arg("point"), nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),
-           nb::arg("gradients_decide"))
+           nb::arg("buffers"), nb::arg("gradients_decide"))
       .def("share", &PythonPoints::share, nb::arg("sides"), nb::arg("names"), nb::arg("outputs"),
            "The part of its bound that the second side uses.")
       .def_prop_ro("differs", &PythonPoints::differs)

@@ -66,6 +66,8 @@ std::string where_to_look(const std::string& at, std::span<const CompareCount> c
     look = "look at the backward";
   else if (differs("weight"))
     look = "look at the update";
+  else if (differs("buffer"))
+    look = "look at the buffers that the pass changes";
   const auto verb = [](size_t n, const char* one, const char* many) { return n == 1 ? one : many; };
   const std::string agreed =
       agree.empty() ? "" : text(' ', in_words(agree), verb(agreeing, " agrees", " agree"), ", and");

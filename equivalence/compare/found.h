@@ -13,7 +13,7 @@ namespace isonorm::equivalence {
 
 // Something that is compared at a point: how far B is off, and how far the controls are at most.
 struct Seen {
-  const char* quantity;  // "loss", "gradient", "buffer"
+  const char* quantity;  // "loss", "output", "gradient", "buffer"
   Pair pair;
   Offset off, control = {};
   // An input's gradient or a buffer: it can differ, but no verdict rests on it.

@@ -238,11 +238,13 @@ class Points:
         if not same_exact(a.exact, b.exact, [c.exact for c in controls]):
             raise Unmatched(f"what the two give as whole numbers or words differs at point {point}", "output", point)
         sides, state = self.with_paired_state(a, b, controls)
+        differing = []  # buffers of whole numbers
         for n in state:
             x, y, *moved = (ran.state[n] for ran in sides)
-            same_kind = x.shape == y.shape and len(exact(x)) == len(exact(y))
-            if not same_kind or not same_exact(exact(x), exact(y), map(exact, moved)):
-                raise Unmatched(f"{n} differs after the pass of point {point}", n, point)
+            other = Unmatched(f"{n} differs after the pass of point {point}", n, point)
+            if x.shape != y.shape or len(exact(x)) != len(exact(y)):
+                raise other
+            differing += [] if same_exact(exact(x), exact(y), map(exact, moved)) else [other]
         state = [n for n in state if measured(a.state[n])]
         compared = [
             [*zip(a.names + state + names, [*ran.outputs, *(ran.state[n] for n in state), *ran.gradients])] for ran in sides
@@ -253,7 +255,9 @@ class Points:
         self.not_compared.update(a.left_out)
         self.not_compared.update({f"{n} of b": kind for n, kind in b.left_out.items() if a.left_out.get(n) != kind})
         gradients_decide = self.loss.loss is not None and bool(names)
-        noted.note(point, [self.seen(ran, a, state) for ran in sides], names, a.names + state, gradients_decide)
+        noted.note(point, [self.seen(ran, a, state) for ran in sides], names, a.names, state, gradients_decide)
+        if differing and not noted.differs:
+            raise differing[0]
 
     def check_repeatable(self, once, again):
         """Raises Undecided if two runs of a, with one seed, gave other outputs."""

@@ -192,7 +192,8 @@ TEST_CASE("engine: buffers are compared after a step that began with the same, o
   CHECK_THAT(expected(Verdict::same, gradients_of<AveragingElsewhere>()).message(), Contains("; not compared: seen"));
   CHECK_THAT(expected(Verdict::same, paths_of<Averaging>()).message(), Contains("; not compared: gradients of inputs"));
   CHECK_THAT(expected(Verdict::different, paths_of<AveragingOtherwise>()).message(),
-             Contains("after step 20 the loss, all 2 gradients and all 2 weights agree, and the buffer differs\n  "
+             Contains("after step 20 the loss, all 2 gradients and all 2 weights agree, and the buffer differs: look "
+                      "at the buffers that the pass changes\n  "
                       "buffer of seen: "));
 }
 

@@ -73,14 +73,30 @@ class LeftOut(unittest.TestCase):
     def test_buffers(self):
         for a, b in (True, False), (False, True):
             r = self.verdict("different", Statistics(a), Statistics(b))
-            self.assertIn("norm.num_batches_tracked differs after the pass of point 1", r.reason)
+            self.assertIn("gradients agree, and all 2 buffers differ: look at the buffers that the pass changes", r.reason)
+            self.assertEqual((r.first.what, r.first.a), ("buffer", "norm.running_mean"))
         self.verdict("equivalent", Statistics(True), Statistics(True))
 
     def test_buffers_of_renamed_modules(self):
         more = {"map": RENAMED}
         self.verdict("equivalent", Statistics(True), Statistics(True, "first second"), **more)
         r = self.verdict("different", Statistics(True), Statistics(False, "first second"), **more)
-        self.assertIn("norm.num_batches_tracked", r.reason)
+        self.assertEqual((r.first.what, r.first.a), ("buffer", "norm.running_mean"))
+
+    def test_a_buffer_of_whole_numbers(self):
+        class Counting(nn.Linear):
+            def __init__(self, by):
+                torch.manual_seed(1)
+                super().__init__(8, 5)
+                self.by = by
+                self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+            def forward(self, x):
+                self.count += self.by
+                return super().forward(x)
+
+        self.verdict("equivalent", Counting(1), Counting(1))
+        self.assertIn("count differs after the pass of point 1", self.verdict("different", Counting(1), Counting(2)).reason)
 
     def test_buffers_of_one_alone_are_named(self):
         class Counting(nn.Linear):

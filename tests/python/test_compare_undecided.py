@@ -128,7 +128,7 @@ class Found(unittest.TestCase):
             return nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4, momentum=momentum))
 
         r = isonorm.compare(made(0.1), made(0.2), batches=INPUTS)
-        self.assertIn("look at the forward", r.reason)
+        self.assertIn("look at the buffers that the pass changes", r.reason)
         self.assertEqual(r.cause, "momentum of 1 is 0.1, of 1 in b 0.2; with a's the two agree")
 
 
