@@ -43,8 +43,8 @@ struct GradientListener {
 struct BackwardOptions {
   bool retain_graph = false;  // the graph stays, with all that it keeps, for another backward
   // The gradients have a graph of their own, and can be differentiated like other results; the graph is retained. For
-  // grad(). The rule of a fused op then runs the composition that defines the op. Throws, naming the op, in fused ops and
-  // norms of bf16, in layers of bf16 whose weights are f32, and in functions over ranks.
+  // grad(). The rule of a fused op then runs the composition that defines the op. Throws, naming the op, in fused ops
+  // and norms of bf16, in layers of bf16 whose weights are f32, and in functions over ranks.
   bool create_graph = false;
   // For backward() in the thread that has recorded the graph; null: no listener. It does not change the bits of
   // gradients. Throws if a leaf is the result of an op, and if a rule adds to a gradient that was complete

@@ -42,8 +42,8 @@ struct AnomalyOptions {
 };
 
 // While it lives, the first op of this thread that produces NaN throws, naming itself and its module; backward rules of
-// ops recorded meanwhile do the same, and an op that a rule calls names the rule's op before itself: "block: my_op: log:
-// forward produced nan". Reads every result once more: for debugging.
+// ops recorded meanwhile do the same, and an op that a rule calls names the rule's op before itself: "block: my_op:
+// log: forward produced nan". Reads every result once more: for debugging.
 class AnomalyMode {
  public:
   [[nodiscard]] explicit AnomalyMode(AnomalyOptions options = {});

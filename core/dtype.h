@@ -1,4 +1,5 @@
-// Element types, the bf16 storage type, numbers beside tensors, and the only switch from a run-time DType to a C++ type.
+// Element types, the bf16 storage type, numbers beside tensors, and the only switch from a run-time DType to a C++
+// type.
 #pragma once
 
 #include <bit>

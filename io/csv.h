@@ -22,8 +22,8 @@ struct Csv {
 };
 
 // Reads a table of numbers (RFC 4180). A line is a row; it ends with \n or \r\n. If a cell of the first line is neither
-// empty nor a number, this line is the header. Cells may be quoted. Numbers may have spaces around them. Empty lines are
-// skipped.
+// empty nor a number, this line is the header. Cells may be quoted. Numbers may have spaces around them. Empty lines
+// are skipped.
 //
 //   const Csv table = load_csv("houses.csv");
 //   const Tensor y = table["price"];

@@ -59,20 +59,21 @@ class SafetensorsFile {
   Metadata metadata_;
 };
 
-// The tensors of a file in the order of its header, on the CPU; dtypes F32, F64, BF16, I64 and U8. `metadata`, if it is not
-// null, gets the file's metadata. The metadata "format": "pt" makes the map is_torch().
+// The tensors of a file in the order of its header, on the CPU; dtypes F32, F64, BF16, I64 and U8. `metadata`, if it is
+// not null, gets the file's metadata. The metadata "format": "pt" makes the map is_torch().
 //
 // Throws (invalid), naming the file, if the header is longer than the limit or the file, does not start with '{' or is
-// not strict JSON of this form; if a name, key or dtype occurs twice, is missing or unknown; if a tensor has more than 8
-// dimensions or a size that does not fit its shape and dtype; if places overlap, leave a hole, leave the file or do not
-// reach its end; and if the tensors are larger than this machine's memory.
+// not strict JSON of this form; if a name, key or dtype occurs twice, is missing or unknown; if a tensor has more than
+// 8 dimensions or a size that does not fit its shape and dtype; if places overlap, leave a hole, leave the file or do
+// not reach its end; and if the tensors are larger than this machine's memory.
 TensorMap load_safetensors(const std::string& path, Metadata* metadata = nullptr);
 TensorMap load_safetensors(const Bytes& file, Metadata* metadata = nullptr);
 
-// Replaces the file with these tensors (any layout and device), all at once (see io::Replacement). A map that is_torch()
-// gets the metadata "format": "pt". The data are stored in the order of falling element size, so that every element is
-// aligned; the header keeps the order of the map. Throws if there is no tensor, a tensor is undefined, a name is too long
-// (core/system/foreign_name.h), not UTF-8 or "__metadata__", or (io) the system refuses; then the old file stays.
+// Replaces the file with these tensors (any layout and device), all at once (see io::Replacement). A map that
+// is_torch() gets the metadata "format": "pt". The data are stored in the order of falling element size, so that every
+// element is aligned; the header keeps the order of the map. Throws if there is no tensor, a tensor is undefined, a
+// name is too long (core/system/foreign_name.h), not UTF-8 or "__metadata__", or (io) the system refuses; then the old
+// file stays.
 void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata = {});
 // The same with tensors that are made one at a time: `tensor` is called once for every entry, whose place need not be
 // set. Throws, too, if a tensor has not the dtype and shape of its entry.

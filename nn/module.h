@@ -10,8 +10,8 @@
 // Members that are parameters and buffers are references, too: Parameter& gain = add_parameter("gain", ones({8})). An
 // assignment to one reaches the module: see Parameter::operator= for weight tying.
 //
-// A plain member (nn::Linear fc1{784, 256};) would not train: parameters() does not have it. The first forward that runs
-// it throws and says so (nn/module_scope.h), and an optimizer of no parameters does.
+// A plain member (nn::Linear fc1{784, 256};) would not train: parameters() does not have it. The first forward that
+// runs it throws and says so (nn/module_scope.h), and an optimizer of no parameters does.
 #pragma once
 
 #include <concepts>
@@ -90,11 +90,11 @@ class Module {
   std::vector<NamedParameter> named_state() const;
   // Copies values in. If names or shapes are not exactly this module's, throws one table of missing, unexpected and
   // mis-shaped names, and says if the names have a prefix, or if they are PyTorch's. Also throws if the tensors are
-  // PyTorch's (TensorMap::is_torch()) and a convolution's weight fits: its layout there is another (nn/torch_state.h). Nothing is rounded silently: if a dtype differs, throws, naming the first tensor. Nothing changes
-  // then. With {.strict = false} the names that both have are loaded and the others returned. With {.skip_mismatched =
-  // true} tensors of another shape are left out and their names returned. Dtypes still have to fit, and one tensor has
-  // to be loaded. A tied tensor is given under any of its names. If it is given under
-  // several, the values have to be equal.
+  // PyTorch's (TensorMap::is_torch()) and a convolution's weight fits: its layout there is another (nn/torch_state.h).
+  // Nothing is rounded silently: if a dtype differs, throws, naming the first tensor. Nothing changes then. With
+  // {.strict = false} the names that both have are loaded and the others returned. With {.skip_mismatched = true}
+  // tensors of another shape are left out and their names returned. Dtypes still have to fit, and one tensor has to be
+  // loaded. A tied tensor is given under any of its names. If it is given under several, the values have to be equal.
   LoadedState load_state_dict(const TensorMap& state, LoadOptions options = {});
 
   // Clears every parameter's gradient, as Optimizer::zero_grad() does.
@@ -119,8 +119,8 @@ class Module {
   // prepare_inference() again after such writes.
   void prepare_inference(bool on = true);
 
-  // Moves or converts every parameter and buffer in place: handles that others hold (an optimizer's) go on to refer to it.
-  // Gradients are dropped.
+  // Moves or converts every parameter and buffer in place: handles that others hold (an optimizer's) go on to refer to
+  // it. Gradients are dropped.
   void to(Device device);
   void to(DType dtype);
 
@@ -187,8 +187,8 @@ class Module {
     borrowed_.push_back(&module);
     return module;
   }
-  // A parameter with the tensor of another module's, which owns and trains it; the parametrisation is its own. This module
-  // alone has no such parameter. In a model with the owner, `name` is an alias of the owner's.
+  // A parameter with the tensor of another module's, which owns and trains it; the parametrisation is its own. This
+  // module alone has no such parameter. In a model with the owner, `name` is an alias of the owner's.
   Parameter& borrow_parameter(const std::string& name, const Parameter& owner);
 
  private:
@@ -213,7 +213,8 @@ class Module {
   static void tie_to(Module& instead, const Module& old, const Module& root);
   void settle_buffers();
   virtual void prepare_weights(bool) {}  // of this module, not of its children
-  // Whether an argument M&& is a module that its owner gives away. If not, the one error of the call says what to write.
+  // Whether an argument M&& is a module that its owner gives away. If not, the one error of the call says what to
+  // write.
   template <class M> static constexpr bool is_given() {
     constexpr bool module = std::is_base_of_v<Module, std::remove_cvref_t<M>>;
     constexpr bool given = std::is_same_v<M, std::remove_cvref_t<M>>;

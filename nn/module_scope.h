@@ -7,9 +7,9 @@
 
 namespace isonorm::nn {
 
-// While it lives, `module` runs in this thread: errors name its path from the module that was called first. Throws where it is run by a module that has no part
-// in its tree and did not borrow() it, though its parameters take gradients and ops are recorded: no optimizer would have
-// them. A frozen module, or one under NoGrad, may be anybody's.
+// While it lives, `module` runs in this thread: errors name its path from the module that was called first. Throws
+// where it is run by a module that has no part in its tree and did not borrow() it, though its parameters take
+// gradients and ops are recorded: no optimizer would have them. A frozen module, or one under NoGrad, may be anybody's.
 class ModuleScope {
  public:
   [[nodiscard]] explicit ModuleScope(const Module& module);

@@ -33,8 +33,8 @@ TensorMap from_torch(const Module& module, const TensorMap& state);
 //   save_safetensors("net.safetensors", nn::to_torch(net));
 TensorMap to_torch(const Module& module);
 
-// The names of the weights of convolutions, which have another layout in PyTorch. load_state_dict() refuses them in a map
-// that is_torch().
+// The names of the weights of convolutions, which have another layout in PyTorch. load_state_dict() refuses them in a
+// map that is_torch().
 std::vector<std::string> convolution_weights(const Module& module);
 
 // Advice for a state that does not fit `module`, as the end of a sentence: "; their names begin with 'module.', which

@@ -30,9 +30,9 @@ struct InterpolateOptions {
 //   nearest:                  floor(i / f)
 //   bilinear:                 (i + 1/2) / f - 1/2, moved to 0 or s - 1 if it lies outside
 //   bilinear, align_corners:  i (s - 1) / (o - 1), 0 if o is 1
-// with f = scale_factor, or o / s if the size is given. f is also o / s if o is s (the pixels stay as they are) and, for
-// nearest, if o is 2 s: scale_factor 1.1 does not move the pixels of an image of 4, although 4.4 is cut to 4. This is
-// PyTorch's rule without recompute_scale_factor (pytorch/pytorch#70559). bf16 is computed in f32.
+// with f = scale_factor, or o / s if the size is given. f is also o / s if o is s (the pixels stay as they are) and,
+// for nearest, if o is 2 s: scale_factor 1.1 does not move the pixels of an image of 4, although 4.4 is cut to 4. This
+// is PyTorch's rule without recompute_scale_factor (pytorch/pytorch#70559). bf16 is computed in f32.
 //
 // Throws on another rank or dtype, on images without pixels and on align_corners of nearest. Also throws if both size
 // and scale_factor are given, or neither, and if a size is below 1.

@@ -99,7 +99,8 @@ template <class Op> Tensor activation(const Tensor& x, kernels::Numbers numbers 
 
 constexpr bool is_integer(DType d) { return !is_floating(d); }
 
-// The dtype of a and b together: an integer takes a floating operand's, u8 takes i64. Throws if two floating ones differ.
+// The dtype of a and b together: an integer takes a floating operand's, u8 takes i64. Throws if two floating ones
+// differ.
 DType promoted_dtype(const char* op, const Tensor& a, const Tensor& b) {
   const DType d = a.dtype(), e = b.dtype();
   check(d == e || is_integer(d) || is_integer(e), op, ": dtypes ", d, " and ", e, " differ");
@@ -401,7 +402,8 @@ Tensor isinf(const Tensor& x) { return is_integer(x.dtype()) ? ne(x, x) : eq(abs
 Tensor isnan(const Tensor& x) { return ne(x, x); }
 
 namespace {
-// a - b in f64, so that the difference of two large f32 does not overflow; of i64 rounded once, by multiples of 2^32 and rests.
+// a - b in f64, so that the difference of two large f32 does not overflow; of i64 rounded once, by multiples of 2^32
+// and rests.
 Tensor difference(const Tensor& a, const Tensor& b) {
   const auto in_f64 = [](const Tensor& x) { return detached::to(x, DType::f64); };
   if (a.dtype() != DType::i64) return sub(in_f64(a), in_f64(b));

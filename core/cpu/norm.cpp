@@ -3,8 +3,8 @@
 //
 // With x^ = (x - shift) / r a row's gradient is, for all kinds (h = gain dy; the sums run over the row):
 //   dx = (u - mean(u) [layer only]) / r,   u = h - (x^ + c) S / divisor,   S = sum(h x^),   c = sum(x^) for crms, else 0.
-// mean(u) is not mean(h): the mean that layer subtracts from x is rounded, so mean(x^) is that rounding and not 0. A row
-// of dx sums to 0 however far x is from 0.
+// mean(u) is not mean(h): the mean that layer subtracts from x is rounded, so mean(x^) is that rounding and not 0. A
+// row of dx sums to 0 however far x is from 0.
 #include "core/kernels/norm.h"
 
 #include <cmath>
@@ -52,8 +52,9 @@ template <bool far> struct Ahead {
 // Rows of a few lines are left to the processor, which looks as far ahead by itself.
 constexpr int64_t kFar = 256;
 
-// What one row normalizes: x, or x + branch as it is stored in S (void: there is no branch). It is computed anew in each
-// pass over the row, since reading back what was just stored would wait for the stores wherever registers overlap them.
+// What one row normalizes: x, or x + branch as it is stored in S (void: there is no branch). It is computed anew in
+// each pass over the row, since reading back what was just stored would wait for the stores wherever registers overlap
+// them.
 template <class S, bool far, class A, class T> struct Source {
   const T *x, *branch;
   Ahead<far> ahead;

@@ -1,5 +1,6 @@
-// Internal: rounding, for controls: weights, and results of ops, moved by one unit in the last place. Entries move up or
-// down at random by a seed; a draw of Philox has the directions of 128 of them.
+// Internal: rounding, for controls: weights, and results of ops, moved by one unit in the last place. Entries move up
+// or down at random by a seed. compare_gradients() moves whole models at every point, so a draw of Philox serves 128
+// entries. Proofs use moved_by_ulps(), a draw for each entry: their published figures depend on it.
 #pragma once
 
 #include "autograd/op_watch.h"
@@ -25,8 +26,8 @@ class MovedWeights {
 
 // While it lives, each new result of a floating op that this thread records is moved by one unit in the last place,
 // element by element up or down, drawn from `seed`. These stay: views, infinities and NaN; the largest numbers of the
-// dtype, which are masks; whole numbers, which are exact as a rule (0, 1, counts); results of amax and amin, which select an entry and round nothing, and whose rules
-// look for it.
+// dtype, which are masks; whole numbers, which are exact as a rule (0, 1, counts); results of amax and amin, which
+// select an entry and round nothing, and whose rules look for it.
 class MovedResults {
  public:
   [[nodiscard]] explicit MovedResults(uint64_t seed);

@@ -53,8 +53,8 @@ struct Trace {
 Trace trace(nn::Module& model, const std::vector<streams::NamedParameter>& parameters, const Trial& t, bool gradients,
             uint64_t control = 0);
 
-// Notes in A's trace how far kTraceControls controls move its results and gradients. False if a control does not run the
-// same ops.
+// Notes in A's trace how far kTraceControls controls move its results and gradients. False if a control does not run
+// the same ops.
 bool note_controls(Trial& t, Trace& a, bool gradients);
 
 }  // namespace isonorm::equivalence

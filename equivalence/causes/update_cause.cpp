@@ -48,8 +48,7 @@ class UpdateCauses {
     if (found_.cause.empty() && seen_.step > 1 && !mapped && new_optimizers_agree())
       found_.place =
           "new optimizers take the same step from these weights and gradients: look at what an optimizer keeps from "
-          "step "
-          "to step (moments, a count of steps, a rate that changes)";
+          "step to step (moments, a count of steps, a rate that changes)";
     return std::move(found_);
   }
 

@@ -25,8 +25,8 @@ struct SeenUpdate {
 //   ones, as with another momentum: Adam, Lion and Adagrad begin with the same step.
 //   - if a map acts: the optimizer does not commute with it. `make` then gives both steps, each from the weights and
 //     gradients in the coordinates of its model.
-// If there is no cause, and the step is not the first one, the place is the optimizer's state if new optimizers take the
-// same step. names: of A's parameters; differing: of these whose weights differ; mapped: whether a map acts.
+// If there is no cause, and the step is not the first one, the place is the optimizer's state if new optimizers take
+// the same step. names: of A's parameters; differing: of these whose weights differ; mapped: whether a map acts.
 using StepMaker = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& parameters)>;
 Explained explain_update(const std::vector<std::string>& names, const std::vector<std::string>& differing,
                          const SeenUpdate& seen, bool mapped, const StepMaker& make, const StepMaker& make_second);

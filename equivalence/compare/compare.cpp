@@ -95,7 +95,8 @@ class Drawn {
     carry_over(partners_);
   }
 
-  // A, whose results are moved by one ulp if `control` counts from 1; or B. Begins with the present buffers and gives them back.
+  // A, whose results are moved by one ulp if `control` counts from 1; or B. Begins with the present buffers and gives
+  // them back.
   Run run_model(Which which, const training::Examples& batch, int control = 0) {
     const bool is_first = which == Which::first;
     nn::Module& model = is_first ? a_ : b_;

@@ -36,8 +36,8 @@ Seen see_loss(const Training& run, const Training& reference, std::span<const Tr
 std::vector<Seen> see_gradients(const Training& run, const Training& reference,
                                 std::span<const Training* const> controls, const char* quantity = "gradient");
 
-// An input's gradient or a buffer, and the controls' ones. Relative to the largest entry of the reference, or to `otherwise`
-// if the reference is 0. Counts as rounding noise if the controls move it too far for a verdict.
+// An input's gradient or a buffer, and the controls' ones. Relative to the largest entry of the reference, or to
+// `otherwise` if the reference is 0. Counts as rounding noise if the controls move it too far for a verdict.
 Seen see_beside(const char* quantity, const std::string& name, const Tensor& value, const Tensor& reference,
                 std::span<const Tensor> controls, double otherwise, DType dtype);
 

@@ -51,8 +51,8 @@ uint64_t control_seed(uint64_t seed, int control);
 inline constexpr const char* kNoGradient =
     "a loss that passes no gradient to the second model: it does not use the model, or runs it without a graph";
 
-// Runs run(). The message of an Error begins with "the first model: " or "the second model: ". Another std::exception becomes
-// an Error in which it is nested.
+// Runs run(). The message of an Error begins with "the first model: " or "the second model: ". Another std::exception
+// becomes an Error in which it is nested.
 void with_model_named(Which which, const std::function<void()>& run);
 
 // A model, an objective and, for training, an optimizer.

@@ -47,9 +47,9 @@ class Training {
   // rounding noise found by note_control()), it is relative to the largest entry of any gradient. Weights that noise
   // alone has moved since the first step are 0 on both sides: the function does not see them.
   //
-  // A loss or gradient that has fallen since the first step (at which it was not 0) is relative to at least least_share_
-  // of its size there. A small loss is a difference of large terms (a log-sum of exponentials and a logit), and its
-  // gradient is one too (a probability and 1). They keep the rounding of the terms.
+  // A loss or gradient that has fallen since the first step (at which it was not 0) is relative to at least
+  // least_share_ of its size there. A small loss is a difference of large terms (a log-sum of exponentials and a
+  // logit), and its gradient is one too (a probability and 1). They keep the rounding of the terms.
   Pair loss_pair(const Training& reference) const;
   std::vector<Pair> gradient_pairs(const Training& reference) const;
   std::vector<Pair> weight_pairs(const Training& reference) const;

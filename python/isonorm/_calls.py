@@ -1,4 +1,4 @@
-"""What the modules of two models were given and gave, call by call, and which module of b has the part of which one of a."""
+"""Inputs and outputs of the modules of two models, call by call, and pairs of modules that have the same part in both."""
 
 import torch
 
@@ -6,7 +6,7 @@ from ._models import flat, hooked, in_dtype, measured, named_leaves
 
 
 class Call:
-    """One call of a module: tensors that it was given and gave, and their gradients as far as there are any."""
+    """One call of a module: its input and output tensors, and their gradients if they have any."""
 
     def __init__(self, name, module, inputs):
         self.name, self.module, self.inputs, self.names, self.outputs = name, module, inputs, [], []

@@ -65,7 +65,7 @@ class Trained:
         return [ours(p) for p in self.parameters().values()]
 
     def expected(self):
-        """What the reference's weights would be here; None: they are as they are."""
+        """The reference's weights in the coordinates of this model; None: in the same coordinates."""
         return None
 
 
@@ -163,7 +163,7 @@ def names_of(mapping):
 
 
 def other(points, recipe):
-    """b from what the map makes of a's parameters as they stand."""
+    """The training of b. It begins with the parameters that the map makes of a's present ones."""
     b = duplicate(points.b)
     with torch.no_grad():
         for (_, p), made in zip(b.named_parameters(), points.mapping(points.own).values()):

@@ -64,6 +64,20 @@ class Giving(nn.Module):
         return self._of(self.linear(x))
 
 
+class Counting(nn.Linear):
+    """Counts its calls in a buffer."""
+
+    def __init__(self, count, by=1):
+        torch.manual_seed(1)
+        super().__init__(8, 5)
+        self.by = by
+        self.register_buffer("count", count.clone())
+
+    def forward(self, x):
+        self.count += self.by
+        return super().forward(x)
+
+
 class LeftOut(unittest.TestCase):
     def verdict(self, verdict, a, b, **more):
         r = isonorm.compare(a, b, **{"batches": INPUTS, "points": 2, "steps": 4, **more})
@@ -84,32 +98,13 @@ class LeftOut(unittest.TestCase):
         self.assertEqual((r.first.what, r.first.a), ("buffer", "norm.running_mean"))
 
     def test_a_buffer_of_whole_numbers(self):
-        class Counting(nn.Linear):
-            def __init__(self, by):
-                torch.manual_seed(1)
-                super().__init__(8, 5)
-                self.by = by
-                self.register_buffer("count", torch.zeros((), dtype=torch.int64))
-
-            def forward(self, x):
-                self.count += self.by
-                return super().forward(x)
-
-        self.verdict("equivalent", Counting(1), Counting(1))
-        self.assertIn("count differs after the pass of point 1", self.verdict("different", Counting(1), Counting(2)).reason)
+        whole = torch.zeros((), dtype=torch.int64)
+        self.verdict("equivalent", Counting(whole), Counting(whole))
+        r = self.verdict("different", Counting(whole), Counting(whole, by=2))
+        self.assertIn("count differs after the pass of point 1", r.reason)
 
     def test_buffers_of_one_alone_are_named(self):
-        class Counting(nn.Linear):
-            def __init__(self):
-                super().__init__(8, 5)
-                self.register_buffer("count", torch.zeros(()))
-
-            def forward(self, x):
-                self.count += 1
-                return super().forward(x)
-
-        torch.manual_seed(0)
-        plain, counting = nn.Linear(8, 5), Counting()
+        plain, counting = nn.Linear(8, 5), Counting(torch.zeros(()))
         more = {"carry": True}
         r = self.verdict("equivalent", plain, counting, **more)
         self.assertEqual(r.not_compared, ("count of b (a buffer of b alone)",))

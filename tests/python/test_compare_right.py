@@ -101,7 +101,7 @@ class Right(unittest.TestCase):
             self.equivalent(Attention(False), Fused(False), map=dict, carry=True, optimizer=adam)
 
     def test_a_key_bias_that_the_map_mixes(self):
-        """What it does to entries beside it is still compared."""
+        """The other entries of the bias are still compared."""
         scaled = {**PACKED, "qkv.bias": lambda p: PACKED["qkv.bias"](p) * torch.arange(1, 25)}
 
         class Scaled(Fused):
