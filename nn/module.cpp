@@ -99,8 +99,7 @@ Module& Module::replaceable(const std::string& name, Module& instead) {
   return instead;
 }
 
-// A parameter outside of `old` that is tied to a parameter of `old` becomes tied to the parameter of the same name in
-// `instead`.
+// Parameters outside of `old` that are tied to parameters of `old` become tied to their namesakes in `instead`.
 void Module::tie_to(Module& instead, const Module& old, const Module& root) {
   std::unordered_map<const TensorImpl*, std::string> inside;
   std::unordered_set<const Registered*> own;
@@ -197,8 +196,7 @@ template <class F> void Module::each_entry(const Module& root, State which, F&& 
   for (const auto& c : children_) c->each_entry(root, which, f);
 }
 
-// f(number, module, entry) for the same entries. The number counts tensors: a tied tensor has one number under all
-// names.
+// f(number, module, entry) for the same entries. A tied tensor has the same number under all its names.
 template <class F> void Module::each_tensor(State which, F&& f) const {
   std::unordered_map<const TensorImpl*, size_t> numbers;  // of tensors that may have several names
   size_t count = 0;
