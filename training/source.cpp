@@ -50,52 +50,75 @@ template <class Set> void Source::take_rows(const std::shared_ptr<Set>& set, int
   };
 }
 
-Source::Source(const TrainingOptions& o) : options_(o), context_(o.model.context()) {
+void Source::take_images() {
+  const TrainingOptions& o = options_;
   ModelShape shape = o.model.shape();
-  if (shows_images()) {
-    const auto set = std::make_shared<data::ImageSets>(data::load_images(o.data, shape.image));
-    const data::PixelScale scale = data::measured_scale(set->train, o.dtype);
-    take_from(std::make_shared<data::Loader<data::LabelledImages>>(
-        set->train, data::LoaderOptions{.rows = o.batch,
-                                        .seed = o.seed,
-                                        .scale = scale,
-                                        .augment = {.crop = o.random_crop, .flip = o.random_flip},
-                                        .mixup = {.alpha = o.mixup, .classes = set->classes},
-                                        .prefetch = ahead(),
-                                        .device = o.device}));
-    test_count_ = set->test.labels.numel();
-    test_rows_ = [=](int64_t begin, int64_t rows) {
-      return examples_of(data::slice_batch(set->test, begin, rows, scale));
-    };
-    const int64_t side = set->train.images.size(1);
-    check(shape.image == side || shape.image == nn::VitOptions().image, data::image_folder(o.data),
-          ": its images have a side of ", side, " pixels, the model's ", shape.image);
-    shape.image = side;
-    shape.channels = set->train.images.rank() == 4 ? set->train.images.size(3) : 1;
-    shape.classes = set->classes;
-  } else if (shows_pairs()) {
-    const auto pairs = std::make_shared<data::Pairs>(
-        o.data.empty()
-            ? data::Pairs::made(o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, kHeldOut)
-            : data::Pairs(files()[0], files()[1], o.seed, kHeldOut));
-    shape.vocab = pairs->vocab();
-    check(pairs->longest() < context_, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
-          pairs->longest(), " characters, a context of ", context_, " has place for ", context_ - 1, " and an end");
-    take_rows(pairs, std::min(kTestCharacters / context_ + 1, pairs->held_out_count()));
-  } else {
-    const auto text =
-        o.data.empty()
-            ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.alphabet)  // no test
-        : o.token_vocab > 0 ? std::make_shared<data::Text>(data::TokenFile{o.data, o.token_vocab}, o.seed, kHeldOut)
-                            : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.alphabet);
-    options_.alphabet = text->alphabet();
-    shape.vocab = text->vocab();
-    const int64_t shown = text->length() - text->held_out_length();
-    check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
-          " tokens and one more, this has ", shown, " to train on");
-    take_rows(text, std::min(std::max<int64_t>(1, kTestCharacters / context_), text->held_out_windows(context_)));
-  }
+  const auto set = std::make_shared<data::ImageSets>(data::load_images(o.data, shape.image));
+  const data::PixelScale scale = data::measured_scale(set->train, o.dtype);
+  take_from(std::make_shared<data::Loader<data::LabelledImages>>(
+      set->train, data::LoaderOptions{.rows = o.batch,
+                                      .seed = o.seed,
+                                      .scale = scale,
+                                      .augment = {.crop = o.random_crop, .flip = o.random_flip},
+                                      .mixup = {.alpha = o.mixup, .classes = set->classes},
+                                      .prefetch = ahead(),
+                                      .device = o.device}));
+  test_count_ = set->test.labels.numel();
+  test_rows_ = [=](int64_t begin, int64_t rows) {
+    return examples_of(data::slice_batch(set->test, begin, rows, scale));
+  };
+  const int64_t side = set->train.images.size(1);
+  check(shape.image == side || shape.image == nn::VitOptions().image, data::image_folder(o.data),
+        ": its images have a side of ", side, " pixels, the model's ", shape.image);
+  shape.image = side;
+  shape.channels = set->train.images.rank() == 4 ? set->train.images.size(3) : 1;
+  shape.classes = set->classes;
   options_.model.fit(shape);
+}
+
+void Source::take_pairs() {
+  const TrainingOptions& o = options_;
+  const auto pairs = std::make_shared<data::Pairs>(
+      o.data.empty()
+          ? data::Pairs::made(o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, kHeldOut)
+          : data::Pairs(files()[0], files()[1], o.seed, kHeldOut));
+  check(pairs->longest() < context_, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
+        pairs->longest(), " characters, a context of ", context_, " has place for ", context_ - 1, " and an end");
+  take_rows(pairs, std::min(kTestCharacters / context_ + 1, pairs->held_out_count()));
+  ModelShape shape = o.model.shape();
+  shape.vocab = pairs->vocab();
+  options_.model.fit(shape);
+}
+
+void Source::take_text() {
+  const TrainingOptions& o = options_;
+  const auto text =
+      o.data.empty()
+          ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.alphabet)  // no test
+      : o.token_vocab > 0 ? std::make_shared<data::Text>(data::TokenFile{o.data, o.token_vocab}, o.seed, kHeldOut)
+                          : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.alphabet);
+  const int64_t shown = text->length() - text->held_out_length();
+  check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
+        " tokens and one more, this has ", shown, " to train on");
+  take_rows(text, std::min(std::max<int64_t>(1, kTestCharacters / context_), text->held_out_windows(context_)));
+  options_.alphabet = text->alphabet();
+  ModelShape shape = o.model.shape();
+  shape.vocab = text->vocab();
+  options_.model.fit(shape);
+}
+
+Source::Source(const TrainingOptions& o) : options_(o), context_(o.model.context()) {
+  switch (o.model.row().input) {
+    case Input::images:
+      take_images();
+      break;
+    case Input::pairs:
+      take_pairs();
+      break;
+    case Input::characters:
+      take_text();
+      break;
+  }
 }
 
 Examples Source::batch(int64_t step) {

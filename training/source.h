@@ -39,6 +39,9 @@ class Source {
   std::vector<std::string> files() const;
 
  private:
+  void take_images();
+  void take_pairs();
+  void take_text();
   template <class Loader> void take_from(const std::shared_ptr<Loader>& loader);
   // Of a text or of pairs.
   template <class Set> void take_rows(const std::shared_ptr<Set>& set, int64_t test_count);
