@@ -31,7 +31,7 @@ class Error : public std::runtime_error {
   int line_;
 };
 
-// A condition together with the place that asked: what a variadic function cannot take as a default argument.
+// A condition and the source position of the check. A variadic function cannot take the position as a default argument.
 struct Condition {
   bool ok;
   const char* file;
@@ -62,11 +62,11 @@ template <class... Parts> std::string text(const Parts&... parts) {
   return s;
 }
 
-// Throws Error with the path of the module that is running (see Scope) put before the message.
+// Throws Error. The path of the running module (see Scope) is put before the message.
 [[noreturn]] void raise(ErrorKind kind, const std::string& message, const char* file, int line);
 
-// raise() with the text of `parts`: apart from check(), so that a check is one branch in the code around it. Takes
-// everything by value: what a reference refers to would be written to memory before the branch.
+// raise() with the text of `parts`. Kept out of check(), so that a check is one branch in the code around it. Takes
+// everything by value: a variable passed by reference would have to be in memory before the branch.
 template <class... Parts>
 [[noreturn, gnu::noinline, gnu::cold]] void raise_text(ErrorKind kind, const char* file, int line, Parts... parts) {
   raise(kind, text(parts...), file, line);
@@ -78,7 +78,7 @@ template <class... Parts> [[gnu::always_inline]] inline void check(const Conditi
     raise_text(ErrorKind::invalid, c.file, c.line, parts...);
 }
 
-// As check(), for failures of files and devices.
+// Like check(), for failures of files and devices.
 template <class... Parts> [[gnu::always_inline]] inline void check_io(const Condition& c, const Parts&... parts) {
   if (!c.ok) [[unlikely]]
     raise_text(ErrorKind::io, c.file, c.line, parts...);
