@@ -1,4 +1,4 @@
-// Device: where the bytes of a tensor are.
+// Device: the CPU or a GPU, on which a tensor's bytes are.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Device {
 inline constexpr Device kCpu{};
 constexpr Device cuda(int index = 0) { return {DeviceKind::cuda, index}; }
 
-// Whether all kernels of this device accept bf16 and accumulate in f32. If not, most ops convert to f32 and round the
+// True if all kernels of this device accept bf16 and accumulate in f32. If not, most ops convert to f32 and round the
 // result; matrix products ask kernels::bf16_products().
 constexpr bool native_bf16(Device d) { return d.kind == DeviceKind::cuda; }
 

@@ -1,5 +1,5 @@
-// The one exception type, and check(): a failed condition becomes one line that names the operation, what is wrong and
-// both values.
+// The one exception type, and check(): a failed condition becomes one line with the operation, the problem and both
+// values.
 #pragma once
 
 #include <concepts>
@@ -10,14 +10,15 @@
 
 namespace isonorm {
 
-// What went wrong, for callers that choose an exit code: bad input, the operating system refused, or memory ran out.
+// Kinds of failure, for callers that choose an exit code: bad input, a refusal by the operating system, or lack of
+// memory.
 enum class ErrorKind { invalid, io, memory };
 
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, const char* file, int line)
       : std::runtime_error(message), kind_(kind), file_(file), line_(line) {}
-  // For a catch block that knows more about the failure and throws the error on. The class of the error stays.
+  // For a catch block that adds to the message and throws the error again. The class of the error stays.
   void set_message(const std::string& message) {
     static_cast<std::runtime_error&>(*this) = std::runtime_error(message);
   }

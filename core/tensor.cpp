@@ -45,7 +45,7 @@ std::pair<int64_t, int64_t> extent(const Dims& shape, const Dims& strides, int64
   return {lowest, highest};
 }
 
-// Whether the memory ranges of a and b overlap.
+// True if the memory ranges of a and b overlap.
 bool may_overlap(const Tensor& a, const Tensor& b) {
   if (a.impl().storage != b.impl().storage || a.numel() == 0 || b.numel() == 0) return false;
   const auto [a_first, a_last] = extent(a.shape(), a.strides(), a.impl().offset);

@@ -99,8 +99,8 @@ class Tensor {
   // and beyond int64_t.
   template <class T> std::vector<T> to_vector() const;
 
-  // Methods for the free functions of the same names, which say what is computed and what is thrown (autograd/ops/*.h):
-  // x.sum(0) is sum(x, {0}).
+  // Methods for the free functions of the same names (autograd/ops/*.h), where they are documented: x.sum(0) is sum(x,
+  // {0}).
   Tensor sum(const DimList& dims = {}, bool keepdim = false) const;
   Tensor mean(const DimList& dims = {}, bool keepdim = false) const;
   Tensor amax(const DimList& dims = {}, bool keepdim = false) const;

@@ -36,8 +36,8 @@ constexpr int64_t kBlockRows = kBlockVectors / kPanelVectors;  // rows of c in r
 constexpr int64_t kFewRows = 512;                              // a tile with fewer rows of c packs too much for them
 constexpr int64_t kStrip = 8 * kBlockRows;                     // rows of a that are packed together, if needed
 
-// c [m, n], with rows c_step apart, = from + a [m, k] b [k, n]. One of the two strides of a is 1, and one of b. `from`
-// may be c. Elements of a and b have type T, or bf16 if T is float; in this case the elements of a row of a are not
+// c [m, n], with rows c_step apart, = from + a [m, k] b [k, n]. In a and in b, one of the two strides is 1. `from` may
+// be c. Elements of a and b have type T, or bf16 if T is float; in this case the elements of a row of a are not
 // adjacent.
 template <class T, class S = T> struct Gemm {
   int64_t m, n, k;

@@ -26,7 +26,7 @@ class Storage {
   int64_t bytes() const { return bytes_; }
   Device device() const { return device_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
-  // Of two concurrent writes, one may not be counted; the version changes all the same.
+  // If two threads write at the same time, one write may not be counted; the version changes all the same.
   void bump_version() { version_.store(version() + 1, std::memory_order_relaxed); }
 
   // Keeps data that a kernel of this device derived from the bytes, in a form of its own. Valid until the bytes are
