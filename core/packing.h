@@ -1,4 +1,4 @@
-// Packs weights once that many products read.
+// Packs a weight once for many products.
 #pragma once
 
 #include "core/tensor.h"

@@ -64,8 +64,8 @@ struct Digits {
   }
 };
 
-// True if numbers are written with an exponent if their absolute values, without zeros, are in [least, most]. Computed
-// in T, as NumPy does.
+// True if numbers are written with an exponent whose absolute values, zeros aside, are in [least, most]. Computed in T,
+// as NumPy does.
 template <class T> bool is_scientific(T least, T most) {
   return most >= T(sizeof(T) == 8 ? 1e8 : 1e6) || least < T(1e-4) || most / least > T(1000);
 }

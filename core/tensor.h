@@ -99,8 +99,7 @@ class Tensor {
   // and beyond int64_t.
   template <class T> std::vector<T> to_vector() const;
 
-  // Methods for the free functions of the same names (autograd/ops/*.h), where they are documented: x.sum(0) is sum(x,
-  // {0}).
+  // Methods for the free functions of the same names: x.sum(0) is sum(x, {0}). They are documented in autograd/ops/*.h.
   Tensor sum(const DimList& dims = {}, bool keepdim = false) const;
   Tensor mean(const DimList& dims = {}, bool keepdim = false) const;
   Tensor amax(const DimList& dims = {}, bool keepdim = false) const;

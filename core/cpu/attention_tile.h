@@ -23,7 +23,7 @@ struct AttentionTile {
   // First query of tile t. Tiles are as equal as possible, because a tile of one unit is slow.
   int64_t begin(int64_t t) const { return std::min(queries, ceil_div(queries, unit) * t / tiles * unit); }
 };
-// Every tile has a multiple of `together` keys, except at the end.
+// Chooses the tiles. Every tile has a multiple of `together` keys, except at the end.
 AttentionTile attention_tile(int64_t queries, int64_t keys, int64_t together) {
   const auto parts = [](int64_t n, int64_t of) { return std::max<int64_t>(1, ceil_div(n, of)); };
   // Keys and values of a long sequence do not stay in the cache: wider tiles read them less often.

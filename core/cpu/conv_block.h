@@ -6,7 +6,7 @@
 namespace isonorm {
 namespace {
 
-// Terms of a sum at even steps: their begin in a and b, and their number.
+// Terms of a sum at even steps: their first positions in a and b, and their number.
 struct Run {
   int64_t a, b, depth;
 };

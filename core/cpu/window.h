@@ -37,7 +37,7 @@ inline int64_t counted_places(const kernels::WindowShape& s, int64_t row) {
 // f(row, place) for all windows that contain pixel number p of the images, in the order of p's place in them.
 template <class F> void for_windows_of(const kernels::WindowShape& s, int64_t p, const F& f) {
   const int64_t image = p / (s.height * s.width), y = p / s.width % s.height + s.pad_h, x = p % s.width + s.pad_w;
-  // The first window whose extent reaches the pixel. A dilated window may still have no place there.
+  // The first window whose extent reaches the pixel. A dilated window may have no place at the pixel all the same.
   const auto first = [](int64_t at, int64_t reach, int64_t stride) {
     return at < reach ? 0 : (at - reach) / stride + 1;
   };

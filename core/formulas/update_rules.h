@@ -90,7 +90,7 @@ template <bool kCentered, bool kMomentum> struct Rmsprop {
     if constexpr (kCentered) {
       const A a = s[1] = s[1] + A(1 - alpha) * (g - s[1]);
       v = v - a * a;
-      v = v < 0 ? A(0) : v;  // rounding, if the gradient hardly changes
+      v = v < 0 ? A(0) : v;  // may be negative by rounding if the gradient hardly changes
     }
     const A d = g / (std::sqrt(v) + A(eps));
     if constexpr (!kMomentum) return x - A(lr) * d;

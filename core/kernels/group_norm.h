@@ -38,8 +38,8 @@ struct GroupNormShape {
 
 struct GroupNormOutputs {
   Tensor y;  // like x
-  // [outer, groups, kStats] of acc dtype: the mean (0 unless centred), the mean square of the entries after centring, 1
-  // / root, and the rounding error of the mean, which x - mean would carry if the mean is large.
+  // [outer, groups, kStats] of acc dtype: the mean (0 unless centred), the mean square of the entries after centring,
+  // the value 1 / root, and the rounding error of the mean, which x - mean would carry if the mean is large.
   Tensor stats;
 
   static auto tensors(auto& s) { return std::tie(s.y, s.stats); }

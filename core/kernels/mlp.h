@@ -28,9 +28,9 @@ inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const 
       return 2 * w.w1.size(0) * (x.numel() + y.numel());
     }};
 
-// dx [rows, in], undefined if not wanted. h: the forward's h if it is bf16 (on the CPU); undefined if dh holds the
-// forward's h. dh receives the gradient of h in both cases. activated [rows, hidden] receives gelu(h), for the gradient
-// of W2; on other devices it may be h.
+// dx [rows, in], undefined if not wanted. h: the forward's h, or undefined if dh holds it; the CPU takes h only in bf16
+// with the other tensors in f32. dh receives the gradient of h, and activated [rows, hidden] receives gelu(h), for the
+// gradient of W2. On other devices activated may be h.
 inline constinit Kernel<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                              const MlpWeights&, bool)>
     mlp_backward{

@@ -11,7 +11,7 @@
 
 namespace isonorm {
 
-// One cache for all threads. Never destroy a KeptTensors: at exit, a device may be gone before it.
+// One cache for all threads. An object should live until the process ends: at exit, a device may be gone before it.
 class KeptTensors {
  public:
   struct Key {

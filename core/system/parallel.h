@@ -20,8 +20,8 @@ inline constexpr int kMostThreads = 1024;
 // srun) divide the cores of their machine. All callers share the other threads. A child of fork() starts its own
 // threads; but if fork() was called inside parallel_for, the child may only end or start another program.
 int num_threads();
-// Sets the number for the calling thread; inside a parallel_for it takes effect afterwards. Throws if n is not in [1,
-// kMostThreads].
+// Sets the number for the calling thread; inside a parallel_for it takes effect afterwards. Throws unless 1 <= n <=
+// kMostThreads.
 void set_num_threads(int n);
 int thread_index();  // of the calling thread inside a parallel_for: 0 .. num_threads() - 1
 

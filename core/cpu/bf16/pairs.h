@@ -32,7 +32,8 @@ inline __m256i round_to_bf16(Vec<float> v) {
   return std::bit_cast<__m256i>(_mm512_cvtneps_pbh(std::bit_cast<__m512>(v)));
 }
 
-// Sixteen elements of f32 or bf16, loaded to 32 bits each, with zeros in lanes outside of the mask; and stored.
+// Loads and stores sixteen elements of f32 or bf16, 32 bits each in a register. Lanes outside of the mask are loaded as
+// zero and are not stored.
 inline Vec<Pair> widen(__m256i bits) {
   return __builtin_convertvector(std::bit_cast<VectorType<uint16_t, 32>::type>(bits), Vec<Pair>);
 }

@@ -46,9 +46,9 @@ template <class T> ISO_HD T gelu_grad(T x) {
   return x < 0 ? y : 1 - y;
 }
 
-/// The parts of the tanh form beyond a = |x|: e = exp(-v), v = 2 sqrt(2/pi) (a + 0.044715 a^3), and v'(a). Since (1 +
-/// tanh(v / 2)) / 2 = sigmoid(v), the form's tail is sigmoid(-v) = e / (1 + e). a is clamped at the point from which e
-/// is 0 in T.
+/// The parts of the tanh form beyond a = |x|: e = exp(-v), v = 2 sqrt(2/pi) (a + 0.044715 a^3), and v'(a). Its tail is
+/// sigmoid(-v) = e / (1 + e), since (1 + tanh(v / 2)) / 2 = sigmoid(v). a is clamped at the point from which e is 0 in
+/// T.
 template <class T> struct TanhTail { T a, e, dv; };
 
 template <class T> ISO_HD TanhTail<T> tanh_tail(T x) {
