@@ -32,7 +32,7 @@ class DifferenceProbe {
   const std::vector<int>& outputs() const { return numbers_; }              // indices of the f64 outputs
   bool has_outputs() const;                                                 // whether any output has an entry
 
-  // Gradients of <c, f> by each f64 input; with `only`, of the output outputs()[only] alone. 0 if f does not depend on
+  // Gradients of <c, f> by each f64 input; with `only`, just for the output outputs()[only]. 0 if f does not depend on
   // an input.
   Values gradients(std::optional<size_t> only = {});
 

@@ -42,7 +42,7 @@ struct GradcheckResult {
 using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
-// Compares d <c, f(inputs)> / d inputs, c random, for every entry of every floating input: the result of backward()
+// Compares d <c, f(inputs)> / d inputs, c random, for every entry of every floating input: the result of grad()
 // with the four-point central difference
 //   f'(x) ~ (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h
 // (error h^4 f^(5) / 30; Abramowitz & Stegun 25.3.6). h is `step` times the standard deviation of the entry's row (last

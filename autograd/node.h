@@ -18,7 +18,7 @@ namespace isonorm {
 
 using GradHook = std::function<Tensor(const Tensor&)>;
 
-// A namespace of its own: programs have nodes and edges, too.
+// A separate namespace, since programs may have nodes and edges, too.
 namespace autograd {
 
 class Frontier;

@@ -51,8 +51,8 @@ class Library {
   mutable LibraryFacts facts_;
 };
 
-// Opened by the first call, as ISONORM_GPU_LIBRARIES says, and until the process ends. On emulated devices these are
-// stand-ins if runtime_settings().libraries says so.
+// Opened at the first call, following ISONORM_GPU_LIBRARIES, and open until the process ends. On emulated devices they
+// are stand-ins if runtime_settings().libraries is set.
 const Library& cublas_lt();
 const Library& cudnn();
 const Library& nccl_library();

@@ -1,5 +1,5 @@
-// While a Recorder of a thread lives, it lists what the thread asks of devices. Tests use it to count the launches,
-// copies and waits of a training step.
+// While it lives, a Recorder lists the launches, copies, waits and allocations of its thread. Tests use it to count
+// what a training step costs.
 #pragma once
 
 #include <cstdint>

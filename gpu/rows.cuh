@@ -81,7 +81,7 @@ __device__ __forceinline__ void team_reduce(const Team& team, A (&v)[M], TeamRoo
     for (int m = 0; m < M; ++m) v[m] = f(v[m], room.v[w][m]);
 }
 
-// The pack at p, of which n elements exist; the others are 0.
+// Loads the pack at p: n elements, then zeros.
 template <int N, class T> __device__ __forceinline__ Pack<T, N> load_part(const T* p, int n, bool packed) {
   if (packed && n == N) return load<N>(p);
   Pack<T, N> pack;
@@ -131,7 +131,7 @@ inline DType dtype_of_rows(std::initializer_list<const Tensor*> tensors) {
   return *found;
 }
 
-// The pack at element i of the rows, of which n elements exist; the others are 0.
+// Loads the pack at element i of the rows: n elements, then zeros.
 template <class T>
 __device__ __forceinline__ Pack<T, kPack<T>> load_part(const Source<T>& s, int64_t i, int n, bool packed) {
   if constexpr (std::is_same_v<T, float>)

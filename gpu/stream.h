@@ -11,7 +11,7 @@
 
 namespace isonorm::gpu {
 
-// Throws "<what>: <CUDA's message>" if `status` is not success. For calls whose errors are their own, not an earlier
+// Throws "<what>: <CUDA's message>" if `status` is not success. For calls that report their own errors, not an earlier
 // kernel's.
 void must(cudaError_t status, const char* what);
 // Throws "cuda:1: there is 1 device" or "cuda: <why_none()>".

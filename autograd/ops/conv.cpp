@@ -75,7 +75,7 @@ Tensor forward(const WindowShape& s, const Tensor& x, const Tensor& weight, cons
 }
 
 // The windows of the convolution that maps gradients of outputs to gradients of inputs. None unless the stride is 1,
-// the windows fill the padded images, and no window sees padding alone.
+// the windows fill the padded images, and no window sees only padding.
 std::optional<WindowShape> adjoint(const WindowShape& s, int64_t out) {
   WindowShape back = s;
   back.height = s.out_h, back.width = s.out_w, back.channels = out, back.out_h = s.height, back.out_w = s.width;

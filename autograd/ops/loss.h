@@ -18,7 +18,7 @@ struct CrossEntropyOptions {
 // -sum_j q_j ln softmax(x)_j for each row x of logits [..., classes]; q is the (smoothed) one-hot distribution of
 // target [...] (i64). mean divides by the number of rows that are not ignored; if there are none, the loss and its
 // gradients are 0 (PyTorch's loss is NaN). Fused: reads the logits once and keeps two numbers per row; the backward
-// makes no second tensor of their size besides the gradient. Throws if shapes do not fit, a target is neither a class
+// makes no tensor of the logits' size but the gradient. Throws if shapes do not fit, a target is neither a class
 // nor ignore_index, or label_smoothing is outside of [0, 1].
 //
 // Soft targets: a target of the logits' shape and dtype holds the distributions q themselves, which smoothing mixes

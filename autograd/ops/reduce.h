@@ -13,7 +13,7 @@ namespace isonorm {
 Tensor sum(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // sum / number of elements; NaN over nothing.
 Tensor mean(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
-// Product; 1 over nothing. The gradient of an entry is the product of the other entries, also if it is 0.
+// Product; 1 over nothing. The gradient of an entry is the product of the other entries, also if the entry is 0.
 Tensor prod(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
 // Largest and smallest; the gradient is shared equally among ties. Throw over nothing, unless the result is empty, too.
 Tensor amax(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);
@@ -34,7 +34,7 @@ Tensor cumsum(const Tensor& x, int dim);
 Tensor recentre(const Tensor& x, int dim);
 // Position (i64) of the first largest element along one dimension; not differentiable. Throws over nothing.
 Tensor argmax(const Tensor& x, int dim = -1, bool keepdim = false);
-// Likewise of the first smallest; NaN counts as smallest.
+// Position (i64) of the first smallest element; NaN counts as smallest. Otherwise like argmax().
 Tensor argmin(const Tensor& x, int dim = -1, bool keepdim = false);
 // 1 (u8) if an element, or every element, is not 0 (NaN is not 0); over nothing 0 and 1. Not differentiable.
 Tensor any(const Tensor& x, std::vector<int> dims = {}, bool keepdim = false);

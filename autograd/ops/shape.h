@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "autograd/ops/arrange.h"  // cat and its like, for those who know them as functions of this header
+#include "autograd/ops/arrange.h"  // for code that expects cat() and the like in this header
 #include "core/tensor.h"
 
 namespace isonorm {

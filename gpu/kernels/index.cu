@@ -7,7 +7,7 @@
 // add_rows: sorts the positions of ids by id, equal ids in order, so that one thread adds everything that goes to an
 // element of dx, in order. It sorts by digits of 8 bits from the lowest on, with two launches each:
 //   count_digits: a block for each kSlice positions, a thread for each digit, which counts the positions that have it
-//   place_digits: likewise; a thread adds the counts before its own and writes the positions with its digit one by one
+//   place_digits: the same blocks; a thread adds the counts before its own and writes its digit's positions one by one
 // Then find_starts has a thread for each row of dx, which finds by binary search where its positions begin, and
 // add_sorted has a thread for each pack of dx, which reads its positions and the packs there, eight in flight.
 //
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(256)
 
 using Number = unsigned long long;  // of a position, from 1 on; 0: none
 
-// Where element e of m x inner positions goes; -1 if that is outside.
+// The destination of element e of m x inner positions; -1 if it is outside.
 __device__ __forceinline__ int64_t target(int64_t e, const int64_t* index, int64_t m, const IndexShape& s) {
   const int64_t i = index[e];
   return inside(i, s.length) ? (e / (m * s.inner) * s.length + i) * s.inner + e % s.inner : -1;

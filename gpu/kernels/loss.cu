@@ -22,7 +22,7 @@ using kernels::CrossEntropySpec;
 // Bytes of a block's rows in shared memory: together with the kernel's own at most 99 KB, which all devices have.
 constexpr int64_t kKept = 100864;
 
-// True if a row has a loss. A row whose target is outside, an error that is thrown later, has none.
+// True if a row has a loss. A row with an invalid target, an error that is thrown later, has none.
 __device__ __forceinline__ bool counts(int64_t target, const Rows& rows, const CrossEntropySpec& spec) {
   return target != spec.ignored && static_cast<uint64_t>(target) < static_cast<uint64_t>(rows.width);
 }

@@ -28,7 +28,7 @@ constexpr int64_t kShort = 64;
 constexpr int kSorted = 1024;
 constexpr int64_t kChosen = 64;
 
-// A value and its position. Of equal values the earlier is better; NaN is best of all.
+// A value and its position. The earlier of equal values is better; NaN is better than any number.
 template <class A> struct Placed {
   A value;
   int64_t at;
@@ -51,7 +51,7 @@ template <class T> __global__ void __launch_bounds__(256) arg_max_each(int64_t* 
   index[e] = best.at;
 }
 
-// The best of all threads, the same in each. A thread that has none passes a position of at least n.
+// The best value of the block, the same in each thread. A thread without a value passes a position of at least n.
 template <class A> __device__ __forceinline__ Placed<A> best_of_block(Placed<A> best, int64_t n) {
   struct Room {
     Placed<A> v[8];

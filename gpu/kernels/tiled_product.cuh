@@ -25,7 +25,7 @@ struct Tiles {
   int64_t count(int size) const { return batch.count * ceil_div(m, size) * ceil_div(n, size); }
 };
 
-// The tile of the calling block: its first row and column, and where the matrices of its product begin.
+// The tile of the calling block: its first row and column, and the offsets of its product's matrices.
 struct Tile {
   int64_t row, column, a, b, out;
 

@@ -1,5 +1,5 @@
-// The graph capture of the calling thread (gpu/steps/captured.h), for code whose work is then recorded instead of done.
-// Numbers of the host that change from step to step are put where the graph reads them again in every replay.
+// The graph capture of the calling thread (gpu/steps/captured.h). During a capture work is recorded instead of done.
+// Numbers of the host that change from step to step are put into device memory, which the graph reads in every replay.
 #pragma once
 
 #include <mutex>
@@ -26,10 +26,10 @@ class Capture {
   Capture(const Stream&&, Generator, const Generator*, const NumberBytes*, int64_t) = delete;  // it keeps a reference
 
   const Stream& stream() const { return stream_; }
-  // Returns where a kernel reads the base of random states, and makes `state`, drawn since the capture began, relative
-  // to it. Throws if the state is not from the calling thread's default generator.
+  // Returns the address at which a kernel reads the base of random states; makes `state`, drawn since the capture
+  // began, relative to it. Throws if the state is not from the calling thread's default generator.
   const Generator* generator(Generator& state) const;
-  // Returns where the kernel of the next update reads its numbers.
+  // Returns the address at which the kernel of the next update reads its numbers.
   const void* place(const kernels::Update& u);
   // The numbers and the rules of all updates so far.
   const std::vector<NumberBytes>& first() const { return first_; }

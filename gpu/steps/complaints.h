@@ -1,7 +1,7 @@
 // Errors that kernels find in tensors (core/kernels/checks.h). Each device has one place for a complaint, in pinned
-// host memory. The first kernel that finds an error fills it in, and later ones leave it until a wait has read it. So a
-// check costs a launch and no wait, any number of checks takes the same memory, and checks in a replayed graph may
-// complain, too.
+// host memory. The first kernel that finds an error fills it in, and later ones leave it until a wait has read it. A
+// check therefore costs a launch and no wait, any number of checks takes the same memory, and checks in a replayed
+// graph may complain, too.
 #pragma once
 
 #include "core/kernels/checks.h"
