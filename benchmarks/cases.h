@@ -19,7 +19,7 @@ struct Case {
 
   bool is_gpt() const { return vocab > 0; }
   int64_t patches() const { return (image / patch) * (image / patch); }
-  // Rows of one sample; in a ViT the class token comes first.
+  // Rows per sample; in a ViT the class token comes first.
   int64_t length() const { return is_gpt() ? context : patches() + 1; }
 };
 

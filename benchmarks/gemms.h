@@ -17,8 +17,8 @@ struct Gemm {
   int64_t batch, times;
 };
 
-// The products of a training step. For each linear layer y = x W^T: forward, gradient of x (except for the patches,
-// which need none), gradient of W. For each attention: q k^T and p v, and in the backward q k^T again and the four
+// The products of a training step. Per linear layer y = x W^T: forward, gradient of x (except for the patches,
+// which need none), gradient of W. Per attention: q k^T and p v, and in the backward q k^T again and the four
 // gradients. Causal attention counts in full.
 std::vector<Gemm> gemms_of_step(const Case& c);
 // The products of a forward pass over `batch` samples.

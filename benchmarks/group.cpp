@@ -1,4 +1,4 @@
-// The overhead of a group of one rank: training steps with and without it, alternately.
+// The overhead of a group with a single rank: training steps with and without it, alternately.
 //   usage: group [CASE] [--rounds N]
 // Prints the medians and their ratio. Exit code 1 if the ratio is above 1.01. The overhead does not grow with the
 // model, so the smallest model shows it best.
