@@ -1,5 +1,5 @@
 // Classification: a network without attention on Fashion-MNIST.
-//  usage: 04_digits [data folder] [epochs] [--device cuda]
+//   usage: 04_digits [data folder] [epochs] [--device cuda]
 #include <cstdio>
 
 #include <isonorm/isonorm.h>

@@ -21,7 +21,7 @@ nn::Gpt build(streams::Form form, streams::Stored storage) {
 }
 
 // One step of gradient descent. corrected: with the two factors that turn it into Pre-LN's step in these coordinates,
-//  writers  -lr (D^T D)^-1 dB = -lr (dB - 1 1^T dB / d)        readers  -lr dB D^T D = -lr (dB + dB 1 1^T)
+//   writers  -lr (D^T D)^-1 dB = -lr (dB - 1 1^T dB / d)        readers  -lr dB D^T D = -lr (dB + dB 1 1^T)
 double step(nn::Gpt& model, const Tensor& ids, const Tensor& next, bool corrected) {
   optim::Sgd sgd(model.parameters(), {.lr = 0.1});
   const Tensor loss = cross_entropy(model(ids), next);

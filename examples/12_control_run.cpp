@@ -1,6 +1,6 @@
 // How far apart does one unit in the last place drive two trainings? Rounding errors grow while a model trains, so
 // "equal up to rounding" needs a control: the same model and batches, with every weight changed by one ulp.
-//  usage: 12_control_run [steps]
+//   usage: 12_control_run [steps]
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -2,7 +2,7 @@
 // bidirectional LSTM reads both, attention selects a place in the document, and the answer is chosen from the
 // candidates (Hermann et al., "Teaching Machines to Read and Comprehend", 1506.03340, section 3.2). Trained with each
 // of four norms.
-//  usage: 15_attentive_reader [steps [none|layer|rms|prms ...]]
+//   usage: 15_attentive_reader [steps [none|layer|rms|prms ...]]
 #include "by_norm.h"
 
 using namespace isonorm;
@@ -50,7 +50,7 @@ class Reader : public nn::Module {
                  .initialisation = nn::RecurrentInitialisation::orthogonal} {}
 
   // u, the question: the last forward state and the first backward state. y_t: the document at place t.
-  //  m_t = tanh(W_y y_t + W_u u), s = softmax(w m_t), r = sum s_t y_t, g = tanh(W_r r + W_g u)
+  //   m_t = tanh(W_y y_t + W_u u), s = softmax(w m_t), r = sum s_t y_t, g = tanh(W_r r + W_g u)
   Tensor logits(const Batch& b) {
     const Tensor y = document_(token_(b.document), {.mask = b.mask}).output;
     const Tensor u = question_(token_(b.question)).output;  // [batch, 1, 2 hidden]

@@ -1,7 +1,7 @@
 // A translator reverses a sentence: a bidirectional GRU encodes it; a GRU decoder writes the same words from the last
 // to the first, and attends to the sentence before each word (Bahdanau et al., 1409.0473; scores by a product, Luong et
 // al., 1508.04025). Trained with each of four norms.
-//  usage: 16_translate [steps [none|layer|rms|prms ...]]
+//   usage: 16_translate [steps [none|layer|rms|prms ...]]
 #include <algorithm>
 
 #include "by_norm.h"

@@ -1,6 +1,6 @@
 // An encoder-decoder learns to write words backwards in another alphabet, with label smoothing and the schedule of the
 // original paper (1706.03762). Then it translates words that it never saw, greedily and with beam search.
-//  usage: 17_encoder_decoder [steps [connection]]
+//   usage: 17_encoder_decoder [steps [connection]]
 #include <algorithm>
 #include <cstdio>
 
