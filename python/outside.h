@@ -12,9 +12,9 @@ namespace isonorm::python {
 //   differentiate() -> (loss, [Tensor])       a gradient for each name, in the reference's coordinates
 //   update() -> ([Tensor], [Tensor], [name])  weights; the reference's weights in their form (None: they have it);
 //                                             names
-//   noise_here([Tensor]) -> [Tensor]          for weights that are computed from the reference's: u8, 1 for entries that
-//                                             depend on an entry that only noise has moved. The argument holds these
-//                                             marks for the reference
+//   noise_here([Tensor]) -> [Tensor]          for weights that are computed from the reference's: u8, 1 for entries
+//                                             that depend on an entry that only noise has moved. The argument holds
+//                                             these marks for the reference
 // A point needs no update().
 class Outside : public equivalence::Training {
  public:
