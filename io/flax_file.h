@@ -1,5 +1,6 @@
 // Internal: files of flax.serialization.to_bytes, such as flax_model.msgpack: nested MessagePack maps whose leaves are
-// arrays. Source: flax/serialization.py (_ndarray_to_bytes, _chunk); github.com/msgpack/msgpack, spec.md.
+// arrays.
+// Source: flax/serialization.py (_ndarray_to_bytes, _chunk); github.com/msgpack/msgpack, spec.md.
 #pragma once
 
 #include <map>

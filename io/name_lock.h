@@ -15,7 +15,7 @@ namespace isonorm::io {
 class NameLock {
  public:
   // Throws (io) if another process holds the lock, naming process and host ("c: process 17 on moon is writing it"); if
-  // the lock file cannot be created; or if a file of that name is not a lock file.
+  // the lock file cannot be created; or if the file of that name is not a lock file.
   [[nodiscard]] explicit NameLock(const std::string& path);
   ~NameLock();
   NameLock(const NameLock&) = delete;

@@ -6,7 +6,7 @@
 namespace isonorm {
 namespace {
 
-// Becomes infinity from half a step beyond the largest number on.
+// x rounded to F16: to infinity from half a step beyond the largest number on.
 float nearest_half(double x) {
   const double size = std::abs(x);
   if (!(size < 65520)) return static_cast<float>(size >= 65520 ? std::copysign(INFINITY, x) : x);

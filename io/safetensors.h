@@ -1,6 +1,7 @@
 // The safetensors format: named tensors and a map of strings in one file. The reader trusts nothing: names, dtypes,
 // shapes and offsets of all tensors are checked against each other and against the size of the file before memory is
-// allocated. Source: https://github.com/huggingface/safetensors (README, section "Format").
+// allocated.
+// Source: https://github.com/huggingface/safetensors (README, section "Format").
 //
 //   8 bytes   n, the length of the header, little-endian
 //   n bytes   JSON: {"__metadata__": {"key": "text"},
@@ -29,7 +30,7 @@ struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
   Dims shape;
-  int64_t begin = 0, end = 0;  // in bytes from the end of the header
+  int64_t begin = 0, end = 0;  // bytes after the header; in TorchFile and FlaxFile, bytes in the file
   // The dtype in the file if Tensor lacks it (BOOL, F16, I32, ...), else empty. Such a tensor is held as u8, with an
   // additional last axis if an element has more than one byte.
   std::string foreign = {};

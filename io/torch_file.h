@@ -1,6 +1,6 @@
 // Internal: files of torch.save since PyTorch 1.6. They are zip archives: NAME/data.pkl describes the tensors
-// (pickle.h), and NAME/data/KEY holds the elements of each storage. Nothing in the pickle is executed. Source:
-// torch/serialization.py (_save), caffe2/serialize/inline_container.h.
+// (pickle.h), and NAME/data/KEY holds the elements of each storage. Nothing in the pickle is executed.
+// Source: torch/serialization.py (_save), caffe2/serialize/inline_container.h.
 #pragma once
 
 #include <map>
