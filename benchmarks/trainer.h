@@ -16,8 +16,8 @@ namespace isonorm::bench {
 struct TrainerOptions {
   streams::Form form = streams::Form::layer_norm;
   streams::Stored storage = streams::Stored::raw;
-  DType activations = DType::f32;  // dtype of the forward values that the backward needs; f32 or bf16
-  DType dtype = DType::f32;        // of parameters and activations
+  DType activations = DType::f32;                 // dtype of the forward values that the backward needs; f32 or bf16
+  DType dtype = DType::f32;                       // of parameters and activations
   nn::Precision precision = nn::Precision::full;  // of products, if the parameters are f32
   Device device = kCpu;
   bool affine = true;                   // learned gain and bias in the norms, as PyTorch's nn.LayerNorm has them
