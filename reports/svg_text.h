@@ -1,4 +1,4 @@
-// Internal: helpers of the drawings: text made from numbers, and paths that stretch with the plot area.
+// Internal: functions that all drawings share: text made from numbers, and paths that stretch with the plot area.
 #pragma once
 
 #include <cstdlib>
