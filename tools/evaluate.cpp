@@ -7,7 +7,6 @@
 #include "core/system/mapped_file.h"
 #include "core/system/parallel.h"
 #include "data/text.h"
-#include "io/json_text.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
@@ -15,6 +14,7 @@
 #include "tools/verb.h"
 #include "training/model_file.h"
 #include "training/records/held_out.h"
+#include "training/records/training_log.h"
 #include "training/records/training_text.h"
 
 namespace isonorm::tools {
@@ -95,12 +95,9 @@ int run(EvaluateOptions& o) {
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text(o.model, ": its loss is not a finite number: its weights are too large for ", t.dtype));
   const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
-  print_and_write(evaluation_text(e, t.model.row().input) + "\n", [&] {
-    if (!o.json.empty())
-      write_file(
-          o.json,
-          dump({{"loss", e.loss}, {"accuracy", e.accuracy()}, {"right", e.right}, {"predictions", e.predictions}}) +
-              "\n");
+  const training::Input input = t.model.row().input;
+  print_and_write(evaluation_text(e, input) + "\n", [&] {
+    if (!o.json.empty()) write_file(o.json, evaluation_json(e, input) + "\n");
   });
   return kOk;
 }

@@ -42,9 +42,8 @@ json manifest_json(const Manifest& m) {
   return object;
 }
 
-json evaluation_json(const Evaluation& e, Input input) {
-  return {{"step", e.step},
-          {"loss", e.loss},
+json values_of(const Evaluation& e, Input input) {
+  return {{"loss", e.loss},
           {"perplexity", input != Input::images ? json(std::exp(e.loss)) : json(nullptr)},
           {"accuracy", e.accuracy()},
           {"right", e.right},
@@ -156,8 +155,12 @@ std::string log_step(const TrainingStep& s) {
          "\n";
 }
 
+std::string evaluation_json(const Evaluation& e, Input input) { return dump(values_of(e, input)); }
+
 std::string log_evaluation(const Evaluation& e, Input input) {
-  return dump({{"evaluation", evaluation_json(e, input)}}) + "\n";
+  json values = {{"step", e.step}};
+  values.update(values_of(e, input));
+  return dump({{"evaluation", values}}) + "\n";
 }
 
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
