@@ -73,7 +73,7 @@ int run(EvaluateOptions& o) {
   if (t.threads > 0) set_num_threads(t.threads);
   const training::ModelShape shape = t.model.shape();
   if (o.is_text) {
-    check(t.model.row().input == training::Input::characters, o.model, ": it holds no language model");
+    check(t.model.row().input == training::Input::text, o.model, ": it holds no language model");
     t.data = ids_of_text(o.data, tokenizer_of(o), shape.vocab);
     t.token_vocab = shape.vocab, t.alphabet = {};
   }

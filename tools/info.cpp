@@ -92,7 +92,7 @@ int run(const InfoOptions& o) {
     if (is_checkpoint(file.file->metadata())) print_training(checkpoint_values(*file.file));
     for (const auto& [key, value] : file.other)
       if (ours && key == training::kCharacters)
-        say("characters", text(data::Alphabet::read(value).size()));
+        say("alphabet", plural(data::Alphabet::read(value).size(), "byte"));
       else if (ours && key == training::kTokenizer)
         say("tokenizer", text("tokenizer.json of ", with_commas(std::ssize(value)), " bytes"));
       else

@@ -33,7 +33,7 @@ using namespace equivalence;
 void take_tokenizer(TrainOptions& o, const NewestCheckpoint* newest) {
   const int64_t ids = o.training.token_vocab;
   if (o.tokenizer.empty() && ids > 0) return;
-  if (o.tokenizer.empty()) return o.tokenizer_json.clear();  // of weights that are trained on characters now
+  if (o.tokenizer.empty()) return o.tokenizer_json.clear();  // the weights are trained on bytes now
   if (ids == 0) throw UsageError("--tokenizer belongs to --token-vocab");
   std::string json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
   check(!newest || o.tokenizer_json.empty() || o.tokenizer_json == json, o.tokenizer, ": ", newest ? newest->path : "",

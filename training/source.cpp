@@ -83,7 +83,7 @@ void Source::take_pairs() {
           ? data::Pairs::made(o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, kHeldOut)
           : data::Pairs(files()[0], files()[1], o.seed, kHeldOut));
   check(pairs->longest() < context_, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
-        pairs->longest(), " characters, a context of ", context_, " has place for ", context_ - 1, " and an end");
+        pairs->longest(), " bytes, a context of ", context_, " has place for ", context_ - 1, " and an end");
   take_rows(pairs, std::min(kTestCharacters / context_ + 1, pairs->held_out_count()));
   ModelShape shape = o.model.shape();
   shape.vocab = pairs->vocab();
@@ -115,7 +115,7 @@ Source::Source(const TrainingOptions& o) : options_(o), context_(o.model.context
     case Input::pairs:
       take_pairs();
       break;
-    case Input::characters:
+    case Input::text:
       take_text();
       break;
   }

@@ -21,8 +21,8 @@ struct TrainingOptions {
   ModelOptions model = {};
   std::string data;         // images: a folder or the name of a set (data/image_sets.h); gpt: a text file, empty: see
                             // `letters`; translator: folder of source.txt and target.txt, empty: see `task`
-  int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are characters
-  data::Alphabet alphabet = {};  // of a text: the characters of the weights that it begins with; none: its own
+  int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are a text
+  data::Alphabet alphabet = {};  // of a text: the bytes that the initial weights know; empty: its own
   int64_t letters = 13;          // without data: of a random text or of pairs; 0: sentences made from the seed
   data::Task task = data::Task::translate;  // translator without data: what pairs are of
 
