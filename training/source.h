@@ -20,7 +20,7 @@ class Source {
  public:
   explicit Source(const TrainingOptions& o);
 
-  // Those that it was made with, the model's sizes and the characters being those of the data.
+  // Those that it was made with, with the model's sizes and the DataSpec of the data.
   const TrainingOptions& options() const { return options_; }
   // How many batches have as many examples, or tokens of a text, as there are to train on.
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
