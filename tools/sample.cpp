@@ -88,13 +88,12 @@ Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   if (!o.tokenizer.empty()) return tokens(o.tokenizer, tokenizers::Tokenizer(o.tokenizer));
   if (!o.data.empty()) return bytes(o.data, data::Text(o.data).alphabet());
   const SafetensorsFile file(o.model);
-  const Metadata said = training::ids_of(file);
-  if (said.contains(training::kCharacters)) {
+  const training::DataSpec spec = [&] {
     const Scope scope(o.model);
-    return bytes(o.model, training::alphabet_of(file));
-  }
-  if (said.contains(training::kTokenizer))
-    return tokens(o.model, held_tokenizer(o.model, said.at(training::kTokenizer)));
+    return training::spec_of(file);
+  }();
+  if (!spec.alphabet.empty()) return bytes(o.model, spec.alphabet);
+  if (!spec.tokenizer.empty()) return tokens(o.model, held_tokenizer(o.model, spec.tokenizer));
   throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
 }
 

@@ -141,7 +141,7 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, token_vocab, alphabet, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
+  auto& [model, data, token_vocab, spec, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
          weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
          decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
          device, seed, threads] = o;

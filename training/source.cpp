@@ -94,14 +94,14 @@ void Source::take_text() {
   const TrainingOptions& o = options_;
   const auto text =
       o.data.empty()
-          ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.alphabet)  // no test
+          ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.spec.alphabet)  // no test
       : o.token_vocab > 0 ? std::make_shared<data::Text>(data::TokenFile{o.data, o.token_vocab}, o.seed, kHeldOut)
-                          : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.alphabet);
+                          : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.spec.alphabet);
   const int64_t shown = text->length() - text->held_out_length();
   check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
         " tokens and one more, this has ", shown, " to train on");
   take_rows(text, std::min(std::max<int64_t>(1, kTestCharacters / context_), text->held_out_windows(context_)));
-  options_.alphabet = text->alphabet();
+  options_.spec.alphabet = text->alphabet();
   ModelShape shape = o.model.shape();
   shape.vocab = text->vocab();
   options_.model.fit(shape);

@@ -20,12 +20,12 @@ class Source {
  public:
   explicit Source(const TrainingOptions& o);
 
-  // Those that it was made with, the model's sizes and the characters being those of the data.
+  // Those that it was made with, with the model's sizes and the DataSpec of the data.
   const TrainingOptions& options() const { return options_; }
   // How many batches have as many examples, or tokens of a text, as there are to train on.
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   void set_steps(int steps) { options_.steps = steps; }
-  // Characters in an example (of a pair: of its target); 0: it is an image.
+  // Tokens in an example (of a pair: in its target); 0: an example is an image.
   int64_t context() const { return shows_images() ? 0 : context_; }
   // On options.device; on a GPU that of the next step is on its way meanwhile.
   Examples batch(int64_t step);

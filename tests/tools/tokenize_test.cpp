@@ -147,7 +147,8 @@ TEST_CASE("train --tokenizer: checkpoint, averages and what is made of them samp
   const std::string json = test::read_text(tokenizer + "/tokenizer.json");
   for (const char* file : {"c", "ema", "converted", "tuned"}) {
     const SafetensorsFile written(f / file);
-    CHECK(training::ids_of(written) == Metadata{{"tokenizer", json}});
+    CHECK(training::spec_of(written).tokenizer == json);
+    CHECK(training::spec_of(written).data.starts_with("sha256:"));
     CHECK_THAT(f.succeeds(text("info @", file)).out, Contains("\ntokenizer   tokenizer.json of 11,931 bytes\n"));
     CHECK_THAT(f.succeeds(text("sample @", file, " Checkpoint")).out, StartsWith("Checkpoint"));
   }
@@ -194,10 +195,10 @@ TEST_CASE("import takes the tokenizer of a folder along, where it is one that ca
   const Folder f;
   std::filesystem::copy("tests/fixtures/families/gpt2", f / "in");
   f.succeeds("import @in @none");
-  CHECK(training::ids_of(SafetensorsFile(f / "none")).empty());
+  CHECK(training::spec_entries(SafetensorsFile(f / "none")).empty());
   std::filesystem::copy(kFolder + "gpt2/tokenizer.json", f / "in/tokenizer.json");
   f.succeeds("import @in @out");
-  CHECK(training::ids_of(SafetensorsFile(f / "out")).at("tokenizer") ==
+  CHECK(training::spec_of(SafetensorsFile(f / "out")).tokenizer ==
         test::read_text(kFolder + "gpt2/tokenizer.json"));
   write_text(f / "in/tokenizer.json", "{}");
   CHECK_THAT(f.succeeds("import @in @bare").err,
