@@ -28,7 +28,7 @@ void set_training_options(training::TrainingOptions& o, Given given);
 
 // Throws UsageError if the data are of a kind that the model does not read.
 void check_kind(const training::ModelRow& model, const std::string& data);
-// The same, and if a model of characters has no data.
+// The same, and if a model of texts has no data.
 void check_data(const training::TrainingOptions& o);
 
 // The numbers of threads and of control runs that a training and a proof can have.

@@ -69,14 +69,12 @@ void take_from_init(TrainOptions& o, Given& given) {
   const SafetensorsFile& file = *opened.file;
   if (opened.description.empty()) return;
   const Scope scope(o.init);
-  o.training.alphabet = training::alphabet_of(file);
+  o.training.spec = training::spec_of(file);
   if (o.extend_alphabet) {
-    check(!o.training.alphabet.empty(), "--extend-alphabet: it is no model of characters");
+    check(!o.training.spec.alphabet.empty(), "--extend-alphabet: it is not a model of bytes");
     if (o.training.data.empty()) throw UsageError("--extend-alphabet needs --data");
-    o.training.alphabet = o.training.alphabet.with(data::Text(o.training.data).alphabet());
+    o.training.spec.alphabet = o.training.spec.alphabet.with(data::Text(o.training.data).alphabet());
   }
-  if (const Metadata ids = training::ids_of(file); ids.contains(training::kTokenizer))
-    o.tokenizer_json = ids.at(training::kTokenizer);
   training::ModelOptions model(opened.description);
   model.check_size(opened.state.outline);  // before a model of these options is built
   if (given.emplace("model", model.row().name).first->second != model.row().name) return;
@@ -146,7 +144,7 @@ void add_train_options(GivenTraining& t, const Wanted& wanted) {
           "or what isonorm import wrote; options of the model that are not given are the file's")
       ->type_name("FILE");
   command.add_flag("--extend-alphabet", o.extend_alphabet,
-                   "with --init: characters of the text that the file lacks become new characters of the model");
+                   "with --init: bytes of the text that the file lacks become new tokens of the model");
   add_training_options(command, o.training, t.given, wanted);
   training::Fields own;
   fields(o, own);
@@ -193,9 +191,7 @@ bool is_kept(std::string_view name) { return std::ranges::count(kKept, name) > 0
 bool is_of_identity(std::string_view name) { return std::ranges::count(kNotRecorded, name) == 0 && !is_kept(name); }
 
 void set_as_trained(TrainOptions& o, const Metadata& values) {
-  if (const auto characters = values.find(training::kCharacters); characters != values.end())
-    o.training.alphabet = data::Alphabet::read(characters->second);
-  if (const auto json = values.find(training::kTokenizer); json != values.end()) o.tokenizer_json = json->second;
+  o.training.spec = training::DataSpec::of(values);
   training::Fields f;
   fields(o.training, f), fields(o, f);
   for (const training::Option& option : f.options)

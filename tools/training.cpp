@@ -355,6 +355,12 @@ void Training::save() {
   saved_step_ = step_;
 }
 
+training::DataSpec Training::spec() const {
+  training::DataSpec spec = source_.options().spec;
+  spec.data = identity_.at(training::kTrainingData);
+  return spec;
+}
+
 Checkpoint Training::checkpoint() {
   const TensorMap weights = shards_ ? shards_->whole() : model_->state_dict();
   const TensorMap state = shards_          ? shards_->whole_state(*optimizer_)
@@ -365,8 +371,7 @@ Checkpoint Training::checkpoint() {
   Checkpoint c{weights, state, identity_};
   c.values.emplace("step", text(step_));
   c.values.merge(kept(o_));
-  for (const auto& [key, value] : training::ids_of(source_.options().alphabet, o_.tokenizer_json))
-    c.values.insert_or_assign(key, value);
+  c.values.merge(spec().entries());
   if (best_.step() > 0) c.values.insert_or_assign(kTests, best_.written());
   if (average_)
     for (const auto& [name, tensor] : average_->live_state()) c.optimizer.add(text(kAverage, name), tensor);
@@ -377,8 +382,7 @@ void Training::save_average() {
   if (o_.average.empty()) return;
   ranks_.on_first([&] {
     average_->apply();
-    training::save_model(o_.average, *model_, training::kModels,
-                         training::ids_of(source_.options().alphabet, o_.tokenizer_json));
+    training::save_model(o_.average, *model_, training::kModels, spec());
     average_->restore();
   });
 }

@@ -154,7 +154,7 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, token_vocab, alphabet, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
+  auto& [model, data, token_vocab, spec, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
          weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
          decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
          device, seed, threads] = o;
@@ -167,12 +167,12 @@ void fields(TrainingOptions& o, Fields& f) {
          "test/CLASS/*.jpg (EXIF orientation is not applied); or one of mnist, fashion_mnist, cifar10, looked for in "
          "$ISONORM_DATA, ~/.cache/isonorm and "
          "/usr/share/datasets; ",
-         models_with(Input::characters),
-         ": a text file, whose characters are the tokens and whose last tenth is for test passes; ",
+         models_with(Input::text),
+         ": a text file, whose bytes are the tokens and whose last tenth is for test passes; ",
          models_with(Input::pairs),
          ": a folder with source.txt and target.txt, line by line a pair (default: pairs generated for --task)"));
   f("token_vocab", token_vocab,
-    text(models_with(Input::characters),
+    text(models_with(Input::text),
          ": --data is a file of token ids below this number: little-endian u16, or u32 if the number is over 65536, no "
          "header; 0: --data is a text"));
   f("task", task, text(models_with(Input::pairs), " without --data: the task of the generated pairs"));

@@ -85,7 +85,7 @@ void Source::take_pairs() {
           ? data::Pairs::made(o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, kHeldOut)
           : data::Pairs(files()[0], files()[1], o.seed, kHeldOut));
   check(pairs->longest() < context_, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
-        pairs->longest(), " characters, a context of ", context_, " has place for ", context_ - 1, " and an end");
+        pairs->longest(), " bytes, a context of ", context_, " has place for ", context_ - 1, " and an end");
   train_count_ = pairs->count() - pairs->held_out_count();
   take_rows(pairs, std::min(kTestCharacters / context_ + 1, pairs->held_out_count()));
   ModelShape shape = o.model.shape();
@@ -97,14 +97,14 @@ void Source::take_text() {
   const TrainingOptions& o = options_;
   const auto text =
       o.data.empty()
-          ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.alphabet)  // no test
+          ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.spec.alphabet)  // no test
       : o.token_vocab > 0 ? std::make_shared<data::Text>(data::TokenFile{o.data, o.token_vocab}, o.seed, kHeldOut)
-                          : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.alphabet);
+                          : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.spec.alphabet);
   train_count_ = text->length() - text->held_out_length();
   check(context_ >= 1 && context_ < train_count_, o.data, ": a context of ", context_, " needs a text of ", context_,
         " tokens and one more, this has ", train_count_, " to train on");
   take_rows(text, std::min(std::max<int64_t>(1, kTestCharacters / context_), text->held_out_windows(context_)));
-  options_.alphabet = text->alphabet();
+  options_.spec.alphabet = text->alphabet();
   ModelShape shape = o.model.shape();
   shape.vocab = text->vocab();
   options_.model.fit(shape);
@@ -118,7 +118,7 @@ Source::Source(const TrainingOptions& o) : options_(o), context_(o.model.context
     case Input::pairs:
       take_pairs();
       break;
-    case Input::characters:
+    case Input::text:
       take_text();
       break;
   }

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/dtype.h"
-#include "data/alphabet.h"
 #include "data/pairs.h"
 #include "optim/schedule.h"
+#include "training/data_spec.h"
 #include "training/model_options.h"
 #include "training/optimizers.h"
 #include "training/steps/step.h"
@@ -31,9 +31,9 @@ struct TrainingOptions {
   ModelOptions model = {};
   std::string data;         // images: a folder or the name of a set (data/image_sets.h); gpt: a text file, empty: see
                             // `letters`; translator: folder of source.txt and target.txt, empty: see `task`
-  int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are characters
-  data::Alphabet alphabet = {};  // of a text: the characters of the weights that it begins with; none: its own
-  int64_t letters = 13;          // without data: of a random text or of pairs; 0: sentences made from the seed
+  int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are a text
+  DataSpec spec = {};       // what the weights that the training begins with stand for; the data add what is unknown
+  int64_t letters = 13;     // without data: of a random text or of pairs; 0: sentences made from the seed
   data::Task task = data::Task::translate;  // translator without data: what pairs are of
 
   const OptimizerRow* optimizer = &training::optimizer("adamw");  // never null
