@@ -29,8 +29,9 @@ struct EvaluateOptions {
 
 tokenizers::Tokenizer tokenizer_of(const EvaluateOptions& o) {
   if (!o.tokenizer.empty()) return tokenizers::Tokenizer(o.tokenizer);
-  if (o.training.tokenizer_json.empty()) throw UsageError(text(o.model, " has no tokenizer: --tokenizer is needed"));
-  return held_tokenizer(o.model, o.training.tokenizer_json);
+  if (o.training.training.spec.tokenizer.empty())
+    throw UsageError(text(o.model, " has no tokenizer: --tokenizer is needed"));
+  return held_tokenizer(o.model, o.training.training.spec.tokenizer);
 }
 
 // The ids of a text as a file that data::TokenFile reads; it is gone when the program ends.
@@ -64,18 +65,16 @@ int run(EvaluateOptions& o) {
     const Scope scope(o.model);
     set_as_trained(o.training, checkpoint_values(file));
     t.model = training::ModelOptions(training::model_description(file));
-    t.alphabet = training::alphabet_of(file);
-    if (const Metadata ids = training::ids_of(file); ids.contains(training::kTokenizer))
-      o.training.tokenizer_json = ids.at(training::kTokenizer);
+    t.spec = training::spec_of(file);
   }
   t.data = o.data, t.dtype = model->parameters().front().dtype();
-  if (o.token_vocab > 0) t.token_vocab = o.token_vocab, t.alphabet = {};
+  if (o.token_vocab > 0) t.token_vocab = o.token_vocab, t.spec.alphabet = {};
   if (t.threads > 0) set_num_threads(t.threads);
   const training::ModelShape shape = t.model.shape();
   if (o.is_text) {
-    check(t.model.row().input == training::Input::characters, o.model, ": it holds no language model");
+    check(t.model.row().input == training::Input::text, o.model, ": it holds no language model");
     t.data = ids_of_text(o.data, tokenizer_of(o), shape.vocab);
-    t.token_vocab = shape.vocab, t.alphabet = {};
+    t.token_vocab = shape.vocab, t.spec.alphabet = {};
   }
   check_data(t);
   std::optional<Scope> scope;
