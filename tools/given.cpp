@@ -146,6 +146,11 @@ void check_data(const TrainingOptions& o) {
   check_kind(o.model.row(), o.data);
 }
 
+void check_warmup(const TrainingOptions& o) {
+  if (const int warmup = o.warmup_steps(); warmup > o.step_count())
+    throw UsageError(text("--warmup: ", warmup, " steps are more than the ", o.step_count(), " of the training"));
+}
+
 bool is_of_proofs(std::string_view name) {
   return !training::is_of_streams(name) && name != "precision" && name != "stream_precision";
 }
@@ -153,6 +158,7 @@ bool is_of_proofs(std::string_view name) {
 void check_proof(const equivalence::ProofOptions& o) {
   check_number("--controls", o.controls, kControls);
   check_data(o.training);
+  check_warmup(o.training);
   if (const int at = o.training.resume_at; at >= o.training.step_count())
     throw UsageError(text("--resume-at: ", at, " is not a step from 1 to below ", o.training.step_count()));
   check_forms(o.forms);

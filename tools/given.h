@@ -39,6 +39,9 @@ void check_device(Device device, const char* option = "--device");
 // Throws UsageError if a name that was given for `option` is not in the list `known`, "sgd, adam", or is given twice.
 void check_names(const char* option, const std::vector<std::string>& given, const std::string& known);
 
+// Throws UsageError if the warm-up is longer than the training.
+void check_warmup(const training::TrainingOptions& o);
+
 // Whether the option of a training is one of proofs: the forms of a proof are those of --forms, in one dtype throughout.
 bool is_of_proofs(std::string_view name);
 // Throws UsageError if the options of a proof contradict each other.

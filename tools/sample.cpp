@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/stopwatch.h"
 #include "core/system/terminal.h"
@@ -25,8 +26,8 @@ namespace {
 constexpr int64_t kMostPrompt = 1 << 24;  // bytes of a prompt from standard input
 
 struct SampleOptions {
-  std::string model, prompt, tokenizer, data;
-  bool prompted = false, ids = false, ignore_eos = false, quiet = false;
+  std::string model, prompt = "-", tokenizer, data;
+  bool ids = false, ignore_eos = false, quiet = false;
   std::vector<std::string> stop;
   int64_t count = 1;
   nn::GenerateOptions generate;
@@ -150,16 +151,6 @@ class GrowingText {
   size_t begin_, printed_ = 0;  // bytes of the prompt, and of what was printed or could be
 };
 
-std::string standard_input() {
-  std::string all;
-  for (char piece[4096]; const size_t n = std::fread(piece, 1, sizeof(piece), stdin);) {
-    all.append(piece, n);
-    check(std::ssize(all) <= kMostPrompt, "standard input: the prompt has more than ", kMostPrompt, " bytes");
-  }
-  check_io(std::ferror(stdin) == 0, "standard input cannot be read");
-  return all;
-}
-
 void check_options(const SampleOptions& o) {
   if (o.ids + !o.tokenizer.empty() + !o.data.empty() > 1)
     throw UsageError("one of --tokenizer, --data and --ids at most: what the model's ids stand for");
@@ -170,7 +161,8 @@ void check_options(const SampleOptions& o) {
 int run(SampleOptions o) {
   check_options(o);
   check_device(o.device);
-  check_outputs({}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data)});
+  const std::string from = o.prompt == "-" ? "/dev/stdin" : "";  // the file of the prompt
+  check_outputs({}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), {"PROMPT", from}});
   const std::unique_ptr<nn::Module> module = load_finite_model(o.model);
   auto* model = dynamic_cast<nn::Gpt*>(module.get());
   check(model != nullptr, o.model, ": it holds no language model");
@@ -178,7 +170,7 @@ int run(SampleOptions o) {
   const Vocabulary vocabulary = vocabulary_of(o, ids);
   check(vocabulary.may_be_less ? vocabulary.size <= ids : vocabulary.size == ids, o.model, ": its vocabulary is of ",
         ids, ", that of ", vocabulary.from, " of ", vocabulary.size);
-  if (!o.prompted) o.prompt = standard_input();
+  if (!from.empty()) o.prompt = read_text(from, kMostPrompt);
   const std::vector<int64_t> prompt = vocabulary.encode(o.prompt);
   if (prompt.empty()) throw UsageError("PROMPT is empty");
   model->to(o.device);
@@ -224,7 +216,7 @@ Verb add_sample(CLI::App& app) {
   CLI::App* command = app.add_subcommand("sample", "Print how a trained language model continues a text");
   auto o = std::make_shared<SampleOptions>();
   command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or what isonorm import wrote")->required();
-  CLI::Option* prompt = command->add_option("PROMPT", o->prompt, "the text to continue (default: standard input)");
+  command->add_option("PROMPT", o->prompt, "the text to continue (default: -, standard input)");
   command
       ->add_option("--tokenizer", o->tokenizer,
                    "tokenizer of a model of tokens, as isonorm tokenize takes it (default: the one in MODEL)")
@@ -256,10 +248,7 @@ Verb add_sample(CLI::App& app) {
   command->footer(
       "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
       "130 interrupted.");
-  return {command, [o, prompt] {
-            o->prompted = prompt->count() > 0;
-            return run(*o);
-          }};
+  return {command, [o] { return run(*o); }};
 }
 
 }  // namespace isonorm::tools

@@ -71,7 +71,7 @@ void check_outputs(const TrainOptions& o, const std::string& config) {
       throw UsageError(text("--tensorboard: ", o.tensorboard, " is to be a folder, and ", file, " a file"));
   check_output_options(
       o.output, {data_input(o.training.data), {"--init", o.init}, {"--tokenizer", o.tokenizer}, {"--config", config}},
-      {checkpoint, best, {"--ema-file", o.average}});
+      {checkpoint, best, {.option = "--ema-file", .path = o.average, .binary = true}});
   if (o.checkpoint.empty()) return;
   check_previous_checkpoint(o.checkpoint);
   check_config_beside(o, config);

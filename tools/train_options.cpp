@@ -58,6 +58,7 @@ void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newes
   check(asked == model.row().name, "was trained with --model ", model.row().name, ", asked for is ", asked);
   o.training.model = model;
   for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
+  for (const auto& [name, value] : training::kNewOptions) values.try_emplace(name, value);
   set_as_trained(o, values);
 }
 
@@ -111,6 +112,9 @@ void fields(TrainOptions& o, training::Fields& f) {
   f("captured", o.captured, "with --device cuda: record the step as a CUDA graph and replay it");
   f("any_order", o.any_order,
     "with --device cuda: sum in any order where that is faster; two runs then differ by rounding");
+  f.group = "Optimizer";
+  f("ema_warmup", o.ema_warmup,
+    "keep the decay of --ema constant (default: update t = 1, 2, ... has at most (1 + t) / (10 + t))");
   f.group = "Checkpoints and evaluation";
   f("save_every", o.save_every, "save after every N steps, or after a time such as 30s, 10m or 2h; 0: only at the end");
   f("evaluate_every", o.evaluate_every, "evaluate on the test data after every N steps; 0: only at the end");
@@ -172,6 +176,7 @@ training::OptionList given_of(const TrainOptions& o) {
   training::ModelOptions model(o.training.model.row());
   model.stream() = defaults.training.model.stream();
   defaults.training.model = model;
+  defaults.training.warmup = training::TrainingOptions::default_warmup(given.training.step_count());
   given.training.ranks = 1;
   training::OptionList all = training::given(all_options(given), all_options(defaults));
   all.insert(all.begin(), {"--model", model.row().name});

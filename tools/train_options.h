@@ -25,7 +25,8 @@ struct TrainOptions {
   training::Interval save_every = 500;
   int evaluate_every = 0;  // steps between two evaluations; 0: only one, at the end
   int patience = 0;   // evaluations without a lower test loss after which the training stops; 0: it takes all steps
-  double epochs = 0;  // in place of steps; 0: not given
+  double epochs = 0;  // passes over the training data, in place of steps; 0: not given
+  bool ema_warmup = true;  // the decay of training.ema grows to its value (optim::EmaOptions)
   OutputOptions output;
 };
 

@@ -42,6 +42,19 @@ template <> struct Word<Device> {
   static bool allowed(Device, Limits) { return true; }
 };
 
+template <> struct Word<Warmup> {
+  static std::string values() { return "STEPS/SHARE"; }
+  static std::string expected(Limits) { return "a whole number of steps, or a share of --steps below 1, such as 0.1"; }
+  static std::string written(Warmup w) { return w.share > 0 ? shortest(w.share) : text(w.steps); }
+  static bool read(const std::string& word, Warmup& value) {
+    Warmup read;
+    if (!read_number(word, read.steps) && !read_number(word, read.share)) return false;
+    if (!(read.steps >= 0 && read.share >= 0 && read.share < 1)) return false;
+    return value = read, true;
+  }
+  static bool allowed(Warmup, Limits) { return true; }
+};
+
 namespace {
 
 // Of dimensions: two of them can be multiplied.
@@ -166,7 +179,9 @@ void fields(TrainingOptions& o, Fields& f) {
   f.group = "Optimizer";
   f("optimizer", optimizer, "optimizer");
   f("lr", lr, "peak learning rate", above(0));
-  f("warmup", warmup, "steps of linear warm-up before --schedule");
+  f("warmup", warmup,
+    "linear warm-up of the learning rate before --schedule: a number of steps, or a share of --steps, such as 0.1 "
+    "(default: 20, or --steps if fewer)");
   f("schedule", schedule, "schedule of the learning rate after the warm-up");
   f("min_lr", min_lr, "learning rate at the end of --schedule");
   auto& [beta1, beta2, momentum, optimizer_eps] = tuning;

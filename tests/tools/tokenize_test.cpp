@@ -235,7 +235,7 @@ TEST_CASE("sample: stop words, several texts, ids, a prompt from standard input,
   write_text(f / "prompt", "abc");
   CHECK(f.succeeds("sample @model --length 40", {.input = f / "prompt"}).out == whole);
   const ChildResult folder = f.run("sample @model", {.input = f / "."});
-  CHECK((folder.code == 4 && folder.err == "isonorm sample: standard input cannot be read\n"));
+  CHECK((folder.code == 4 && folder.err == "isonorm sample: standard input cannot be read: Is a directory\n"));
   f.refuses("sample @model abq", 3, "byte 113 at position 2 is none of the");
   f.refuses("sample @model 0,99 --ids", 2, "'99' is not an id from 0 to 6");
   f.refuses(sample + "--top-p 0", 2, "--top-p: \"0\" is not a number above 0, at most 1");

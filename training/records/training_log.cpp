@@ -51,16 +51,18 @@ json evaluation_json(const Evaluation& e, Input input) {
           {"predictions", e.predictions}};
 }
 
-// Of a manifest what two parts of one training have in common, wherever its data and first weights lie. Of what is
-// none, null.
-json identity(const json& manifest) {
+// Of a manifest what two parts of one training have in common, wherever its data and first weights lie, sorted by name. Of what
+// is none, null.
+nlohmann::json identity(const json& manifest) {
   if (!manifest.is_object()) return {};
-  json of = json::object();
+  nlohmann::json of = nlohmann::json::object();
   for (const char* name : {"options", "data_sha256", "init_sha256", "earlier"})
     if (manifest.contains(name)) of[name] = manifest[name];
-  if (of.contains("options") && of["options"].is_object())
-    for (const char* name : {"data", "init", "threads", "ranks", "whole_parts", "zero", "device", "any_order"})
-      of["options"].erase(name);
+  if (!of.contains("options") || !of["options"].is_object()) return of;
+  for (const auto& [name, value] : kNewOptions)
+    if (!of["options"].contains(name)) of["options"][name] = option_value(name, value);
+  for (const char* name : {"data", "init", "threads", "ranks", "whole_parts", "zero", "device", "any_order"})
+    of["options"].erase(name);
   return of;
 }
 
@@ -161,7 +163,7 @@ std::string log_evaluation(const Evaluation& e, Input input) {
 }
 
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
-  const json wanted = identity(manifest_json(manifest));
+  const nlohmann::json wanted = identity(manifest_json(manifest));
   int64_t at = 0, kept = 0;
   bool over = false, others = true;  // behind the first line that is not kept; in a part of another training
   for (std::string line; next_line(log, line);) {
