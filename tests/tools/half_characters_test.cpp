@@ -26,7 +26,7 @@ void save_cycle(const std::string& path) {
     state.add(name, from_vector(values, tensor.shape()));
   }
   model.load_state_dict(state);
-  training::save_model(path, model, training::kModels, {{"characters", "c3a9e697a5"}});
+  training::save_model(path, model, training::kModels, {.alphabet = data::Alphabet(kE + kSun)});
 }
 
 bool is_whole(const std::string& s) { return whole_characters(s).size() == s.size(); }
