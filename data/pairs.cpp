@@ -103,7 +103,7 @@ template <class Index> PairBatch Pairs::rows_of(int64_t rows, int64_t length, In
     const Pair& p = pairs_[static_cast<size_t>(at)];
     for (const std::string* side : {&p.source, &p.target})
       check(std::ssize(*side) < length, "pairs: a side of pair ", at + 1, " has ", side->size(),
-            " characters, a row of ", length, " has place for ", length - 1);
+            " bytes, a row of ", length, " has place for ", length - 1);
     std::fill_n(x, 2 * length, kPad);
     std::fill_n(y, length, kNoLabel);
     *ids(p.source, x) = kEnd;
@@ -131,13 +131,13 @@ PairBatch Pairs::held_out_rows(int64_t begin, int64_t rows, int64_t length) cons
 }
 
 std::string Pairs::decode(const std::vector<int64_t>& ids) const {
-  std::string characters;
+  std::string bytes;
   for (const int64_t id : ids) {
     check(id >= 0 && id < vocab(), "pairs: id ", id, ", expected 0 to ", vocab() - 1);
     if (id == kEnd || id == kPad) break;
-    if (id > kEnd) characters += byte_of_[static_cast<size_t>(id - kEnd - 1)];
+    if (id > kEnd) bytes += byte_of_[static_cast<size_t>(id - kEnd - 1)];
   }
-  return characters;
+  return bytes;
 }
 
 }  // namespace isonorm::data

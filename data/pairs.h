@@ -1,5 +1,5 @@
-// Pairs of sequences, a source and what it becomes: lines of two text files, or made ones. Characters (bytes) are
-// tokens, behind three of their own.
+// Pairs of sequences, a source and what it becomes: lines of two text files, or made ones. The tokens are
+// bytes, and three ids of their own before them.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace isonorm::data {
 
-// The ids that are no characters.
+// The ids that are not bytes.
 inline constexpr int64_t kPad = 0, kBegin = 1, kEnd = 2;
 inline constexpr int64_t kNoLabel = -100;  // where nothing is to be predicted: CrossEntropyOptions::ignore_index
 
@@ -42,7 +42,7 @@ class Pairs {
   int64_t vocab() const { return static_cast<int64_t>(byte_of_.size()) + kEnd + 1; }
   int64_t count() const { return static_cast<int64_t>(pairs_.size()); }
   int64_t held_out_count() const { return count() - shown_; }
-  int64_t longest() const { return longest_; }  // characters of the longest side
+  int64_t longest() const { return longest_; }  // bytes of the longest side
 
   // `rows` pairs at random of those that are not held out; depends on pairs, seed and step alone. Throws where an
   // argument is out of range, there is no such pair, or one does not fit with its end into `length`.
@@ -54,7 +54,7 @@ class Pairs {
   // The pairs [begin, begin + rows) of those that are held out.
   PairBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 
-  // Ids up to the first end or padding, as characters. Throws where one is outside of [0, vocab()).
+  // Ids up to the first end or padding, as bytes. Throws where one is outside of [0, vocab()).
   std::string decode(const std::vector<int64_t>& ids) const;
 
  private:

@@ -20,13 +20,14 @@ class LineLog {
 
   bool open() const { return file_ != nullptr; }
   // Truncates the file to its first `bytes` bytes and completes the last line with a newline. Call it once, before the
-  // first write. Devices and pipes cannot be truncated and are left alone.
+  // first write. Devices, pipes and files that this process has open (/dev/stdout) are left as they are.
   void keep(int64_t bytes);
   void write(const std::string& line);  // `line` includes its newline; throws Error (io)
 
  private:
   std::string path_;
   std::FILE* file_ = nullptr;
+  bool kept_ = false;  // a file that a later training continues
 };
 
 }  // namespace isonorm::io

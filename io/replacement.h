@@ -25,7 +25,8 @@ namespace isonorm::io {
 // same path removes it.
 //
 // A symbolic link is followed: the file that it points to is replaced. A device or pipe is never replaced: the bytes go
-// into it. The new file has the mode of the old one.
+// into it. Neither is a file that this process has open (/dev/stdout): the bytes go on where its descriptor stands. The new
+// file has the mode of the old one.
 class Replacement {
  public:
   // Creates the temporary file. Throws (io) if that fails, if the path is a folder, or if the existing file may not be
@@ -48,7 +49,7 @@ class Replacement {
 
  private:
   std::string given_, path_;             // path_: given_ with its links followed
-  std::optional<Unfinished> temporary_;  // empty for a device or pipe
+  std::optional<Unfinished> temporary_;  // empty for a device, a pipe or an open file
   int fd_ = -1;
 };
 
@@ -70,6 +71,12 @@ bool is_temporary_of(const std::string& path, const std::string& other);
 
 // True if the path leads to an open file of a process, which may have no name of its own: /dev/stdout does.
 bool is_open_file(const std::string& path);
+
+// The descriptor of this process that the path leads to: 1 for /dev/stdout, 63 for /dev/fd/63; -1 if there is none.
+int descriptor_of(const std::string& path);
+// A new descriptor of the same open file at the same position; the caller closes it. Throws (io), naming the path, if
+// `descriptor` is not open for writing.
+int open_again(const std::string& path, int descriptor);
 
 // The system calls of a replacement. Tests substitute others, so that each call fails or ends the process in turn.
 struct SystemCalls {

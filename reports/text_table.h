@@ -17,12 +17,13 @@ struct TextCell {
   std::optional<double> beside = {};  // a second number
 };
 
-// Cells with a number: in scientific form; in printf's format; with the number of its control, "1.0e-15 / 2.0e-15"; and
-// a count.
+// Cells with a number: in scientific form; in printf's format; with the number of its control, "1.0e-15 / 2.0e-15"; a
+// count; and a share of 1 as "12.5 %", with so many decimals.
 TextCell number_cell(double value, Tone tone = Tone::plain);
 TextCell printed_cell(const char* format, double value, Tone tone = Tone::plain);
 TextCell beside_cell(double value, double control);
 TextCell count_cell(int64_t count);
+TextCell percent_cell(double share, int decimals = 2);
 
 struct TextTable {
   std::string heading;

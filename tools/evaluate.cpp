@@ -7,7 +7,6 @@
 #include "core/system/mapped_file.h"
 #include "core/system/parallel.h"
 #include "data/text.h"
-#include "io/json_text.h"
 #include "tokenizers/tokenizer.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
@@ -15,6 +14,7 @@
 #include "tools/verb.h"
 #include "training/model_file.h"
 #include "training/records/held_out.h"
+#include "training/records/training_log.h"
 #include "training/records/training_text.h"
 
 namespace isonorm::tools {
@@ -29,8 +29,9 @@ struct EvaluateOptions {
 
 tokenizers::Tokenizer tokenizer_of(const EvaluateOptions& o) {
   if (!o.tokenizer.empty()) return tokenizers::Tokenizer(o.tokenizer);
-  if (o.training.tokenizer_json.empty()) throw UsageError(text(o.model, " has no tokenizer: --tokenizer is needed"));
-  return held_tokenizer(o.model, o.training.tokenizer_json);
+  if (o.training.training.spec.tokenizer.empty())
+    throw UsageError(text(o.model, " has no tokenizer: --tokenizer is needed"));
+  return held_tokenizer(o.model, o.training.training.spec.tokenizer);
 }
 
 // The ids of a text as a file that data::TokenFile reads; it is gone when the program ends.
@@ -64,18 +65,16 @@ int run(EvaluateOptions& o) {
     const Scope scope(o.model);
     set_as_trained(o.training, checkpoint_values(file));
     t.model = training::ModelOptions(training::model_description(file));
-    t.alphabet = training::alphabet_of(file);
-    if (const Metadata ids = training::ids_of(file); ids.contains(training::kTokenizer))
-      o.training.tokenizer_json = ids.at(training::kTokenizer);
+    t.spec = training::spec_of(file);
   }
   t.data = o.data, t.dtype = model->parameters().front().dtype();
-  if (o.token_vocab > 0) t.token_vocab = o.token_vocab, t.alphabet = {};
+  if (o.token_vocab > 0) t.token_vocab = o.token_vocab, t.spec.alphabet = {};
   if (t.threads > 0) set_num_threads(t.threads);
   const training::ModelShape shape = t.model.shape();
   if (o.is_text) {
-    check(t.model.row().input == training::Input::characters, o.model, ": it holds no language model");
+    check(t.model.row().input == training::Input::text, o.model, ": it holds no language model");
     t.data = ids_of_text(o.data, tokenizer_of(o), shape.vocab);
-    t.token_vocab = shape.vocab, t.alphabet = {};
+    t.token_vocab = shape.vocab, t.spec.alphabet = {};
   }
   check_data(t);
   std::optional<Scope> scope;
@@ -95,12 +94,9 @@ int run(EvaluateOptions& o) {
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text(o.model, ": its loss is not a finite number: its weights are too large for ", t.dtype));
   const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
-  print_and_write(evaluation_text(e, t.model.row().input) + "\n", [&] {
-    if (!o.json.empty())
-      write_file(
-          o.json,
-          dump({{"loss", e.loss}, {"accuracy", e.accuracy()}, {"right", e.right}, {"predictions", e.predictions}}) +
-              "\n");
+  const training::Input input = t.model.row().input;
+  print_and_write(evaluation_text(e, input) + "\n", [&] {
+    if (!o.json.empty()) write_file(o.json, evaluation_json(e, input) + "\n");
   });
   return kOk;
 }

@@ -58,7 +58,7 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   training::Source source(o);
   const training::ModelShape data = source.options().model.shape(), shape = model.shape();
   if (model.row().input != training::Input::images)
-    check(data.vocab == shape.vocab, path, ": the text has ", data.vocab, " characters, the model's vocabulary ",
+    check(data.vocab == shape.vocab, path, ": the text has ", data.vocab, " tokens, the model's vocabulary ",
           shape.vocab);
   else
     check(data.image == shape.image && data.channels == shape.channels, path, ": the images are ", data.image, " x ",

@@ -85,7 +85,7 @@ std::string tokenizer_of(const PortPaths& o, const training::OpenModelFile& file
 }
 
 int run_import(const PortPaths& o) {
-  check_outputs({{"OUT", o.out}}, {{"FOLDER", o.in}});
+  check_outputs({{.option = "OUT", .path = o.out, .binary = true}}, {{"FOLDER", o.in}});
   const hub::Folder folder = hub::open_folder(o.in);
   const Scope scope(o.in);
   const hub::Port& port = hub::port_named(folder.config.word("model_type"));

@@ -63,7 +63,7 @@ int64_t decode(const Tokenizer& tokenizer, std::string_view file, size_t width, 
 }
 
 int run(const TokenizeOptions& o) {
-  check_outputs({{"OUT", o.out}}, {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
+  check_outputs({{.option = "OUT", .path = o.out, .binary = !o.decode}}, {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
   Tokenizer tokenizer(o.tokenizer);
   Output out(o.out);
   const data::TokenFile ids{o.decode ? o.in : o.out, tokenizer.vocab()};

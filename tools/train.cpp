@@ -33,14 +33,14 @@ using namespace equivalence;
 void take_tokenizer(TrainOptions& o, const NewestCheckpoint* newest) {
   const int64_t ids = o.training.token_vocab;
   if (o.tokenizer.empty() && ids > 0) return;
-  if (o.tokenizer.empty()) return o.tokenizer_json.clear();  // of weights that are trained on characters now
+  if (o.tokenizer.empty()) return o.training.spec.tokenizer.clear();  // the weights are trained on bytes now
   if (ids == 0) throw UsageError("--tokenizer belongs to --token-vocab");
   std::string json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
-  check(!newest || o.tokenizer_json.empty() || o.tokenizer_json == json, o.tokenizer, ": ", newest ? newest->path : "",
-        " has another tokenizer");
+  check(!newest || o.training.spec.tokenizer.empty() || o.training.spec.tokenizer == json, o.tokenizer, ": ",
+        newest ? newest->path : "", " has another tokenizer");
   const int64_t tokens = tokenizers::Tokenizer::of_json(json).vocab();
   check(tokens <= ids, o.tokenizer, ": it has ids up to ", tokens - 1, ", --token-vocab is ", ids);
-  o.tokenizer_json = std::move(json);
+  o.training.spec.tokenizer = std::move(json);
 }
 
 // The options of the run, for --config.
@@ -71,7 +71,7 @@ void check_outputs(const TrainOptions& o, const std::string& config) {
       throw UsageError(text("--tensorboard: ", o.tensorboard, " is to be a folder, and ", file, " a file"));
   check_output_options(
       o.output, {data_input(o.training.data), {"--init", o.init}, {"--tokenizer", o.tokenizer}, {"--config", config}},
-      {checkpoint, best, {"--ema-file", o.average}});
+      {checkpoint, best, {.option = "--ema-file", .path = o.average, .binary = true}});
   if (o.checkpoint.empty()) return;
   check_previous_checkpoint(o.checkpoint);
   check_config_beside(o, config);

@@ -58,6 +58,7 @@ void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newes
   check(asked == model.row().name, "was trained with --model ", model.row().name, ", asked for is ", asked);
   o.training.model = model;
   for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
+  for (const auto& [name, value] : training::kNewOptions) values.try_emplace(name, value);
   set_as_trained(o, values);
 }
 
@@ -68,14 +69,12 @@ void take_from_init(TrainOptions& o, Given& given) {
   const SafetensorsFile& file = *opened.file;
   if (opened.description.empty()) return;
   const Scope scope(o.init);
-  o.training.alphabet = training::alphabet_of(file);
+  o.training.spec = training::spec_of(file);
   if (o.extend_alphabet) {
-    check(!o.training.alphabet.empty(), "--extend-alphabet: it is no model of characters");
+    check(!o.training.spec.alphabet.empty(), "--extend-alphabet: it is not a model of bytes");
     if (o.training.data.empty()) throw UsageError("--extend-alphabet needs --data");
-    o.training.alphabet = o.training.alphabet.with(data::Text(o.training.data).alphabet());
+    o.training.spec.alphabet = o.training.spec.alphabet.with(data::Text(o.training.data).alphabet());
   }
-  if (const Metadata ids = training::ids_of(file); ids.contains(training::kTokenizer))
-    o.tokenizer_json = ids.at(training::kTokenizer);
   training::ModelOptions model(opened.description);
   model.check_size(opened.state.outline);  // before a model of these options is built
   if (given.emplace("model", model.row().name).first->second != model.row().name) return;
@@ -113,6 +112,9 @@ void fields(TrainOptions& o, training::Fields& f) {
   f("captured", o.captured, "with --device cuda: record the step as a CUDA graph and replay it");
   f("any_order", o.any_order,
     "with --device cuda: sum in any order where that is faster; two runs then differ by rounding");
+  f.group = "Optimizer";
+  f("ema_warmup", o.ema_warmup,
+    "keep the decay of --ema constant (default: update t = 1, 2, ... has at most (1 + t) / (10 + t))");
   f.group = "Checkpoints and evaluation";
   f("save_every", o.save_every, "save after every N steps, or after a time such as 30s, 10m or 2h; 0: only at the end");
   f("evaluate_every", o.evaluate_every, "evaluate on the test data after every N steps; 0: only at the end");
@@ -142,7 +144,7 @@ void add_train_options(GivenTraining& t, const Wanted& wanted) {
           "or what isonorm import wrote; options of the model that are not given are the file's")
       ->type_name("FILE");
   command.add_flag("--extend-alphabet", o.extend_alphabet,
-                   "with --init: characters of the text that the file lacks become new characters of the model");
+                   "with --init: bytes of the text that the file lacks become new tokens of the model");
   add_training_options(command, o.training, t.given, wanted);
   training::Fields own;
   fields(o, own);
@@ -174,6 +176,7 @@ training::OptionList given_of(const TrainOptions& o) {
   training::ModelOptions model(o.training.model.row());
   model.stream() = defaults.training.model.stream();
   defaults.training.model = model;
+  defaults.training.warmup = training::TrainingOptions::default_warmup(given.training.step_count());
   given.training.ranks = 1;
   training::OptionList all = training::given(all_options(given), all_options(defaults));
   all.insert(all.begin(), {"--model", model.row().name});
@@ -188,9 +191,7 @@ bool is_kept(std::string_view name) { return std::ranges::count(kKept, name) > 0
 bool is_of_identity(std::string_view name) { return std::ranges::count(kNotRecorded, name) == 0 && !is_kept(name); }
 
 void set_as_trained(TrainOptions& o, const Metadata& values) {
-  if (const auto characters = values.find(training::kCharacters); characters != values.end())
-    o.training.alphabet = data::Alphabet::read(characters->second);
-  if (const auto json = values.find(training::kTokenizer); json != values.end()) o.tokenizer_json = json->second;
+  o.training.spec = training::DataSpec::of(values);
   training::Fields f;
   fields(o.training, f), fields(o, f);
   for (const training::Option& option : f.options)

@@ -14,9 +14,8 @@ struct TrainOptions {
   training::TrainingOptions training;               // its stream has the trained form
   nn::Precision activations = nn::Precision::full;  // dtype of activations kept for the backward
   std::string checkpoint, init;                     // files to resume from and to start from; empty: none
-  bool extend_alphabet = false;                     // adds the characters of the data to the model in `init`
+  bool extend_alphabet = false;                     // adds the bytes of the data to the model in `init`
   std::string tokenizer;                            // the tokenizer of the data's ids: file or folder; empty: none
-  std::string tokenizer_json;                       // its tokenizer.json as text, or the text in the checkpoint or init
   std::string average;                              // file for the averaged weights of --ema; empty: none
   bool extend = false;                              // the checkpoint may have been trained with other steps and rates
   bool captured = false;                            // replays steps on a GPU (training/steps/step.h)
@@ -26,7 +25,8 @@ struct TrainOptions {
   training::Interval save_every = 500;
   int evaluate_every = 0;  // steps between two evaluations; 0: only one, at the end
   int patience = 0;   // evaluations without a lower test loss after which the training stops; 0: it takes all steps
-  double epochs = 0;  // in place of steps; 0: not given
+  double epochs = 0;  // passes over the training data, in place of steps; 0: not given
+  bool ema_warmup = true;  // the decay of training.ema grows to its value (optim::EmaOptions)
   OutputOptions output;
 };
 
@@ -59,7 +59,7 @@ bool is_kept(std::string_view name);
 // False for resume_at, which only proofs have, and for ranks: MPI says how many ranks a training has.
 inline bool is_of_train(std::string_view name) { return name != "resume_at" && name != "ranks"; }
 
-// Sets the options and the characters that a checkpoint records, except for the model's options. Throws if a recorded value is
+// Sets the options and the DataSpec that a checkpoint records, except for the model's options. Throws if a recorded value is
 // not one that the option can have, and names the value.
 void set_as_trained(TrainOptions& options, const Metadata& values);
 

@@ -54,9 +54,9 @@ void unfold(training::ModelFile& file, const nn::Module& model) {
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
 }
 
-// Where a tensor has a row for each of `before` characters and the model one for each of `now`, those that it has not are the mean of
-// those that it has: a model that knows nothing of a character gives it less than its share of probability (Hewitt, Initializing New
-// Word Embeddings for Pretrained Language Models, 2021).
+// If a tensor has a row for each of `before` tokens and the model's has a row for each of `now`, the missing rows are the mean of the
+// others: with random rows, a model gives its new tokens too much probability (Hewitt, Initializing New Word Embeddings for Pretrained
+// Language Models, 2021).
 void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t now) {
   TensorMap grown;
   for (const auto& [name, tensor] : state) {
@@ -97,7 +97,7 @@ Metadata identity(const TrainOptions& o, const training::Source& source) {
   for (const auto& [name, value] : manifest_of(o, source).options)
     if (is_of_identity(name) && name != "init" && name != "model" && !m.contains(text(training::kOptionPrefix, name)))
       m.emplace(name, value);
-  m.emplace("data", "sha256:" + source.sha256());  // wherever it lies
+  m.emplace(training::kTrainingData, "sha256:" + source.sha256());  // wherever it lies
   if (!o.init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
   return m;
 }
@@ -139,7 +139,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   for (const auto& [key, value] : asked) hold(key, key);
   for (const auto& [key, value] : checkpoint.values)
     check(asked.contains(key) || is_kept(key) || key == "step" || key == "init" || key == kEarlier || key == kTests ||
-              key == training::kCharacters || key == training::kTokenizer,
+              training::is_spec_entry(key),
           path, ": it was trained with ", Shown{key}, ", which this program does not know");
   for (const char* kept : {"init", kEarlier})
     if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);
@@ -149,7 +149,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   return asked;
 }
 
-TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, bool more_characters) {
+TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, bool more_tokens) {
   training::ModelFile file = training::load_model_file(path);
   if (!file.description.empty()) {
     const Scope scope(path);
@@ -161,7 +161,7 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
     training::ModelOptions theirs(file.description);
     const training::ModelOptions ours(training::describe(model));
     const int64_t before = theirs.number("vocab"), now = ours.number("vocab");
-    if (more_characters) theirs.fit({{"vocab", now}});
+    if (more_tokens) theirs.fit({{"vocab", now}});
     check_same_model(theirs, ours);
     unfold(file, model);
     if (before != theirs.number("vocab")) add_rows(file.state, model.state_dict(), before, now);

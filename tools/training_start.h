@@ -34,7 +34,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
 
 // The weights in the file for a model whose parameters are raw, in `dtype`. Those of a described file are converted
 // where it stores them in a form's coordinates; names and shapes are left to load_state_dict(). Throws naming the
-// option in which the described model is another one than `model`. more_characters: the model may have more than the file.
-TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, bool more_characters);
+// option in which the described model is another one than `model`. more_tokens: the model may have more than the file.
+TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, bool more_tokens);
 
 }  // namespace isonorm::tools

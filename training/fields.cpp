@@ -42,6 +42,19 @@ template <> struct Word<Device> {
   static bool allowed(Device, Limits) { return true; }
 };
 
+template <> struct Word<Warmup> {
+  static std::string values() { return "STEPS/SHARE"; }
+  static std::string expected(Limits) { return "a whole number of steps, or a share of --steps below 1, such as 0.1"; }
+  static std::string written(Warmup w) { return w.share > 0 ? shortest(w.share) : text(w.steps); }
+  static bool read(const std::string& word, Warmup& value) {
+    Warmup read;
+    if (!read_number(word, read.steps) && !read_number(word, read.share)) return false;
+    if (!(read.steps >= 0 && read.share >= 0 && read.share < 1)) return false;
+    return value = read, true;
+  }
+  static bool allowed(Warmup, Limits) { return true; }
+};
+
 namespace {
 
 // Of dimensions: two of them can be multiplied.
@@ -141,7 +154,7 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, token_vocab, alphabet, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
+  auto& [model, data, token_vocab, spec, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
          weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
          decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
          device, seed, threads] = o;
@@ -154,19 +167,21 @@ void fields(TrainingOptions& o, Fields& f) {
          "test/CLASS/*.jpg (EXIF orientation is not applied); or one of mnist, fashion_mnist, cifar10, looked for in "
          "$ISONORM_DATA, ~/.cache/isonorm and "
          "/usr/share/datasets; ",
-         models_with(Input::characters),
-         ": a text file, whose characters are the tokens and whose last tenth is for test passes; ",
+         models_with(Input::text),
+         ": a text file, whose bytes are the tokens and whose last tenth is for test passes; ",
          models_with(Input::pairs),
          ": a folder with source.txt and target.txt, line by line a pair (default: pairs generated for --task)"));
   f("token_vocab", token_vocab,
-    text(models_with(Input::characters),
+    text(models_with(Input::text),
          ": --data is a file of token ids below this number: little-endian u16, or u32 if the number is over 65536, no "
          "header; 0: --data is a text"));
   f("task", task, text(models_with(Input::pairs), " without --data: the task of the generated pairs"));
   f.group = "Optimizer";
   f("optimizer", optimizer, "optimizer");
   f("lr", lr, "peak learning rate", above(0));
-  f("warmup", warmup, "steps of linear warm-up before --schedule");
+  f("warmup", warmup,
+    "linear warm-up of the learning rate before --schedule: a number of steps, or a share of --steps, such as 0.1 "
+    "(default: 20, or --steps if fewer)");
   f("schedule", schedule, "schedule of the learning rate after the warm-up");
   f("min_lr", min_lr, "learning rate at the end of --schedule");
   auto& [beta1, beta2, momentum, optimizer_eps] = tuning;

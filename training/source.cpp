@@ -35,7 +35,6 @@ std::vector<uint8_t> own_text(const TrainingOptions& o) {
 }  // namespace
 
 template <class Loader> void Source::take_from(const std::shared_ptr<Loader>& loader) {
-  steps_per_epoch_ = loader->steps_per_epoch();
   seek_ = [=](int64_t step) { loader->seek(step); };
   next_ = [=] { return examples_of(loader->next()); };
 }
@@ -54,6 +53,9 @@ void Source::take_images() {
   const TrainingOptions& o = options_;
   ModelShape shape = o.model.shape();
   const auto set = std::make_shared<data::ImageSets>(data::load_images(o.data, shape.image));
+  train_count_ = set->train.labels.numel();
+  check(o.batch <= train_count_, data::image_folder(o.data), ": there are ", train_count_,
+        " images to train on, --batch ", o.batch, " is more");
   const data::PixelScale scale = data::measured_scale(set->train, o.dtype);
   take_from(std::make_shared<data::Loader<data::LabelledImages>>(
       set->train, data::LoaderOptions{.rows = o.batch,
@@ -83,7 +85,8 @@ void Source::take_pairs() {
           ? data::Pairs::made(o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, kHeldOut)
           : data::Pairs(files()[0], files()[1], o.seed, kHeldOut));
   check(pairs->longest() < context_, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
-        pairs->longest(), " characters, a context of ", context_, " has place for ", context_ - 1, " and an end");
+        pairs->longest(), " bytes, a context of ", context_, " has place for ", context_ - 1, " and an end");
+  train_count_ = pairs->count() - pairs->held_out_count();
   take_rows(pairs, std::min(kTestCharacters / context_ + 1, pairs->held_out_count()));
   ModelShape shape = o.model.shape();
   shape.vocab = pairs->vocab();
@@ -94,14 +97,14 @@ void Source::take_text() {
   const TrainingOptions& o = options_;
   const auto text =
       o.data.empty()
-          ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.alphabet)  // no test
+          ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.spec.alphabet)  // no test
       : o.token_vocab > 0 ? std::make_shared<data::Text>(data::TokenFile{o.data, o.token_vocab}, o.seed, kHeldOut)
-                          : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.alphabet);
-  const int64_t shown = text->length() - text->held_out_length();
-  check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
-        " tokens and one more, this has ", shown, " to train on");
+                          : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.spec.alphabet);
+  train_count_ = text->length() - text->held_out_length();
+  check(context_ >= 1 && context_ < train_count_, o.data, ": a context of ", context_, " needs a text of ", context_,
+        " tokens and one more, this has ", train_count_, " to train on");
   take_rows(text, std::min(std::max<int64_t>(1, kTestCharacters / context_), text->held_out_windows(context_)));
-  options_.alphabet = text->alphabet();
+  options_.spec.alphabet = text->alphabet();
   ModelShape shape = o.model.shape();
   shape.vocab = text->vocab();
   options_.model.fit(shape);
@@ -115,7 +118,7 @@ Source::Source(const TrainingOptions& o) : options_(o), context_(o.model.context
     case Input::pairs:
       take_pairs();
       break;
-    case Input::characters:
+    case Input::text:
       take_text();
       break;
   }

@@ -20,12 +20,13 @@ class Source {
  public:
   explicit Source(const TrainingOptions& o);
 
-  // Those that it was made with, the model's sizes and the characters being those of the data.
+  // Those that it was made with, with the model's sizes and the DataSpec of the data.
   const TrainingOptions& options() const { return options_; }
-  // How many batches have as many examples, or tokens of a text, as there are to train on.
-  int64_t steps_per_epoch() const { return steps_per_epoch_; }
-  void set_steps(int steps) { options_.steps = steps; }
-  // Characters in an example (of a pair: of its target); 0: it is an image.
+  // The images, pairs or tokens of a text to train on, and how many of them a batch has.
+  int64_t train_count() const { return train_count_; }
+  int64_t batch_count() const { return options_.batch * (shows_text() ? context_ : 1); }
+  void set_length(int steps, int warmup) { options_.steps = steps, options_.warmup = warmup; }
+  // Tokens in an example (of a pair: in its target); 0: an example is an image.
   int64_t context() const { return shows_images() ? 0 : context_; }
   // On options.device; on a GPU that of the next step is on its way meanwhile.
   Examples batch(int64_t step);
@@ -49,11 +50,12 @@ class Source {
   int ahead() const { return options_.device == kCpu ? 0 : 2; }
 
   bool shows_images() const { return options_.model.row().input == Input::images; }
+  bool shows_text() const { return options_.model.row().input == Input::text; }
   bool shows_pairs() const { return options_.model.row().input == Input::pairs; }
 
   TrainingOptions options_;
   int64_t context_;
-  int64_t test_count_ = 0, steps_per_epoch_ = 1;
+  int64_t train_count_ = 0, test_count_ = 0;
   std::function<Examples(int64_t begin, int64_t rows)> test_rows_;  // keeps the data, longer than what loads of them
   int64_t next_step_ = 0;                                           // whose batch next_() gives
   std::function<void(int64_t)> seek_;

@@ -2,33 +2,43 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/dtype.h"
-#include "data/alphabet.h"
 #include "data/pairs.h"
 #include "optim/schedule.h"
+#include "training/data_spec.h"
 #include "training/model_options.h"
 #include "training/optimizers.h"
 #include "training/steps/step.h"
 
 namespace isonorm::training {
 
+// The length of the linear warm-up of the learning rate: a number of steps, or a share of the training's steps.
+struct Warmup {
+  Warmup(int steps = 0) : steps(steps) {}
+  int of(int all_steps) const { return share > 0 ? static_cast<int>(std::lround(share * all_steps)) : steps; }
+
+  int steps;
+  double share = 0;  // from 0 to below 1; above 0 it replaces `steps`
+};
+
 struct TrainingOptions {
   ModelOptions model = {};
   std::string data;         // images: a folder or the name of a set (data/image_sets.h); gpt: a text file, empty: see
                             // `letters`; translator: folder of source.txt and target.txt, empty: see `task`
-  int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are characters
-  data::Alphabet alphabet = {};  // of a text: the characters of the weights that it begins with; none: its own
-  int64_t letters = 13;          // without data: of a random text or of pairs; 0: sentences made from the seed
+  int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are a text
+  DataSpec spec = {};       // what the weights that the training begins with stand for; the data add what is unknown
+  int64_t letters = 13;     // without data: of a random text or of pairs; 0: sentences made from the seed
   data::Task task = data::Task::translate;  // translator without data: what pairs are of
 
   const OptimizerRow* optimizer = &training::optimizer("adamw");  // never null
   double lr = 1e-3;
-  int warmup = 20;                               // steps of linear warm-up, whose first rate is not 0
+  std::optional<Warmup> warmup = {};             // not set: default_warmup()
   optim::Decay schedule = optim::Decay::cosine;  // of the rate behind the warm-up
   double min_lr = 0;                             // that the schedule runs towards
   Tuning tuning = {};                            // of the optimizer; what is not set is its row's
@@ -60,10 +70,13 @@ struct TrainingOptions {
 
   GradientLimits limits() const { return {.l2 = loss_l2, .value = clip_value, .gates = clip_gates, .norm = clip}; }
   int step_count() const { return steps.value_or(dtype == DType::f64 ? 200 : 50); }
+  static int default_warmup(int steps) { return std::min(20, steps); }
+  int warmup_steps() const { return warmup ? warmup->of(step_count()) : default_warmup(step_count()); }
   double decay() const { return weight_decay.value_or(optimizer->weight_decay); }
+  // Cuts a warm-up that is longer than the training. The program refuses it; checkpoints of older versions may have it.
   optim::Schedule rates() const {
     return {.peak = lr,
-            .warmup = std::min(warmup, step_count()),
+            .warmup = std::min(warmup_steps(), step_count()),
             .steps = step_count(),
             .decay = schedule,
             .floor = min_lr};

@@ -15,6 +15,10 @@ namespace isonorm {
 // 3629, section 4.
 int utf8_length(std::string_view s);
 
+// The first `most` bytes of `s`, without a UTF-8 character that begins there and is not complete. Bytes that are not UTF-8
+// stay.
+std::string_view whole_characters(std::string_view s, size_t most = std::string_view::npos);
+
 // Longest text in bytes that printable() shows without a cut: enough for two paths and a sentence.
 inline constexpr size_t kLongestLine = 10'000;
 

@@ -101,9 +101,9 @@ TEST_CASE("pairs: files and numbers that are not right are refused in one line")
   const Files f("abc\nd\n", "a\nbcde\n");
   const Pairs pairs = f.read();
   CHECK_THROWS_WITH(f.read(1), Contains("held out is the part 1"));
-  CHECK_THROWS_WITH(pairs.batch(20, 4, 0), "pairs: a side of pair 2 has 4 characters, a row of 4 has place for 3");
+  CHECK_THROWS_WITH(pairs.batch(20, 4, 0), "pairs: a side of pair 2 has 4 bytes, a row of 4 has place for 3");
   CHECK_THROWS_WITH(pairs.batch(0, 4, 0), Contains("batch of 0 rows"));
-  CHECK_THROWS_WITH(f.read(0.9).batch(20, 3, 0), Contains("has 3 characters, a row of 3 has place for 2"));
+  CHECK_THROWS_WITH(f.read(0.9).batch(20, 3, 0), Contains("has 3 bytes, a row of 3 has place for 2"));
   CHECK_THROWS_WITH(pairs.held_out_rows(0, 1, 9), Contains("held out are 0"));
   CHECK_THROWS_WITH(pairs.decode({99}), "pairs: id 99, expected 0 to 7");
   CHECK_THROWS_WITH(Pairs::made(Task::copy, 1, 1, 27, 0), Contains("27 letters"));
