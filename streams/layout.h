@@ -60,7 +60,8 @@ class Layout {
   // stream is "".
   static std::vector<std::pair<std::string, Layout>> streams_from_json(std::string_view json);
 
-  // All of these throw if the pattern has more than three stars or is in the layout already.
+  // writes(), reads() and other() throw if the pattern has more than three stars or is in the layout already. tied(),
+  // scale() and norm() throw if they are called twice for one name.
   //
   // A writer: its output is added to the stream (a Linear, BranchOutput, Embedding, or any tensor).
   // dim:  the stream's axis of the tensor; -1: the layer's output axis, or the last axis of a plain tensor
