@@ -151,7 +151,7 @@ class Describer {
     }
   }
 
-  // Checks config.json's description of a converted norm, by which isonorm_torch.py runs it.
+  // Checks config.json's description of a converted norm. isonorm_torch.py uses the description.
   void check_said(const std::string& norm, const json& says, double eps) const {
     const auto there = [&](const char* leaf) { return std::ranges::find(tensors_, norm + leaf) != tensors_.end(); };
     json is{{"eps", eps}};

@@ -86,7 +86,7 @@ inline constexpr int kVersion = 1;  // version of the entry, which isonorm_torch
 std::string different(const Config& a, const Config& b);
 
 // Writes the folder of a converted source. In config.json "tie_word_embeddings" is false, "layerscale_value", if it is
-// there, is 1, and "isonorm" describes what is new to the class; isonorm_torch.py, which reads it, is added. "width" in
+// there, is 1, and "isonorm" describes the changes to the class; isonorm_torch.py, which reads it, is added. "width" in
 // that entry is d of the first stream; a norm of a stream of another width has its own.
 void write_folder(const std::string& path, const Folder& source, const Converted& converted, int64_t shard);
 

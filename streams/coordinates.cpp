@@ -22,8 +22,8 @@ Tensor basis(int64_t d, const Tensor& x) {
 
 }  // namespace
 
-// The last entry is minus the sum of the stored entries, so an error that they have in common would enter it d - 1
-// times. recentre() leaves no common error.
+// The last entry is minus the sum of the stored entries, so their common error would enter it d - 1 times. recentre()
+// leaves no common error.
 Tensor compress_writer(const Tensor& x, int dim) { return narrow(recentre(x, dim), dim, 0, x.size(dim) - 1); }
 
 Tensor expand_writer(const Tensor& v, int dim) { return cat({v, -sum(v, {dim}, true)}, dim); }

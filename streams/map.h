@@ -4,7 +4,7 @@
 //   const Map to = Map::compress(8), back = to.right_inverse();  // D+, D
 //   const Map centre = back * to;                                 // D D+ = P
 //   Tensor b = to(w, 0);                                          // [8, in] -> [7, in], differentiable
-//   Tensor dw = to.adjoint()(db, 0);                              // the gradient of w from that of b
+//   Tensor dw = to.adjoint()(db, 0);                              // the gradient of w, given db, the gradient of b
 //
 // The symbols P, D, D+, Q are defined in streams/coordinates.h.
 #pragma once
@@ -44,7 +44,7 @@ class Map {
   // R with M R = I. Exists for the identity and maps to d - 1. Throws for other maps.
   Map right_inverse() const;
 
-  // For example "expand after compress".
+  // Text such as "expand after compress".
   std::string name() const;
 
   // a * b applies b first, then a. Throws if b's outputs are not a's inputs, or if the two maps belong to streams of
@@ -53,8 +53,7 @@ class Map {
 
  private:
   // The kernel of each factor is {0} or the span of 1, and its range is everything or the rows orthogonal to 1. So
-  // every product has rank d - 1, and the product of the factors' inverses in reverse order is its inverse on the side
-  // on which there is one.
+  // every product has rank d - 1, and the product of the factors' inverses in reverse order is its one-sided inverse.
   enum class Factor { recentre, compress, expand, compress_reader, expand_reader, to_isometric, from_isometric };
   struct Rule;
   static const Rule& rule(Factor factor);

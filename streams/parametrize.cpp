@@ -181,7 +181,7 @@ void parametrize(Module& model, const Layout& layout, const Stream& stream) {
   ByPath<Embedding> tables;
   ByPath<Norm> norms;
   ByPath<Connection> connections;
-  ByPath<Parameter> parameters;  // except those of the layers above
+  ByPath<Parameter> parameters;  // all other parameters
   for (const auto& [path, m] : model.named_modules()) {
     if (auto* linear = dynamic_cast<Linear*>(m)) linears[path] = linear;
     if (auto* table = dynamic_cast<Embedding*>(m)) tables[path] = table;

@@ -126,7 +126,7 @@ class Stream {
   // table is read like any reader. In crms_norm a mapped table B has the rows B D^T of the stream, so the head reads
   // with B (D^T D) = B (I + 11^T). Other forms use a mapped table unchanged.
   Tensor read_table(const Tensor& table) const;
-  // As write() and read() with raw storage, whatever the storage is: map a raw weight to a mapped one.
+  // Map a raw weight to a mapped weight: write() and read() for raw storage, whatever this stream's storage is.
   Tensor map_writer(const Tensor& w, int dim) const;
   Tensor map_reader(const Tensor& a) const;
   // The d entries of stored rows [..., stored width]: D v or Q v; in forms that store d entries, the rows themselves.

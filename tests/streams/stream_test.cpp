@@ -22,7 +22,7 @@ struct Reader : Module {
 }  // namespace
 
 TEST_CASE("the entry that compressed rows do not store is as exact as the others") {
-  // As minus the sum of d - 1 entries it would contain a rounding error that they have in common d - 1 times.
+  // Computed as minus the sum of d - 1 entries it would contain their common rounding error d - 1 times.
   const int64_t d = 96, columns = 64;
   manual_seed(11);
   const Tensor x = randn({d, columns}, {DType::f64}) + 300;

@@ -69,7 +69,7 @@ template <class T> struct Word {
   static bool allowed(T value, Limits l) { return l.allow(static_cast<double>(value)); }
 };
 
-// One of several names. Derived has an array `names` and, in at(i), the value of name i.
+// Reads one name from an array: Derived::names(), with the value Derived::at(i) for name i.
 template <class T, class Derived> struct OneOf {
   static std::string values() {
     std::string all;
@@ -121,7 +121,7 @@ template <> struct Word<DType> : OneOf<DType, Word<DType>> {
   static std::string written(DType dtype) { return name_of(dtype); }
 };
 
-// "" stands for an unset value.
+// An unset value is written "".
 template <class T> struct Word<std::optional<T>> : Word<T> {
   static std::string written(const std::optional<T>& value) { return value ? Word<T>::written(*value) : ""; }
   static bool read(const std::string& word, std::optional<T>& value) {

@@ -30,7 +30,7 @@ class LrRange {
   const std::vector<double>& smoothed() const { return smoothed_; }
 
   // The step where the smoothed loss falls fastest, measured over a window from a twentieth of all steps before it to a
-  // twentieth after it. The window lies after the first tenth, in which the means average few losses, and before the
+  // twentieth after it. The window lies after the first tenth, because early means average few losses, and before the
   // minimum. None if the loss never falls.
   std::optional<int> steepest() const;
   int least() const;  // the step of the smallest smoothed loss; 0 without losses

@@ -54,8 +54,8 @@ class BatchNormsOverRanks {
 // The rank that keeps the optimizer's state, by index of the parameter (ZeRO, 1910.02054, stage 1). In order, each
 // parameter goes to the rank that has the fewest elements so far.
 std::vector<int> owners_of(const std::vector<Tensor>& parameters, int ranks);
-// Before and after an update in which each rank updates its own parameters. keep_own_gradients() clears the gradients
-// of all others; share_weights() sends every rank's weights to all ranks.
+// Before and after an update in which each rank updates its own parameters. keep_own_gradients() clears all other
+// gradients; share_weights() sends every rank's weights to all ranks.
 void keep_own_gradients(const distributed::Group& group, const std::vector<Tensor>& parameters);
 void share_weights(distributed::Group& group, const std::vector<Tensor>& parameters);
 
