@@ -17,8 +17,8 @@ namespace {
 using streams::Form;
 using streams::Role;
 
-// Half the distance from x to the next number of its format: rounding to nearest moves no value by more. For bf16, to
-// which f64 is rounded by way of f32, 2^-15 more.
+// Half the distance from x to the next number of its format: rounding to nearest moves no value by more. In bf16 2^-15
+// more, because f64 is rounded to it by way of f32.
 class HalfUlp {
  public:
   explicit HalfUlp(NumberFormat format)
@@ -68,8 +68,8 @@ void put_through_norm(Carried& x, double eps) {
   }
 }
 
-// D v = (v, -sum v). Each entry of v is one of its two neighbours in the format, so off by at most a whole ulp. The sum
-// is off by no more than if each were the nearer neighbour (sum_rounding.h).
+// D v = (v, -sum v). Each entry of v was rounded to either neighbour in the format, so it is off by at most a whole
+// ulp. The sum is off by no more than with the nearer neighbours (sum_rounding.h).
 void expand_writer(Carried& x) {
   x.value.push_back(-total(x.value)), x.size.push_back(total(x.size));
   const double of_sum = total(x.rounding);

@@ -1,5 +1,5 @@
 // Rounding that keeps the sum of a slice. crms_norm stores a slice of a writer without its last entry, which is minus
-// the sum of the others. So that entry collects all rounding errors. If one mean is subtracted from numbers of one
+// the sum of the others, so that entry collects all rounding errors. If a mean is subtracted from numbers of the same
 // format, these errors are alike within a binade, and their sum would grow with the width.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace isonorm::equivalence {
 
-// Rounds x [.., n, ..] in f64 along `dim`. Each entry becomes one of its two neighbours in the format: the nearer one,
-// unless the error of the sum so far would then exceed half a step of the slice's largest entry (error diffusion). Bits
-// do not depend on the number of threads. Throws as rounded().
+// Rounds x [.., n, ..] in f64 along `dim`. Each entry becomes the nearer of its two neighbours in the format, or the
+// other one if with the nearer the error of the sum so far would exceed half a step of the slice's largest entry (error
+// diffusion). Bits do not depend on the number of threads. Throws as rounded().
 Tensor rounded_with_sum(const Tensor& x, int dim, NumberFormat format, const std::string& name);
 
 }  // namespace isonorm::equivalence

@@ -45,7 +45,7 @@ struct ExecutionOrder {
 // The names of `file`, which has them in the order of its header, in the order of execution: step by step, first the
 // values before the step, then the forward pass, gradients from the last layer to the first, optimizer states, and the
 // values after the step. The order of the layers is the first of these that is available:
-//   given    names of layers, or of all tensors: then exactly that order. A * stands for a number: neighbours that are
+//   given    names of layers, or of all tensors: then exactly that order. A * is a number: neighbours that are
 //            alike before their first * are repeated together, "h.*.ln_1" and "h.*.attn" for h.0, then for h.1, ...
 //   layouts  stream by stream: the writers at its beginning, then per block norm, readers and writers, then the other
 //            readers. If blocks of another stream read from a stream (an encoder's), it comes before that stream

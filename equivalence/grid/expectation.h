@@ -1,7 +1,7 @@
 // The theory of a cell of the grid: does a way to store and update weights follow Pre-LN under an optimizer? Derived
-// from the way's description (Variant), from measured properties of the optimizer's update (Predicates) and from
-// measured blindness of the model's function (Visible). The proofs are in docs/normalization.md, "Fifteen ways to store
-// one model".
+// from three things: the way's description (Variant), measured properties of the optimizer's update (Predicates), and
+// the measured blindness of the model's function (Visible). The proofs are in docs/normalization.md, "Fifteen ways to
+// store one model".
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace isonorm::equivalence {
 
 struct TableOptions {
   const training::ModelRow* model = &training::kGpt;
-  nn::Arrangement connection = nn::kPreLn;  // or one of a program's own
+  nn::Arrangement connection = nn::kPreLn;  // or a program's own
   std::string data;                         // as in ProofOptions; gpt without data trains on random tokens
   bool affine = false;                      // norms with learned gain and bias
   bool tied = false;                        // gpt: the head uses the token table

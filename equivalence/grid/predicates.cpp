@@ -24,7 +24,7 @@ using streams::Role;
 constexpr double kLeast = 1e-6;   // the least deviation that is not rounding
 constexpr double kWeights = 0.3;  // standard deviation of drawn weights; their mean is half of it
 
-// The data of one seed: parameters without values, a history and its track, and the effect of rounding on the track.
+// The data of a seed: parameters without values, a history and its track, and the effect of rounding on the track.
 class Measurement {
  public:
   Measurement(const MakeUpdate& make, const std::vector<NamedParameter>& like, int seed, int steps)

@@ -16,7 +16,7 @@ static_assert(kPointForms[0] == streams::Form::layer_norm);
 // (of all tensors for key biases); or logits, |y - y_ref| relative to the largest.
 enum class Looked { gradients, logits };
 
-// The errors of one tensor at every point, in units of the dtype's eps. `predicted` is the root mean square over
+// The errors of a tensor at every point, in units of the dtype's eps. `predicted` is the root mean square over
 // kPredictions rounding models (rounding_model.h).
 struct TensorErrors {
   std::string name;
@@ -27,7 +27,7 @@ using FormErrors = std::vector<TensorErrors>;
 
 inline constexpr int kPredictions = 4;
 
-// The errors of one architecture in one dtype.
+// The errors of an architecture in a dtype.
 struct PointErrors {
   Architecture architecture;
   DType dtype;

@@ -9,14 +9,15 @@
 namespace isonorm::equivalence {
 
 // The error of a tensor at a point is divided by the predicted one, or by the median prediction over the points if that
-// is larger (four predictions may all be small by chance). Limits, over the tensors of one architecture and form:
+// is larger (four predictions may all be small by chance). Limits, over the tensors of an architecture and form:
 //   kMedianLimit   for the median over the points
 //   kLargestLimit  for the largest
 //   kScaleLimit    for |mean| of the errors of the scale
-// They are chosen with room above the errors of correct arithmetic: over seeds 1 to 6 of all architectures and forms
-// `isonorm prove --certificate --seed N` prints at most 0.77, 1.71 and 1.23 (f64, f32, bf16) for the median, 2.97, 9.25
-// and 5.39 for the largest, 0.53, 1.20 and 0.94 for the scale; plain RMSNorm's gradients have at least 5.7. The
-// prediction ignores the errors of exp, erf and tanh, and the order of sums.
+// They are chosen with room above the errors of correct arithmetic. `isonorm prove --certificate --seed N` prints, over
+// seeds 1 to 6 and all architectures and forms, at most (f64, f32, bf16)
+//   0.77, 1.71, 1.23 for the median;  2.97, 9.25, 5.39 for the largest;  0.53, 1.20, 0.94 for the scale
+// Plain RMSNorm's gradients have at least 5.7. The prediction ignores the errors of exp, erf and tanh, and the order of
+// sums.
 inline constexpr double kMedianLimit = 3, kLargestLimit = 26, kScaleLimit = 2;
 
 // The largest of the given values, and the name that came with it. NaN, once met, stays.

@@ -7,9 +7,9 @@
 
 namespace isonorm::equivalence {
 
-// The root mean square of a rounding error, relative to the number and in units of eps: half a unit in the last place
-// of a number 1 <= m < 2 is uniform on +-eps/2, so eps/sqrt(12) in its root mean square, and the mean of 1/m^2 over a
-// mantissa with density 1/(m ln 2) is 3/(8 ln 2): sqrt(3/(96 ln 2)).
+// The root mean square of a rounding error, relative to the number and in units of eps. The error of a number 1 <= m <
+// 2 is uniform on +-eps/2, so its root mean square is eps/sqrt(12). The mean of 1/m^2 over a mantissa with density 1/(m
+// ln 2) is 3/(8 ln 2). Together: sqrt(3/(96 ln 2)).
 inline constexpr double kRoundingError = 0.21233;
 
 // Independent errors, in f64: to first order the errors of arithmetic in `dtype`.

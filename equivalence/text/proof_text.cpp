@@ -77,7 +77,7 @@ double largest_until(const std::vector<double>& values, int steps) {
   return most;
 }
 
-// The sentence for a proof in which every run was as expected.
+// The sentence of a proof if every run was as expected.
 std::string equivalence_text(const ProofResult& proof) {
   const Horizon& h = proof.horizon;
   const std::string note = proof.options.training.optimizer->note(proof.options.training.dtype);
@@ -149,7 +149,7 @@ void add_horizon(std::vector<reports::Named>& values, const Horizon& h) {
                                {"resolution of weights", h.resolution.weight}});
 }
 
-// Loss and deviations of one run at `step` (from 1); null if the run has not reached it.
+// Loss and deviations of a run at `step` (from 1); null if the run has not reached it.
 json step_json(const RunResult& run, size_t step) {
   const auto at = [step](const std::vector<double>& v) { return step <= v.size() ? json(v[step - 1]) : json(nullptr); };
   return {{"run", run_name(run)},

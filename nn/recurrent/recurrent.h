@@ -5,7 +5,7 @@
 //   nn::Gru gru({.inputs = 8, .hidden = 32, .norm = nn::RecurrentNorm::rms});
 //   nn::RecurrentResult r = gru(x);                       // x [batch, time, 8] -> r.output [batch, time, 32]
 //   for (auto& part : r.state) part = detach(part);       // truncated backpropagation through time:
-//   r = gru(next, {.state = r.state});                    // goes on where it was
+//   r = gru(next, {.state = r.state});                    // continues from this state
 #pragma once
 
 #include <functional>
