@@ -5,7 +5,7 @@
 //   writer         P W, layer scale folded in   stored W: P W; compressed: D v or Q w
 //   table before   P LayerNorm(W), row by row
 //     a norm
-//   reader         A diag(gain) P               stored A; compressed: D+^T b or Q b; each of several rows
+//   reader         A diag(gain) P               stored A; compressed: D+^T b or Q b; for each of several rows
 //   its bias       b + A beta                   if there is none: A beta
 //   tied table     a writer, and the reader of its head: from D v if the table is compressed
 //   anything else  unchanged
@@ -32,9 +32,9 @@ Tensor behind_norm(const TensorMap& state, const streams::Placement& layout, con
 
 // A row in f64, and for each entry how far it may be off. With M the map from the stored values s: rounding = |M|
 // half_ulp(s) if each s was rounded once; size = |M| |s|, to which the error of computing M in f64 is relative. The
-// bound is a sum and not its root, because it is reached if all entries of a slice are rounded alike (-1/d, .., 1 -
-// 1/d). flip: a whole ulp of the largest stored value of the slice, which bounds the change of any entry if that value
-// is rounded the other way (no entry of a map M is above 1).
+// bound is a plain sum and not a root of squares, because it is reached if all entries of a slice are rounded alike
+// (-1/d, .., 1 - 1/d). flip: a whole ulp of the largest stored value of the slice, which bounds the change of any entry
+// if that value is rounded the other way (no entry of a map M is above 1).
 struct Carried {
   std::vector<double> value, rounding, size;
   double flip = 0;

@@ -27,7 +27,7 @@ struct Conversion {
   TensorMap state;            // the same, rounded once to each tensor's own format, or to the requested one
   streams::Placement layout;  // of the result
   std::vector<TensorChange> changes;
-  std::set<std::string> half;  // tensors of `state` (LazyState)
+  std::set<std::string> half;  // the f16 tensors of `state` (LazyState)
 };
 
 // Converts the state to the form `to`, in the order of layout.places. format: the format of all floating tensors of the

@@ -64,7 +64,7 @@ struct Horizon {
   Magnitudes limit;        // a third of `reach` (criterion.h), at most 1e-5 in f64 and 1e-2 in f32
   Magnitudes resolution;   // the bound at the horizon (at step 1 if steps is 0): larger deviations would be seen
   std::string ended_by{};  // the quantity whose bound reaches its limit at the next step; empty if none does
-  std::string term{};      // its largest term: "30 times the controls", "64 eps", or "the controls are not finite"
+  std::string term{};  // the bound's largest term: "30 times the controls", "64 eps", or "the controls are not finite"
 };
 
 // A tensor, or the loss, that differs by more than rounding explains.

@@ -23,8 +23,8 @@ struct BlockCache {
   KeyValues own, encoded;
 };
 
-// The cache of a stack of causal blocks: empty at first, then passed to the forward of each next tokens. Use a new one
-// after weights have changed.
+// The cache of a stack of causal blocks: empty at first, then passed to every forward over the next tokens. Use a new
+// one after weights have changed.
 class DecodingCache {
  public:
   int64_t time() const { return blocks_.empty() ? 0 : blocks_[0].own.time(); }  // tokens seen

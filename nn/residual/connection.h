@@ -48,8 +48,8 @@ class Connection : public Norm {
 
   // Sets the map from rows of the Pre-LN model to rows of the stream in its coordinates. By default there is none.
   void enter_by(Rows map) { enters_ = std::move(map); }
-  // For tensor parallelism: passes the result of rows() through this map, if other ranks have a part of the branch or
-  // of the rows.
+  // For tensor parallelism, in which other ranks have a part of the branch or of the rows: passes the result of rows()
+  // through this map.
   void hand_by(Rows map) { hands_ = std::move(map); }
 
  protected:
