@@ -20,7 +20,7 @@ struct Seen {
   bool beside = false;
 
   Offset limit(DType dtype) const;
-  // off divided by the limit; infinite for NaN.
+  // off / limit(); infinite for NaN.
   double share(DType dtype) const;
 };
 

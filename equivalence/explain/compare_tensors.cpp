@@ -380,7 +380,7 @@ class Comparer {
   std::map<Recorded, size_t> at_;   // the row of a recorded tensor
   int64_t entries_ = 0;             // in all pairs
   bool controls_moved_ = false;     // some tensor of some control is not A's
-  size_t left_out_ = 0;             // number of A's tensors
+  size_t left_out_ = 0;             // number of A's tensors that the map leaves out
   std::string unused_rule_;         // of the map
 };
 

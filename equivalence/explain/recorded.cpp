@@ -228,7 +228,7 @@ bool earlier(const Placed& a, const Placed& b) {
 
 Recorded recorded(const std::string& name) {
   const std::vector<std::string> parts = parts_of(name);
-  size_t first = 0, last = parts.size() - 1;  // the parts of the name without these words
+  size_t first = 0, last = parts.size() - 1;  // range of the parts that are none of these words
   Recorded r;
   const auto says = [&r](const std::string& part, bool begins) {
     for (const Word& w : kWords)
