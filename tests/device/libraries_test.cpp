@@ -1,4 +1,4 @@
-// cuBLASLt and cuDNN, through stand-ins (tests/emulated_gpu/libraries), called through the slots: their arguments,
+// cuBLASLt and cuDNN, emulated (tests/emulated_gpu/libraries), called through the slots: their arguments,
 // their results compared with the CPU in f64, and the kernels that run if the libraries cannot be used.
 #include <set>
 
