@@ -1,4 +1,4 @@
-// Descriptions of other frameworks' checkpoints.
+// Descriptions of checkpoints of other frameworks.
 #include "streams/placement.h"
 
 #include "tests/equivalence/model_files.h"
@@ -48,7 +48,7 @@ std::string replaced(std::string json, const std::string& from, const std::strin
   return json.replace(at, from.size(), to);
 }
 
-// Whether two placements of a state convert it to the same tensors.
+// Checks that two placements of a state convert it to the same tensors.
 void check_same(const TensorMap& state, const streams::Placement& one, const streams::Placement& other) {
   for (Form to : {Form::rms_norm, Form::crms_norm}) {
     const Conversion a = convert(state, one, to), b = convert(state, other, to);
@@ -71,7 +71,7 @@ TEST_CASE("a GPT-2 checkpoint converts by its description, there and back") {
     CHECK(compare_streams(state, layout, c.state, c.layout).deviation < 1e-13);
     CHECK(c.state.at("h.1.attn.bias").dtype() == DType::u8);
     CHECK(c.state.at("h.1.attn.c_attn.weight").shape() == Dims{to == Form::rms_norm ? 8 : 7, 24});
-    // The head's bias exists because ln_f has one; the same description reads the converted file.
+    // lm_head gets a bias because ln_f has one. The same description reads the converted file.
     CHECK(c.state.at("lm_head.bias").shape() == Dims{11});
     const streams::Placement converted = placed(c.state, kGpt2, to);
     CHECK(converted.tied.empty());
@@ -106,9 +106,9 @@ TEST_CASE("a layer's bias is what belongs to its weight, and nothing else of tha
     l.width(8).norm("n", 1e-5).writes("table", 1).reads(reader, "n", 1, bias);
     return streams::placement_in(l, state, Form::layer_norm);
   };
-  for (const char* reader : {"q", "q.weight"})  // q.bias is of nothing that was named
+  for (const char* reader : {"q", "q.weight"})  // q.bias belongs to no tensor in the description
     CHECK_THROWS_WITH(convert(state, with(reader, "q.b2"), Form::rms_norm), Contains("'q.bias'"));
-  // A matrix that is called a bias is what its own name says.
+  // A matrix whose name ends with "bias" is an ordinary tensor if the description names it.
   TensorMap table;
   table.add("pos.bias", randn({8, 8}, kF64)), table.add("q.weight", randn({3, 8}, kF64));
   for (const char* writer : {"pos.bias", "pos.*"}) {
@@ -145,7 +145,7 @@ TEST_CASE("a description in short: alternatives in braces, an eps as a number") 
 
 TEST_CASE("a gain that is stored as 1+w is one more than what is stored") {
   const TensorMap state = gpt2();
-  TensorMap less;  // whose gains are multiples of 1/64, so that 1 is taken off exactly
+  TensorMap less;  // gains are multiples of 1/64, so that subtracting 1 is exact
   TensorMap plain;
   for (const auto& [name, tensor] : state) {
     const bool gain = name.find("ln_") != name.npos && name.ends_with("weight");
@@ -176,7 +176,7 @@ TEST_CASE("norms that are kept hold their gains, where others than readers see t
   CHECK(c.state.find("h.0.ln_1.weight") == nullptr);
   CHECK_THROWS_WITH(convert(state, headless, Form::crms_norm),
                     Contains("norm 'ln_f' is to keep its gain of 8 entries"));
-  // The same description reads the result; a gain that no reader has is compared, too.
+  // The same description reads the result. A gain that is not folded into a reader is compared, too.
   const auto verdict = [&](const TensorMap& other) {
     return verify_streams(ModelFile{state, {}}, headless, ModelFile{other, {}}, placed(other, json, Form::rms_norm));
   };
@@ -219,10 +219,10 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
       {"\"h.*.attn.bias\"", "\"*.*.*.*\"", "more than three stars"}};
   for (const auto& [from, to, says] : wrong)
     CHECK_THROWS_WITH(placed(state, replaced(kGpt2, from, to)), Contains(says));
-  // What is not described at all stops the conversion.
+  // A tensor that the description does not mention stops the conversion.
   const streams::Placement unplaced = placed(state, replaced(kGpt2, "\"wpe.weight\": 1,", ""));
   CHECK_THROWS_WITH(convert(state, unplaced, Form::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
-  // So does a norm that is not.
+  // So does a norm without a description.
   CHECK_THROWS_WITH(convert(state, placed(state, replaced(kGpt2, "\"h.*.ln_2\": \"1e-5\",", "")), Form::rms_norm),
                     Contains("h.0.ln_2"));
 }

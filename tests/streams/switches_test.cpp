@@ -1,4 +1,4 @@
-// The architecture switches of docs/normalization.md: which keep the forms of the stream one training and which do not
+// The architecture switches of docs/normalization.md: with which of them all forms of the stream have the same training
 // (G9), and readers with zero row sums (G12).
 #include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/criterion.h"
@@ -22,7 +22,7 @@ constexpr size_t kControls = 3;
 constexpr uint64_t kSeed = 17;
 const Form kForms[] = {Form::rms_norm, Form::crms_norm, Form::crms_isometric};
 
-// A model's options, and its stream's.
+// The options of a model and of its stream.
 struct Options : GptOptions {
   streams::StreamOptions stream;
 };
@@ -30,8 +30,8 @@ struct Options : GptOptions {
 struct Switch {
   const char* name;
   std::function<void(Options&)> on;                         // in the reference and in the form
-  std::function<void(Options&)> in_form = [](Options&) {};  // what only the form has
-  // Deviation of the loss at step 0 and its largest over the run must reach these; 0: the trainings are the same.
+  std::function<void(Options&)> in_form = [](Options&) {};  // only in the form
+  // Minimum deviation of the loss at step 0, and of its maximum over the run; 0: the trainings are the same.
   double first = 0, largest = 0;
 };
 
@@ -45,7 +45,7 @@ Options options(const Switch& s, Form form) {
   return o;
 }
 
-// Trained with the targets of one batch in reverse order: that shows what a wrong training reaches.
+// One batch has its targets in reverse order. The deviation shows how far a wrong training gets.
 struct Misled : OwnTraining {
   using OwnTraining::OwnTraining;
   void differentiate(const Examples& batch) override {
@@ -54,9 +54,9 @@ struct Misled : OwnTraining {
   int step = 0;
 };
 
-// Trains Pre-LN, controls that differ from it by one ulp, itself misled and the forms beside it; and judges them.
+// Trains Pre-LN, controls that start one ulp away, the misled training and the forms in lockstep, and judges them.
 void lockstep(const Switch& s, bool adam) {
-  constexpr size_t kForm = 2 + kControls;  // the first one
+  constexpr size_t kForm = 2 + kControls;  // index of the first form
   std::vector<std::unique_ptr<Gpt>> models;
   std::vector<RunResult> results(kForm + std::size(kForms));
   Lockstep all;
@@ -67,7 +67,7 @@ void lockstep(const Switch& s, bool adam) {
     m.to(DType::f64);
     if (r > 0) {
       m.load_state_dict(models[0]->state_dict());
-    } else {  // weights with a mean, so that whatever should be invisible is there
+    } else {  // weights with non-zero means, so that quantities to which the function must be invariant are present
       manual_seed(kSeed);
       for (const Tensor& p : m.parameters()) copy_into(p, randn(p.shape(), kF64) * 0.3 + 0.15);
     }
