@@ -12,6 +12,7 @@
 #include "onnx/model.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
+#include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -155,6 +156,7 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
 
 // Of a file that has all tensors of its model, in the form that it has them in.
 ModelOptions options_in(const std::string& path, const training::OpenModelFile& file) {
+  warn_of_averages(*file.file, path);
   const Scope scope(path);
   const ModelOptions said(file.description);
   ModelOptions options = in_stored_form(said);
