@@ -219,6 +219,15 @@ int run_gguf(const PortPaths& o) {
   return kOk;
 }
 
+// The token that ends a text in transformers' generate(). Without an entry that is the default of the class, an id of its own
+// vocabulary: 2 for a LLaMA.
+void add_text_ends(json& config, const std::string& tokenizer) {
+  std::vector<int64_t> ends;
+  if (!tokenizer.empty()) ends = tokenizers::Tokenizer::of_json(tokenizer).end_tokens();
+  config["bos_token_id"] = nullptr;
+  config["eos_token_id"] = ends.empty() ? json() : ends.size() == 1 ? json(ends[0]) : json(ends);
+}
+
 int run_export(const PortPaths& o) {
   if (o.out.ends_with(".onnx")) return run_onnx(o);
   if (o.opset) throw UsageError("--opset is for an ONNX file, whose name ends with .onnx");
@@ -237,6 +246,7 @@ int run_export(const PortPaths& o) {
       base.erase(other);  // what else may load `like`, and not this folder
   } else {
     base["dtype"] = "float32";
+    if (options.row().input == training::Input::text) add_text_ends(base, tokenizer_of(o, file));
   }
   const auto [port, config] = fitting(hub::ports(), "folders", o, family, base, options);
   const Scope scope(o.in);
