@@ -12,6 +12,7 @@
 #include "onnx/model.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
+#include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -155,6 +156,7 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
 
 // Of a file that has all tensors of its model, in the form that it has them in.
 ModelOptions options_in(const std::string& path, const training::OpenModelFile& file) {
+  warn_of_averages(*file.file, path);
   const Scope scope(path);
   const ModelOptions said(file.description);
   ModelOptions options = in_stored_form(said);
@@ -217,6 +219,15 @@ int run_gguf(const PortPaths& o) {
   return kOk;
 }
 
+// The token that ends a text in transformers' generate(). Without an entry that is the default of the class, an id of its own
+// vocabulary: 2 for a LLaMA.
+void add_text_ends(json& config, const std::string& tokenizer) {
+  std::vector<int64_t> ends;
+  if (!tokenizer.empty()) ends = tokenizers::Tokenizer::of_json(tokenizer).end_tokens();
+  config["bos_token_id"] = nullptr;
+  config["eos_token_id"] = ends.empty() ? json() : ends.size() == 1 ? json(ends[0]) : json(ends);
+}
+
 int run_export(const PortPaths& o) {
   if (o.out.ends_with(".onnx")) return run_onnx(o);
   if (o.opset) throw UsageError("--opset is for an ONNX file, whose name ends with .onnx");
@@ -235,6 +246,7 @@ int run_export(const PortPaths& o) {
       base.erase(other);  // what else may load `like`, and not this folder
   } else {
     base["dtype"] = "float32";
+    if (options.row().input == training::Input::text) add_text_ends(base, tokenizer_of(o, file));
   }
   const auto [port, config] = fitting(hub::ports(), "folders", o, family, base, options);
   const Scope scope(o.in);
