@@ -12,6 +12,7 @@
 #include "onnx/model.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
+#include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -186,6 +187,7 @@ int run_onnx(const PortPaths& o) {
   if (!o.dtype.empty()) dtype = format_named(o.dtype)->dtype;
   const int64_t opset = o.opset.value_or(onnx::kOpsets[0]);
   onnx::save_model(o.out, file.state, options, dtype, opset);
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", dtype,
                   ", opset ", opset, "."));
   return kOk;
@@ -213,8 +215,18 @@ int run_gguf(const PortPaths& o) {
   const Scope scope(o.in);
   const LazyState state = exported(port, file.state, description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
   return kOk;
+}
+
+// The token that ends a text in transformers' generate(). Without an entry that is the default of the class, an id of its own
+// vocabulary: 2 for a LLaMA.
+void add_text_ends(json& config, const std::string& tokenizer) {
+  std::vector<int64_t> ends;
+  if (!tokenizer.empty()) ends = tokenizers::Tokenizer::of_json(tokenizer).end_tokens();
+  config["bos_token_id"] = nullptr;
+  config["eos_token_id"] = ends.empty() ? json() : ends.size() == 1 ? json(ends[0]) : json(ends);
 }
 
 int run_export(const PortPaths& o) {
@@ -235,6 +247,7 @@ int run_export(const PortPaths& o) {
       base.erase(other);  // what else may load `like`, and not this folder
   } else {
     base["dtype"] = "float32";
+    if (options.row().input == training::Input::text) add_text_ends(base, tokenizer_of(o, file));
   }
   const auto [port, config] = fitting(hub::ports(), "folders", o, family, base, options);
   const Scope scope(o.in);
@@ -242,6 +255,7 @@ int run_export(const PortPaths& o) {
   hub::FolderContent content{io::content_of(state), config, {{"format", "pt"}}, o.like};
   if (const std::string own = tokenizer_of(o, file); !own.empty()) content.texts.emplace("tokenizer.json", own);
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
   return kOk;
 }

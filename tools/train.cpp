@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "distributed/world.h"
@@ -29,12 +30,14 @@ namespace {
 
 using namespace equivalence;
 
-// Reads --tokenizer, which must be the checkpoint's tokenizer. It replaces the tokenizer in --init.
+// Reads --tokenizer, which must be the checkpoint's tokenizer. It replaces the tokenizer in --init. A training that goes on has its
+// tokenizer in the checkpoint and does not need the file.
 void take_tokenizer(TrainOptions& o, const NewestCheckpoint* newest) {
   const int64_t ids = o.training.token_vocab;
   if (o.tokenizer.empty() && ids > 0) return;
   if (o.tokenizer.empty()) return o.training.spec.tokenizer.clear();  // the weights are trained on bytes now
   if (ids == 0) throw UsageError("--tokenizer belongs to --token-vocab");
+  if (newest && !o.training.spec.tokenizer.empty() && !file_exists(o.tokenizer)) return;
   std::string json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
   check(!newest || o.training.spec.tokenizer.empty() || o.training.spec.tokenizer == json, o.tokenizer, ": ",
         newest ? newest->path : "", " has another tokenizer");

@@ -7,6 +7,7 @@
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "equivalence/verify/verify.h"
 #include "io/sha256.h"
@@ -98,7 +99,8 @@ Metadata identity(const TrainOptions& o, const training::Source& source) {
     if (is_of_identity(name) && name != "init" && name != "model" && !m.contains(text(training::kOptionPrefix, name)))
       m.emplace(name, value);
   m.emplace(training::kTrainingData, "sha256:" + source.sha256());  // wherever it lies
-  if (!o.init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
+  // A checkpoint holds this already, so a training that goes on does not need the file.
+  if (file_exists(o.init)) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
   return m;
 }
 
@@ -132,7 +134,9 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   hold("model", "model.kind");
   check(!differs("data"), path, ": was trained on other data: their checksum is ", before("data"), ", that of --data ",
         asked["data"]);
-  check(!differs("init"), path, ": did not begin with the weights of --init, which are for a new checkpoint");
+  const bool other_weights = !o.init.empty() && !checkpoint.values.contains("init");
+  check(!other_weights && !differs("init"), path,
+        ": did not begin with the weights of --init, which are for a new checkpoint");
   // In the order of the options: what others follow from (the width of a head) is named first.
   training::ModelOptions model = o.training.model;
   for (const training::Option& option : model.options()) hold(option.name, text(training::kOptionPrefix, option.name));
