@@ -222,7 +222,7 @@ TEST_CASE("what a description leaves out or says twice is refused by name") {
   // A tensor that the description does not mention stops the conversion.
   const streams::Placement unplaced = placed(state, replaced(kGpt2, "\"wpe.weight\": 1,", ""));
   CHECK_THROWS_WITH(convert(state, unplaced, Form::rms_norm), Contains("'wpe.weight'") && Contains("unexpected"));
-  // So does a norm without a description.
+  // A norm without a description stops it, too.
   CHECK_THROWS_WITH(convert(state, placed(state, replaced(kGpt2, "\"h.*.ln_2\": \"1e-5\",", "")), Form::rms_norm),
                     Contains("h.0.ln_2"));
 }

@@ -1,5 +1,5 @@
-// The architecture switches of docs/normalization.md: with which of them all forms of the stream have the same training
-// (G9), and readers with zero row sums (G12).
+// The architecture switches of docs/normalization.md: which of them keep one training in all forms of the stream (G9),
+// and readers with zero row sums (G12).
 #include "equivalence/compare/own_training.h"
 #include "equivalence/lockstep/criterion.h"
 #include "equivalence/lockstep/lockstep.h"
