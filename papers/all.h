@@ -1,4 +1,4 @@
-// Internal: the experiments listed in experiment.cpp. Each is implemented in the file named after it.
+// Internal: the functions of the experiments that experiment.cpp lists.
 #pragma once
 
 #include "papers/experiment.h"
@@ -11,7 +11,7 @@ ExperimentResult invariance(const ExperimentOptions& options);
 // E16: trainings of all forms against controls that start one ulp apart (2305.14858, figures 6 and 7).
 ExperimentResult trajectories(const ExperimentOptions& options);
 
-// The same for a ViT on made images and a GPT on made text, as in both figures. `full`: larger models, more steps.
+// The same for a ViT on Fashion-MNIST and a GPT on made text, as in both figures. `full`: larger models, more steps.
 ExperimentResult paper_curves(const ExperimentOptions& options);
 
 // Times of the forms on the paper's models (2305.14858, tables 3 to 5), as many as a time and memory budget allows;

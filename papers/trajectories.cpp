@@ -61,7 +61,7 @@ ExperimentResult proved(const training::TrainingOptions& training, const Experim
 
 ExperimentResult trajectories(const ExperimentOptions& options) { return proved(small_training(options), options); }
 
-// Both figures: a ViT on made images (6) and a GPT on made text (7).
+// Both figures: a ViT on Fashion-MNIST (6) and a GPT on made text (7).
 ExperimentResult paper_curves(const ExperimentOptions& options) {
   ExperimentResult r;
   r.confirmed = true;

@@ -48,7 +48,7 @@ struct TimedSteps {
   void add(const std::function<double()>& step);
   // Means of `of` consecutive losses each.
   std::vector<double> means(size_t of) const;
-  // Median ratio of this step time to the time of the same step of `reference`, without the first ten steps.
+  // Each step's time divided by that step's time in `reference`: the median without the first ten steps.
   Median time_ratio(const TimedSteps& reference) const;
 };
 

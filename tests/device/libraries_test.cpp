@@ -1,5 +1,5 @@
-// cuBLASLt and cuDNN, emulated (tests/emulated_gpu/libraries), called through the slots: their arguments,
-// their results compared with the CPU in f64, and the kernels that run if the libraries cannot be used.
+// cuBLASLt and cuDNN, emulated (tests/emulated_gpu/libraries) and called through the slots: their arguments, their
+// results compared with the CPU in f64, and the kernels that run if the libraries cannot be used.
 #include <set>
 
 #include "autograd/fused/mlp.h"

@@ -151,7 +151,7 @@ TEST_CASE("cross-entropy of narrow and wide rows, its gradient in place") {
         INFO(text(dtype, ' ', shape, ' ', smoothing));
         const Tensor x = (randn(shape, {}, g) * 4).to(dtype), target = randint(3, shape[1], {shape[0]}, kCpu, g);
         const int64_t ignored = target.to_vector<int64_t>()[1];
-        if (smoothing == 0) {  // impossible classes: they are all that some thread has
+        if (smoothing == 0) {  // impossible classes; some thread has no others
           fill(slice(x, 1, 0, 3), -std::numeric_limits<double>::infinity());
         }
         compare({x, target}, static_cast<double>(shape[1]), [&](const Tensors& t) {

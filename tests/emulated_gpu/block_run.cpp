@@ -106,7 +106,7 @@ std::string BlockRun::complaint_at_end() const {
   return {};
 }
 
-// For example "128 threads, the first is 0, wait in __syncthreads at norm.cu:41; 128 have ended".
+// "128 threads, the first is 0, wait in __syncthreads at norm.cu:41; 128 have ended".
 std::string BlockRun::waiting() const {
   struct Group {
     std::string where;

@@ -46,7 +46,7 @@ struct Slot {
   alignas(32) std::byte bytes[32];
 };
 
-// Waits for all lanes of `mask`. Returns the operands of all lanes.
+// Waits for all lanes of `mask`. Returns every lane's operand.
 const Slot* meet(const char* what, unsigned mask, const void* operand, size_t bytes, Place place);
 // Waits for all threads of the block.
 void meet_block(const char* what, Place place);

@@ -12,7 +12,7 @@ namespace isonorm::gpu::emulated {
 
 struct Fiber {
 #ifdef __x86_64__
-  void* at = nullptr;  // where it stopped
+  void* at = nullptr;  // its stack pointer while it does not run
 #else
   ucontext_t context;
 #endif
@@ -22,7 +22,7 @@ struct Fiber {
   void* race_checks = nullptr;
 };
 
-// The next switch to `fiber` begins entry(), which never returns. Discards what the fiber was doing.
+// The next switch to `fiber` begins entry(), which never returns. The fiber's earlier work is discarded.
 void prepare(Fiber& fiber, void (*entry)());
 void switch_to(Fiber& from, Fiber& to);
 

@@ -9,7 +9,7 @@
 
 namespace isonorm::gpu::emulated {
 
-// A forbidden action of a kernel. The message says where it happened and what the other threads wait for.
+// A forbidden action of a kernel. The message has its place and the barriers at which other threads wait.
 struct Fault : std::runtime_error {
   using runtime_error::runtime_error;
 };

@@ -60,7 +60,7 @@ Stream& of(Stream* s);  // null: the default stream of the current device
 bool spoils_capture();
 
 cudaError_t enqueue(Stream& s, Work work);
-void drain(Stream& s, uint64_t until);  // does work up to this number, as far as it is ready
+void drain(Stream& s, uint64_t until);  // does work up to this number while it is ready
 void drain_device(int device);
 void drop_work();  // of all streams
 

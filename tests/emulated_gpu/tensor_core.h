@@ -15,7 +15,7 @@ struct Quad {
 
 namespace emulated {
 
-// For the calling thread; in block_run.cpp.
+// These act for the calling thread. Defined in block_run.cpp.
 bool is_shared(const void* p, size_t bytes);
 void begin_copy(const Copy& copy);
 void commit_copies();

@@ -221,7 +221,7 @@ TEST_CASE("criterion: in chaos a broken bound shows as little as one that is kep
     }
     run.control.gradient[40] = 2.0 / 30;  // smaller than the effect of a wrong training, but above 1
     CHECK(verdict(run, dtype) == Verdict::same);
-    run.reach = {};  // wrong trainings are unknown, so every bound below the largest deciding one may be broken or not
+    run.reach = {};  // no wrong training is known: a run can be different, but not the same
     CHECK(verdict(run, dtype) == Verdict::undecided);
     run.deviations.loss[3] = 1;
     CHECK(verdict(run, dtype) == Verdict::different);

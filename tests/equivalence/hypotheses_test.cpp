@@ -374,8 +374,8 @@ TEST_CASE("the order of execution is given, the layout's, the file's or that of 
   CHECK(given.names.back() == "loss");
   CHECK(order(run, shuffled).names == shuffled);  // if all names are given, exactly this order
   CHECK_THROWS_WITH(order(run, {"nothing"}), Contains("no tensor is of 'nothing'"));
-  // The encoder runs before the decoder blocks that read from it. The norm in front of these reads belongs to the
-  // encoder's part.
+  // The encoder runs before the decoder blocks that read from it. The readers (dec.*.attn.kv) are ordered with the
+  // decoder's blocks.
   const auto tower = [](const std::string& of) {
     return streams::Layout().writes(of + ".*.attn.out", 0).reads(of + ".*.attn.q", of + ".*.norm", 1);
   };

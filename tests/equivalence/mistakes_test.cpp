@@ -183,7 +183,7 @@ TEST_CASE("mistakes: causes cost at most five times the gradients of the compari
     Port a(false, ""), b(true, p.bug);
     const Comparison c = compare_gradients(a, b, {}, counted, port_batches());
     if (!c.first) continue;
-    int compared = 0;  // number of points without a difference
+    int compared = 0;  // calls of the loss for the same points without a difference
     const Objective same = [&compared](nn::Module& m, const Examples& batch) {
       return ++compared, loss_of_port(m, batch);
     };

@@ -16,7 +16,7 @@ struct DetachedHead : TiedWriter {
   }
 };
 
-// Padding tokens (id 0) have the target -100. The hand-written loss divides by the number of all tokens.
+// Padding targets (ids below 3) become -100. The hand-written loss divides by the number of all tokens.
 Examples padded(int64_t point) {
   Examples e = sentences(point);
   Tensor targets = to(e.targets, DType::f64);

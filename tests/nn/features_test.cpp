@@ -9,7 +9,7 @@ using streams::Form;
 using streams::Stored;
 
 TEST_CASE("without positions the order of tokens does not matter") {
-  // For a ViT with mean pooling whose rows of patches are permuted.
+  // A ViT with mean pooling, whose rows of patches are permuted.
   const auto change = [](Positions positions) {
     manual_seed(4);
     Vit model({.image = 6,

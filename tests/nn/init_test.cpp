@@ -38,7 +38,7 @@ TEST_CASE("orthogonal weights have orthonormal rows or columns") {
     // Sums of 40 products of numbers rounded to f32.
     CHECK(largest(products - eye(std::min(shape[0], shape[1]), -1, {DType::f64})) <= 2 * 0x1p-24 * std::sqrt(40));
   }
-  // The first row is uniform over directions: its entries are those of a normal vector divided by its length.
+  // The first row is uniform over directions, like a normal vector divided by its length.
   const Tensor first = detached::narrow(init::orthogonal({400, 400}), 0, 0, 1);
   CHECK(std::abs(sum(first).item()) < 5);  // the standard deviation is 1
   CHECK_THROWS_WITH(init::orthogonal({3}), Catch::Matchers::Contains("[3] is not [out, in]"));

@@ -84,7 +84,7 @@ TEST_CASE("a linear map of bf16 rows rounds its f32 weight once, and gives it an
   const std::vector<Tensor> terms = sums(abs);
   const int lengths[] = {out, rows, rows, in};
   for (size_t i = 0; i < 4; ++i) {
-    // Gradients of weight and bias are not rounded to bf16. Their only error is that of f32 sums.
+    // Gradients of weight and bias are not rounded to bf16; their only error comes from f32 sums.
     const double share = i == 0 || i == 3 ? kHalf : 0;
     check_sums(found[i], exact[i], terms[i].to_vector<double>(), share, lengths[i] * 0x1p-24);
   }

@@ -46,7 +46,7 @@ TEST_CASE("queries and keys that are centred in each head: RMSNorm of them is La
     return detach(y);
   };
   const Tensor expected = run(layer);
-  CHECK(relative_deviation(run(rms), expected) > 0.01);  // the weights as they are
+  CHECK(relative_deviation(run(rms), expected) > 0.01);  // unchanged weights
   const auto centre = [&](const char* name) {
     const Tensor p = parameter(rms, name).tensor;
     NoGrad no_grad;

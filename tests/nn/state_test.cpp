@@ -123,7 +123,7 @@ TEST_CASE("state: a head is replaced in place, references to it go on") {
   CHECK(names(net) == Names{"body.weight", "body.bias", "head.weight", "head.bias"});
 
   const Tensor x = randn({2, 4}, {DType::f64});
-  const Tensor y = net(x);  // runs in the tree's scope: the new child is part of it
+  const Tensor y = net(x);  // opens a scope, so the new child must belong to the tree
   const Tensor hidden = relu(matmul(x, transpose(net.body.weight, 0, 1)) + net.body.bias);
   check_close(y, matmul(hidden, transpose(head.weight, 0, 1)) + head.bias, 1e-14);
 

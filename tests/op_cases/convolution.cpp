@@ -142,7 +142,7 @@ OpCase conv_transpose2d_case() {
        1,
        2,
        {.stride = 2, .padding = 1, .output_padding = 2, .dilation = 3}},  // output padding not below the stride
-      {{1, 4, 4, 3}, 2, 2, {.padding = 2}},                               // more padding than window
+      {{1, 4, 4, 3}, 2, 2, {.padding = 2}},                               // padding as large as the window
       {{1, 3, 4, 17}, 9, 3, {.padding = 1}},
       {{1, 2, 3, 9}, 17, 3, {.stride = 2, .padding = 1}},
       {{0, 3, 3, 2}, 2, 3, {.stride = 2}},

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Tolerance kOnce{tolerance::reduction.constant, Scale::terms, true};
 
-// The image with the pixel sum of rows(h, i) columns(w, j) x[n, i, j, c] at (h, w).
+// The image with pixel sum_ij rows(h, i) columns(w, j) x[n, i, j, c] at (h, w).
 template <class Rows, class Columns>
 Array weighted(const Array& x, int64_t height, int64_t width, Rows rows, Columns columns) {
   return tabulate({x.shape[0], height, width, x.shape[3]}, [&](const Dims& at) {

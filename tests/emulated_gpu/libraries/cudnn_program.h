@@ -35,7 +35,7 @@ struct Values {
   void* at = nullptr;
   std::shared_ptr<std::vector<double>> own = nullptr;
 
-  // A dimension of one element is broadcast.
+  // Dimensions with a single element are broadcast.
   double get(const Index& i) const;
   void put(const Index& i, double v) const;  // rounds to the tensor's type
 };

@@ -27,7 +27,7 @@ struct Call {
   int peer;
 };
 
-// A group of one rank, and its place in the rank's stream.
+// A rank's group, and its place in the rank's stream.
 struct Launch {
   std::vector<Call> calls;
   Stream* stream = nullptr;
