@@ -42,7 +42,7 @@ void tell(const std::string& who, const std::string& what);
 // The same, and returns the code.
 int fail(const std::string& who, const std::string& what, int code);
 // The same for the exception that is being handled, "who: rank what". Allocates nothing if the exception says that
-// memory ran out.
+// memory ran out. Of NobodyReads it prints nothing and returns kInterrupted.
 int fail(const std::string& who, const std::string& rank = "") noexcept;
 
 // Ends work that asked whether to stop.
