@@ -45,6 +45,17 @@ const training::ModelRow& sized_model() {
   return **std::ranges::find_if(training::kModels, [](const training::ModelRow* row) { return row->preset; });
 }
 
+// If the model comes from a file, --context below the model's context means --row-length: the model keeps its context.
+void take_row_length(TrainOptions& o, Given& given) {
+  const auto at = given.find("context");
+  int64_t asked = 0;
+  if (at == given.end() || !o.training.model.has("context") || !read_number(at->second, asked)) return;
+  const int64_t context = o.training.model.context();
+  if (asked < 1 || asked > context) return;  // which is refused
+  o.training.row_length = asked < context ? asked : 0;
+  given.erase(at);
+}
+
 // Takes the options that the command line does not give from the checkpoint that the training continues. Given options are
 // compared with the checkpoint later (continued()).
 void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newest) {
@@ -60,6 +71,7 @@ void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newes
   for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
   for (const auto& [name, value] : training::kNewOptions) values.try_emplace(name, value);
   set_as_trained(o, values);
+  take_row_length(o, given);
 }
 
 // Takes the model's options that the command line does not give from --init, if that file has them. Options that only choose
@@ -84,6 +96,7 @@ void take_from_init(TrainOptions& o, Given& given) {
     model.stream().storage = streams::Stored::raw;
   model.transformer().folded = false;  // gains begin at 1 again
   o.training.model = model;
+  take_row_length(o, given);
 }
 
 // A published size in place of the default sizes.

@@ -154,7 +154,7 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, token_vocab, spec, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
+  auto& [model, data, token_vocab, row_length, spec, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
          weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
          decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
          device, seed, threads] = o;
@@ -175,6 +175,10 @@ void fields(TrainingOptions& o, Fields& f) {
     text(models_with(Input::text),
          ": --data is a file of token ids below this number: little-endian u16, or u32 if the number is over 65536, no "
          "header; 0: --data is a text"));
+  f("row_length", row_length,
+    text(
+        models_with("context"),
+        ": tokens in a row of a batch, up to the context, which a model that comes from a file keeps; 0: the context"));
   f("task", task, text(models_with(Input::pairs), " without --data: the task of the generated pairs"));
   f.group = "Optimizer";
   f("optimizer", optimizer, "optimizer");

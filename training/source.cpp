@@ -110,7 +110,7 @@ void Source::take_text() {
   options_.model.fit(shape);
 }
 
-Source::Source(const TrainingOptions& o) : options_(o), context_(o.model.context()) {
+Source::Source(const TrainingOptions& o) : options_(o), context_(o.row_length > 0 ? o.row_length : o.model.context()) {
   switch (o.model.row().input) {
     case Input::images:
       take_images();

@@ -32,6 +32,7 @@ struct TrainingOptions {
   std::string data;         // images: a folder or the name of a set (data/image_sets.h); gpt: a text file, empty: see
                             // `letters`; translator: folder of source.txt and target.txt, empty: see `task`
   int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are a text
+  int64_t row_length = 0;   // tokens in a row of a batch, below the model's context; 0: the context
   DataSpec spec = {};       // what the weights that the training begins with stand for; the data add what is unknown
   int64_t letters = 13;     // without data: of a random text or of pairs; 0: sentences made from the seed
   data::Task task = data::Task::translate;  // translator without data: what pairs are of
