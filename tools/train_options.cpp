@@ -53,7 +53,7 @@ void take_row_length(TrainOptions& o, Given& given) {
   const int64_t context = o.training.model.context();
   if (asked < 1 || asked > context) return;  // which is refused
   o.training.row_length = asked < context ? asked : 0;
-  given.erase(at);
+  if (asked < context) given.erase(at);
 }
 
 // Takes the options that the command line does not give from the checkpoint that the training continues. Given options are
