@@ -95,6 +95,7 @@ int run(EvaluateOptions& o) {
     throw Diverged(text(o.model, ": its loss is not a finite number: its weights are too large for ", t.dtype));
   const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   const training::Input input = t.model.row().input;
+  warn_of_averages(file, o.model);
   print_and_write(evaluation_text(e, input) + "\n", [&] {
     if (!o.json.empty()) write_file(o.json, evaluation_json(e, input) + "\n");
   });

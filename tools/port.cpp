@@ -156,7 +156,6 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
 
 // Of a file that has all tensors of its model, in the form that it has them in.
 ModelOptions options_in(const std::string& path, const training::OpenModelFile& file) {
-  warn_of_averages(*file.file, path);
   const Scope scope(path);
   const ModelOptions said(file.description);
   ModelOptions options = in_stored_form(said);
@@ -188,6 +187,7 @@ int run_onnx(const PortPaths& o) {
   if (!o.dtype.empty()) dtype = format_named(o.dtype)->dtype;
   const int64_t opset = o.opset.value_or(onnx::kOpsets[0]);
   onnx::save_model(o.out, file.state, options, dtype, opset);
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", dtype,
                   ", opset ", opset, "."));
   return kOk;
@@ -215,6 +215,7 @@ int run_gguf(const PortPaths& o) {
   const Scope scope(o.in);
   const LazyState state = exported(port, file.state, description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
   return kOk;
 }
@@ -254,6 +255,7 @@ int run_export(const PortPaths& o) {
   hub::FolderContent content{io::content_of(state), config, {{"format", "pt"}}, o.like};
   if (const std::string own = tokenizer_of(o, file); !own.empty()) content.texts.emplace("tokenizer.json", own);
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
   return kOk;
 }
