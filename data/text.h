@@ -37,8 +37,8 @@ struct TokenFile {
 class Text {
  public:
   // Reads a file of these characters, or, where there are none, of those that it has, in ascending order. `held_out`, from
-  // 0 up to and not including 1: the part at the end of the text that batch() never shows. Throws where the file cannot be
-  // read, is empty or passes kTextLimit, or has another character.
+  // 0 to 1: the part at the end of the text that batch() never shows. Throws where the file cannot be read, is empty or
+  // passes kTextLimit, or has another character.
   explicit Text(const std::string& path, uint64_t seed = 0, double held_out = 0, const Alphabet& alphabet = {});
   explicit Text(const Bytes& bytes, uint64_t seed = 0, double held_out = 0, const Alphabet& alphabet = {});
   // Reads the file once, in pieces, and then the windows that are asked for. Throws where it cannot be read, is empty, ends
@@ -60,7 +60,10 @@ class Text {
   // How many windows of length + 1 tokens the held-out part has, each beginning with the last token of the one before:
   // every token but the first is to be predicted in one of them, but for a rest shorter than a window.
   int64_t held_out_windows(int64_t length) const;
-  // The windows [begin, begin + rows) of them. Throws where there are not so many.
+  // The same and, if there is such a rest, one window more, which has the rest.
+  int64_t all_held_out_windows(int64_t length) const;
+  // The windows [begin, begin + rows) of all_held_out_windows(). A rest is filled up: x with 0, y with kNoLabel. Throws if
+  // there are not so many windows.
   TextBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 
   // Its characters; none where the text is of token ids.

@@ -68,8 +68,11 @@ int run(LrFindOptions& find) {
   CLI::App& command = *find.train.command;
   take_config(command, find.train.config, *command.get_parent()->get_subcommand("train"));
   TrainOptions& o = find.train.options;
-  if (const auto data = find.train.given.find("data"); data != find.train.given.end()) o.training.data = data->second;
-  check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}, {"--config", find.train.config}});
+  take_data(find.train);
+  check_output_options(o.output, {data_input(o.training.data),
+                                  test_data_input(o.training.test_data),
+                                  {"--init", o.init},
+                                  {"--config", find.train.config}});
   set_options(find.train, nullptr);
   check_data(o.training);
   if (const int steps = o.training.step_count(); steps < kLeastSteps)

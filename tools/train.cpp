@@ -69,9 +69,13 @@ void check_outputs(const TrainOptions& o, const std::string& config) {
   for (const std::string& file : {o.checkpoint, o.best, o.average, o.output.log, o.output.report, o.output.json})
     if (is_at_or_below(o.tensorboard, file))
       throw UsageError(text("--tensorboard: ", o.tensorboard, " is to be a folder, and ", file, " a file"));
-  check_output_options(
-      o.output, {data_input(o.training.data), {"--init", o.init}, {"--tokenizer", o.tokenizer}, {"--config", config}},
-      {checkpoint, best, {"--ema-file", o.average}});
+  check_output_options(o.output,
+                       {data_input(o.training.data),
+                        test_data_input(o.training.test_data),
+                        {"--init", o.init},
+                        {"--tokenizer", o.tokenizer},
+                        {"--config", config}},
+                       {checkpoint, best, {"--ema-file", o.average}});
   if (o.checkpoint.empty()) return;
   check_previous_checkpoint(o.checkpoint);
   check_config_beside(o, config);
@@ -91,7 +95,7 @@ int run(GivenTraining& verb) {
   TrainOptions& o = verb.options;
   distributed::Group& ranks = distributed::world();
   const bool first = ranks.rank() == 0;
-  if (const auto data = verb.given.find("data"); data != verb.given.end()) o.training.data = data->second;
+  take_data(verb);
   if (!first) o.output = {}, o.output.quiet = true, o.tensorboard = "";  // one rank prints and writes
   if (first) check_outputs(o, verb.config);
   make_folder(o.tensorboard);

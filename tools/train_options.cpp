@@ -29,8 +29,8 @@ namespace isonorm::tools {
 namespace {
 
 // Options that do not change the content of a checkpoint, and the data, which a checksum identifies.
-constexpr std::string_view kNotRecorded[] = {"data",   "threads",  "ranks",     "whole_parts", "zero",
-                                             "device", "captured", "any_order", "save_every"};
+constexpr std::string_view kNotRecorded[] = {"data", "test_data", "threads",  "ranks",     "whole_parts",
+                                             "zero", "device",    "captured", "any_order", "save_every"};
 constexpr std::string_view kKept[] = {"evaluate_every", "patience"};
 
 // The training's options and the options in fields().
@@ -58,6 +58,11 @@ void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newes
   check(asked == model.row().name, "was trained with --model ", model.row().name, ", asked for is ", asked);
   o.training.model = model;
   for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
+  TrainOptions defaults;
+  training::Fields later;  // an option that is newer than the checkpoint had its default
+  fields(defaults.training, later), fields(defaults, later);
+  for (const training::Option& option : later.options)
+    if (is_of_identity(option.name) && !option.help.empty()) values.emplace(option.name, option.text());
   set_as_trained(o, values);
 }
 
@@ -145,6 +150,11 @@ void add_train_options(GivenTraining& t, const Wanted& wanted) {
   training::Fields own;
   fields(o, own);
   add_options(command, own.options, t.given, wanted);
+}
+
+void take_data(GivenTraining& t) {
+  if (const auto data = t.given.find("data"); data != t.given.end()) t.options.training.data = data->second;
+  if (const auto data = t.given.find("test_data"); data != t.given.end()) t.options.training.test_data = data->second;
 }
 
 void set_options(GivenTraining& t, NewestCheckpoint* newest) {

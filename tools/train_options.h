@@ -43,6 +43,9 @@ struct GivenTraining {
 // Adds --config, --preset, --init, --extend-alphabet and those options of models, trainings and fields() that are `wanted`.
 void add_train_options(GivenTraining& t, const Wanted& wanted);
 
+// Sets the names of the data in t.options, which check_outputs() has to know before set_options() reads files.
+void take_data(GivenTraining& t);
+
 // Sets t.options. The command line comes first, then --preset, then the checkpoint or, without one, --init. Throws UsageError if
 // they contradict each other, Error if a file does.
 void set_options(GivenTraining& t, NewestCheckpoint* newest);

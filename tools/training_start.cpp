@@ -22,7 +22,7 @@ using namespace equivalence;
 
 namespace {
 
-constexpr const char* kEarlier = "earlier";
+constexpr const char *kEarlier = "earlier", *kTestData = "test_data";
 
 // What may differ between the weights of --init and the model beside kOfTrainingAlone: coordinates, and whether gains are in
 // their readers already.
@@ -98,6 +98,7 @@ Metadata identity(const TrainOptions& o, const training::Source& source) {
     if (is_of_identity(name) && name != "init" && name != "model" && !m.contains(text(training::kOptionPrefix, name)))
       m.emplace(name, value);
   m.emplace(training::kTrainingData, "sha256:" + source.sha256());  // wherever it lies
+  if (!o.training.test_data.empty()) m.emplace(kTestData, "sha256:" + source.test_sha256());
   if (!o.init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
   return m;
 }
@@ -132,6 +133,9 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   hold("model", "model.kind");
   check(!differs("data"), path, ": was trained on other data: their checksum is ", before("data"), ", that of --data ",
         asked["data"]);
+  check(!differs(kTestData) && checkpoint.values.contains(kTestData) == asked.contains(kTestData), path,
+        ": was trained with other test data: their checksum is ", before(kTestData), ", that of --test-data ",
+        asked.contains(kTestData) ? asked[kTestData] : "nothing");
   check(!differs("init"), path, ": did not begin with the weights of --init, which are for a new checkpoint");
   // In the order of the options: what others follow from (the width of a head) is named first.
   training::ModelOptions model = o.training.model;

@@ -141,8 +141,8 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, token_vocab, spec, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
-         weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
+  auto& [model, data, test_data, test_share, token_vocab, spec, letters, task, optimizer, lr, warmup, schedule, min_lr,
+         tuning, weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
          decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
          device, seed, threads] = o;
   f.group = "Data";
@@ -154,10 +154,14 @@ void fields(TrainingOptions& o, Fields& f) {
          "test/CLASS/*.jpg (EXIF orientation is not applied); or one of mnist, fashion_mnist, cifar10, looked for in "
          "$ISONORM_DATA, ~/.cache/isonorm and "
          "/usr/share/datasets; ",
-         models_with(Input::characters),
-         ": a text file, whose characters are the tokens and whose last tenth is for test passes; ",
-         models_with(Input::pairs),
+         models_with(Input::characters), ": a text file, whose characters are the tokens; ", models_with(Input::pairs),
          ": a folder with source.txt and target.txt, line by line a pair (default: pairs generated for --task)"));
+  f("test_data", test_data,
+    "file or folder like --data for test passes, which then take nothing of --data (default: test images beside the "
+    "training images, else --test-share)");
+  f("test_share", test_share,
+    "share of --data for test passes, which no step trains on: the end of a text or of the pairs; 0: no test passes",
+    kProbability);
   f("token_vocab", token_vocab,
     text(models_with(Input::characters),
          ": --data is a file of token ids below this number: little-endian u16, or u32 if the number is over 65536, no "

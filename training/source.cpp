@@ -40,12 +40,16 @@ template <class Loader> void Source::take_from(const std::shared_ptr<Loader>& lo
   next_ = [=] { return examples_of(loader->next()); };
 }
 
-template <class Set> void Source::take_rows(const std::shared_ptr<Set>& set, int64_t test_count) {
+template <class Set> void Source::take_rows(const std::shared_ptr<Set>& set) {
   take_from(std::make_shared<data::RowLoader<Set>>(
       *set, data::RowLoaderOptions{
                 .rows = options_.batch, .length = context_, .prefetch = ahead(), .device = options_.device}));
-  test_count_ = test_count;
-  test_rows_ = [set, length = context_](int64_t begin, int64_t rows) {
+  keeps_ = set;
+}
+
+template <class Set> void Source::take_test_rows(const std::shared_ptr<Set>& set, int64_t length, int64_t count) {
+  test_count_ = count;
+  test_rows_ = [set, length](int64_t begin, int64_t rows) {
     return examples_of(set->held_out_rows(begin, rows, length));
   };
 }
@@ -78,13 +82,23 @@ void Source::take_images() {
 
 void Source::take_pairs() {
   const TrainingOptions& o = options_;
-  const auto pairs = std::make_shared<data::Pairs>(
-      o.data.empty()
-          ? data::Pairs::made(o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, kHeldOut)
-          : data::Pairs(files()[0], files()[1], o.seed, kHeldOut));
-  check(pairs->longest() < context_, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
-        pairs->longest(), " characters, a context of ", context_, " has place for ", context_ - 1, " and an end");
-  take_rows(pairs, std::min(kTestCharacters / context_ + 1, pairs->held_out_count()));
+  const auto open = [&](const std::string& folder, double held_out, const data::Alphabet& alphabet) {
+    const std::vector<std::string> files = data::Pairs::files(folder);
+    auto pairs = std::make_shared<data::Pairs>(files[0], files[1], o.seed, held_out, alphabet);
+    pairs->check_fits(context_);
+    return pairs;
+  };
+  std::shared_ptr<data::Pairs> pairs;
+  if (uses_ == Uses::training || o.test_data.empty())
+    pairs = o.data.empty()
+                ? std::make_shared<data::Pairs>(data::Pairs::made(
+                      o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, o.held_out()))
+                : open(o.data, o.held_out(), o.spec.alphabet);
+  if (uses_ == Uses::training) take_rows(pairs);
+  if (!o.test_data.empty()) pairs = open(o.test_data, 1, pairs ? pairs->alphabet() : o.spec.alphabet);
+  const int64_t most = uses_ == Uses::training ? kTestCharacters / context_ + 1 : pairs->held_out_count();
+  take_test_rows(pairs, context_, std::min(most, pairs->held_out_count()));
+  if (!o.data.empty()) options_.spec.alphabet = pairs->alphabet();
   ModelShape shape = o.model.shape();
   shape.vocab = pairs->vocab();
   options_.model.fit(shape);
@@ -92,22 +106,40 @@ void Source::take_pairs() {
 
 void Source::take_text() {
   const TrainingOptions& o = options_;
-  const auto text =
-      o.data.empty()
-          ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.spec.alphabet)  // no test
-      : o.token_vocab > 0 ? std::make_shared<data::Text>(data::TokenFile{o.data, o.token_vocab}, o.seed, kHeldOut)
-                          : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.spec.alphabet);
-  const int64_t shown = text->length() - text->held_out_length();
-  check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
-        " tokens and one more, this has ", shown, " to train on");
-  take_rows(text, std::min(std::max<int64_t>(1, kTestCharacters / context_), text->held_out_windows(context_)));
+  const auto open = [&](const std::string& path, double held_out, const data::Alphabet& alphabet) {
+    return o.token_vocab > 0 ? std::make_shared<data::Text>(data::TokenFile{path, o.token_vocab}, o.seed, held_out)
+                             : std::make_shared<data::Text>(path, o.seed, held_out, alphabet);
+  };
+  std::shared_ptr<data::Text> text;
+  if (uses_ == Uses::training || o.test_data.empty())
+    text = o.data.empty()
+               ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.spec.alphabet)
+               : open(o.data, o.held_out(), o.spec.alphabet);
+  if (uses_ == Uses::training) {
+    const int64_t shown = text->length() - text->held_out_length();
+    check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
+          " tokens and one more, this has ", shown, " to train on");
+    take_rows(text);
+  }
+  if (!o.test_data.empty()) text = open(o.test_data, 1, text ? text->alphabet() : o.spec.alphabet);
+  take_held_out(text);
   options_.spec.alphabet = text->alphabet();
   ModelShape shape = o.model.shape();
   shape.vocab = text->vocab();
   options_.model.fit(shape);
 }
 
-Source::Source(const TrainingOptions& o) : options_(o), context_(o.model.context()) {
+void Source::take_held_out(const std::shared_ptr<data::Text>& text) {
+  held_out_tokens_ = text->held_out_length();
+  const bool whole = uses_ == Uses::evaluation || !options_.test_data.empty();
+  const int64_t length = whole ? std::clamp<int64_t>(held_out_tokens_ - 1, 1, context_) : context_;
+  const int64_t windows = whole ? text->all_held_out_windows(length) : text->held_out_windows(length);
+  const int64_t most = uses_ == Uses::training ? std::max<int64_t>(1, kTestCharacters / length) : windows;
+  take_test_rows(text, length, std::min(most, windows));
+  test_tokens_ = std::max<int64_t>(0, std::min(test_count_ * length, held_out_tokens_ - 1));
+}
+
+Source::Source(const TrainingOptions& o, Uses uses) : options_(o), uses_(uses), context_(o.model.context()) {
   switch (o.model.row().input) {
     case Input::images:
       take_images();
@@ -129,18 +161,18 @@ Examples Source::batch(int64_t step) {
   return e;
 }
 
-std::string Source::sha256() const {
-  if (!shows_pairs()) return io::sha256_of_files(files());
-  io::Sha256 all;
-  for (const std::string& file : files()) all.update(io::sha256_of_files({file}));
-  return all.hex();
+std::vector<std::string> files_of_data(Input input, const std::string& data) {
+  if (input == Input::images) return data::image_files(data);
+  if (data.empty()) return {};
+  return input == Input::pairs ? data::Pairs::files(data) : std::vector{data};
 }
 
-std::vector<std::string> Source::files() const {
-  const std::string& data = options_.data;
-  if (shows_images()) return data::image_files(data);
-  if (data.empty()) return {};
-  return shows_pairs() ? data::Pairs::files(data) : std::vector{data};
+std::string data_sha256(Input input, const std::string& data) {
+  const std::vector<std::string> files = files_of_data(input, data);
+  if (input != Input::pairs) return io::sha256_of_files(files);
+  io::Sha256 all;
+  for (const std::string& file : files) all.update(io::sha256_of_files({file}));
+  return all.hex();
 }
 
 }  // namespace isonorm::training

@@ -21,6 +21,8 @@ struct TrainingOptions {
   ModelOptions model = {};
   std::string data;         // images: a folder or the name of a set (data/image_sets.h); gpt: a text file, empty: see
                             // `letters`; translator: folder of source.txt and target.txt, empty: see `task`
+  std::string test_data = {};  // examples for test passes, in a file or folder like `data`; empty: a share of `data`
+  double test_share = 0.1;  // without test_data: the share at the end of a text or of pairs that no step trains on
   int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are characters
   DataSpec spec = {};       // what the weights that the training begins with stand for; the data add what is unknown
   int64_t letters = 13;     // without data: of a random text or of pairs; 0: sentences made from the seed
@@ -59,6 +61,7 @@ struct TrainingOptions {
   int threads = 0;  // 0: all that the machine has
 
   GradientLimits limits() const { return {.l2 = loss_l2, .value = clip_value, .gates = clip_gates, .norm = clip}; }
+  double held_out() const { return test_data.empty() ? test_share : 0; }  // share of `data` that no step trains on
   int step_count() const { return steps.value_or(dtype == DType::f64 ? 200 : 50); }
   double decay() const { return weight_decay.value_or(optimizer->weight_decay); }
   optim::Schedule rates() const {

@@ -46,7 +46,9 @@ OptionList option_list(const TrainingOptions& options);
 Manifest manifest_of(const TrainingOptions& options);
 
 // Whether an option names a file, whose value is a text even where it reads "true" or "7".
-constexpr bool names_a_file(std::string_view option) { return option == "data" || option == "init"; }
+constexpr bool names_a_file(std::string_view option) {
+  return option == "data" || option == "test_data" || option == "init";
+}
 
 // A word as a POSIX shell reads it.
 std::string quoted(const std::string& word);

@@ -59,7 +59,8 @@ json identity(const json& manifest) {
   for (const char* name : {"options", "data_sha256", "init_sha256", "earlier"})
     if (manifest.contains(name)) of[name] = manifest[name];
   if (of.contains("options") && of["options"].is_object())
-    for (const char* name : {"data", "init", "threads", "ranks", "whole_parts", "zero", "device", "any_order"})
+    for (const char* name :
+         {"data", "test_data", "init", "threads", "ranks", "whole_parts", "zero", "device", "any_order"})
       of["options"].erase(name);
   return of;
 }
