@@ -87,6 +87,9 @@ int run(EvaluateOptions& o) {
                         : text(shape.image, " x ", shape.image, " x ", shape.channels, " images"),
         ", the data are of ",
         shape.vocab > 0 ? text(shown.vocab) : text(shown.image, " x ", shown.image, " x ", shown.channels));
+  check(shown.classes <= shape.classes, o.data, ": there are ", shown.classes, " classes, the model has ",
+        shape.classes);
+  for (const std::string& note : spec_notes(t.spec, source)) tell("isonorm evaluate", text(o.model, ": ", note));
   model->to(t.device);
   nn::Module* models[] = {model.get()};
   const auto pass = training::test_pass(source, models, [](int, int) { return true; });

@@ -13,7 +13,8 @@
 
 namespace isonorm::data {
 class Text;
-}
+struct ImageSets;
+}  // namespace isonorm::data
 
 namespace isonorm::training {
 
@@ -44,6 +45,9 @@ class Source {
   // options.test_data, and with Uses::evaluation, the windows cover the whole text: the last one may be shorter, and so are
   // all if the text is shorter than the context.
   int64_t test_count() const { return test_count_; }
+  // True if the labels of images are the model's classes by name. False if the classes that the training begins with, or
+  // those of the data, have no names: then the labels are places.
+  bool matches_classes() const { return matches_classes_; }
   // Tokens of the held-out text, and how many of them the test pass predicts; 0: it is no text.
   int64_t held_out_tokens() const { return held_out_tokens_; }
   int64_t test_tokens() const { return test_tokens_; }
@@ -54,6 +58,7 @@ class Source {
 
  private:
   void take_images();
+  void take_classes(data::ImageSets& set);
   void take_pairs();
   void take_text();
   void take_held_out(const std::shared_ptr<data::Text>& text);
@@ -69,6 +74,7 @@ class Source {
 
   TrainingOptions options_;
   Uses uses_;
+  bool matches_classes_ = false;
   int64_t context_;
   int64_t test_count_ = 0, held_out_tokens_ = 0, test_tokens_ = 0, steps_per_epoch_ = 1;
   std::shared_ptr<const void> keeps_;  // the data that next_() reads: destroyed after it
