@@ -28,10 +28,10 @@ struct DataSpec {
 // Names of the entries. They are metadata because other readers of safetensors skip metadata and refuse unknown tensors.
 inline constexpr const char* kCharacters = "characters";      // data::Alphabet::written()
 inline constexpr const char* kTokenizer = "tokenizer";        // the text of tokenizer.json
-inline constexpr const char* kClasses = "classes";            // a JSON array of strings
+inline constexpr const char* kClassNames = "classes";         // a JSON array of strings
 inline constexpr const char* kPreprocessor = "preprocessor";  // the text of preprocessor_config.json
 inline constexpr const char* kTrainingData = "data";
-inline constexpr const char* kSpecEntries[] = {kCharacters, kTokenizer, kClasses, kPreprocessor, kTrainingData};
+inline constexpr const char* kSpecEntries[] = {kCharacters, kTokenizer, kClassNames, kPreprocessor, kTrainingData};
 
 // Largest tokenizer.json in bytes. The header of a file has space for it even if every byte is escaped.
 inline constexpr int64_t kMostTokenizer = int64_t{1} << 25;

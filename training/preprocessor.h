@@ -12,8 +12,8 @@
 namespace isonorm::training {
 
 struct Preprocessor {
-  data::PixelScale scale;
-  data::PictureFit fit;
+  data::PixelScale scale = {};
+  data::PictureFit fit = {};
 
   // A preprocessor_config.json for images of this side and number of channels; transformers' AutoImageProcessor reads it. A square
   // picture becomes the same numbers there and here, up to the rounding of pixels to 8 bits.

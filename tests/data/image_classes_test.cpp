@@ -20,7 +20,9 @@ void write_class(const std::string& dir, int count, int base) {
   fs::create_directories(dir);
   for (int i = 0; i < count; ++i) {
     const auto grey = static_cast<uint8_t>(base + i);
-    write_bytes(dir + "/" + std::to_string(100 + i) + ".png", png(3, 3, [=](auto, auto) { return Colour{grey, grey, grey}; }));
+    write_bytes(dir + "/" + std::to_string(100 + i) + ".png", png(3, 3, [=](auto, auto) {
+                  return Colour{grey, grey, grey};
+                }));
   }
 }
 
@@ -121,18 +123,22 @@ TEST_CASE("each channel has a mean and a deviation of its own, and beside an ima
   const data::PixelScale scale{.mean = {0.1, 0.2, 0.3}, .std = {0.5, 0.25, 2}, .dtype = DType::f64};
   const auto x = data::slice_batch(set, 0, 1, scale).images.to_vector<double>();
   for (size_t i = 0; i < 6; ++i)
-    CHECK(x[i] == Approx((10.0 * static_cast<double>(i + 1) / 255 - scale.mean[i % 3]) / scale.std[i % 3]).epsilon(1e-15));
+    CHECK(x[i] ==
+          Approx((10.0 * static_cast<double>(i + 1) / 255 - scale.mean[i % 3]) / scale.std[i % 3]).epsilon(1e-15));
   CHECK_THROWS_WITH(data::slice_batch(set, 0, 1, {.mean = {0, 0}, .std = {1, 1}}),
                     Contains("the scale has 2 means and 2 deviations, images have 3 channels"));
-  const Tensor images = zeros({1, 2, 2, 3}, {DType::f64});
-  CHECK_THROWS_WITH(data::augment(images, {.crop = 1}, {1, 2}, 1, 1), Contains("2 numbers of the background"));
+  const auto dark_images = [] { return from_vector(std::vector<double>(12), {1, 2, 2, 3}); };
+  CHECK_THROWS_WITH(data::augment(dark_images(), {.crop = 1}, {1, 2}, 1, 1), Contains("2 numbers of the background"));
   int beside = 0;
   for (int64_t step = 0; step < 20; ++step) {
-    const Tensor one = zeros({1, 2, 2, 3}, {DType::f64});
+    const Tensor one = dark_images();
     data::augment(one, {.crop = 1}, {1, 2, 3}, 1, step);
     const auto pixels = one.to_vector<double>();
     for (size_t p = 0; p < 12; p += 3)
-      if (pixels[p] != 0) CHECK((pixels[p] == 1 && pixels[p + 1] == 2 && pixels[p + 2] == 3)), ++beside;
+      if (pixels[p] != 0) {
+        CHECK((pixels[p] == 1 && pixels[p + 1] == 2 && pixels[p + 2] == 3));
+        ++beside;
+      }
   }
   CHECK(beside > 10);
 }

@@ -11,7 +11,8 @@
 using Colour = std::array<uint8_t, 3>;
 
 // 8-bit RGB. colour(y, x): of a pixel.
-inline std::vector<uint8_t> png(uint32_t height, uint32_t width, const std::function<Colour(uint32_t, uint32_t)>& colour) {
+inline std::vector<uint8_t> png(uint32_t height, uint32_t width,
+                                const std::function<Colour(uint32_t, uint32_t)>& colour) {
   std::vector<uint8_t> file = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   const auto number = [](std::vector<uint8_t>& to, uint32_t n) {
     for (int shift = 24; shift >= 0; shift -= 8) to.push_back(static_cast<uint8_t>(n >> shift));

@@ -15,12 +15,14 @@ void write_class(const Folder& f, const std::string& folder, int count, int grey
   fs::create_directories(f / folder);
   for (int i = 0; i < count; ++i)
     write_bytes(f / (folder + "/" + std::to_string(i) + ".png"), png(8, 8, [=](uint32_t y, uint32_t x) {
-      const auto level = static_cast<uint8_t>((grey + static_cast<int>((y * 7 + x * 3 + static_cast<uint32_t>(i)) % 11)) * darker);
-      return Colour{level, level, level};
-    }));
+                  const auto level = static_cast<uint8_t>(
+                      (grey + static_cast<int>((y * 7 + x * 3 + static_cast<uint32_t>(i)) % 11)) * darker);
+                  return Colour{level, level, level};
+                }));
 }
 
-const std::string kTrain = "train --data @set --image 8 --patch 4 --width 16 --depth 1 --heads 2 --batch 8 --threads 1 ";
+const std::string kTrain =
+    "train --data @set --image 8 --patch 4 --width 16 --depth 1 --heads 2 --batch 8 --threads 1 ";
 
 // black/, grey/ and white/ and a model of them at @c.
 void write_model(const Folder& f) {
@@ -105,9 +107,10 @@ TEST_CASE("train --init: rows of the head go to the classes of their names, and 
   CHECK(rows("same") == old);
   // Others: rows by name, and the mean of all rows for a new one.
   write_class(f, "new/yellow", 5, 200), write_class(f, "new/white", 5, 228);
-  CHECK(contains(f.succeeds(init + "--data @new --checkpoint @new_model").err,
-                 "the head has the classes black, grey, white; those of the data are white, yellow: a class keeps its row "
-                 "by name, a new one begins with the mean of all rows\n"));
+  CHECK(contains(
+      f.succeeds(init + "--data @new --checkpoint @new_model").err,
+      "the head has the classes black, grey, white; those of the data are white, yellow: a class keeps its row "
+      "by name, a new one begins with the mean of all rows\n"));
   const std::vector<double> now = rows("new_model");
   REQUIRE(now.size() == 2 * 16);
   for (size_t i = 0; i < 16; ++i) {

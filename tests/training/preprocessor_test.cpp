@@ -8,8 +8,8 @@
 #include "tests/support/catch.h"
 
 using namespace isonorm;
-using training::Preprocessor;
 using Catch::Matchers::Contains;
+using training::Preprocessor;
 
 namespace {
 
@@ -55,7 +55,7 @@ TEST_CASE("preprocessor: factor, mean and deviation of any scale are those of pi
   const Preprocessor p = Preprocessor::read(text, 4, 3);
   for (const int pixel : {0, 100, 255})
     for (size_t c = 0; c < 3; ++c) {
-      const double want = (pixel / 128.0 - std::array{1, 0.5, 0.25}[c]) / std::array{0.5, 0.25, 2.0}[c];
+      const double want = (pixel / 128.0 - std::array{1.0, 0.5, 0.25}[c]) / std::array{0.5, 0.25, 2.0}[c];
       CHECK((pixel / 255.0 - p.scale.mean[c]) / p.scale.std[c] == Approx(want).margin(1e-14));
     }
   CHECK(p.fit == data::PictureFit{.edge = 4, .stretch = true});
@@ -74,7 +74,8 @@ TEST_CASE("preprocessor: what this program does not compute is refused in a line
            {R"("do_pad": true)", R"("do_pad" is 'true', which this program does not compute)"},
            {R"("crop_pct": 0.9)", R"("crop_pct" is '0.9', which this program)"},
            {R"("do_center_crop": false)", "without \"do_center_crop\": the images are no squares"},
-           {R"("crop_size": {"height": 12, "width": 11})", R"("crop_size" is '{"height":12,"width":11}', expected a square)"},
+           {R"("crop_size": {"height": 12, "width": 11})",
+            R"("crop_size" is '{"height":12,"width":11}', expected a square)"},
            {R"("crop_size": {"height": 14, "width": 14})", "expected a square of at most 12"},
            {R"("crop_size": 11)", R"("crop_size" gives images with a side of 11 pixels, the model's have 12)"},
            {R"("size": {"longest_edge": 12})", R"("size" is '{"longest_edge":12}', expected a number)"},
