@@ -36,12 +36,14 @@ bool ends_with_one_of(const std::string& path, std::span<const std::string_view>
   return std::ranges::count(ends, end) > 0;
 }
 
+// .ipynb_checkpoints, ._1.png: copies that other programs leave behind.
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
 // In order. A folder that cannot be read throws std::filesystem_error, which names it.
 std::vector<std::string> classes_in(const std::string& dir) {
   std::vector<std::string> all;
   for (const fs::directory_entry& e : fs::directory_iterator(dir))
-    if (const std::string name = e.path().filename().string(); e.is_directory() && !name.starts_with('.'))
-      all.push_back(name);
+    if (e.is_directory() && !is_hidden(e.path())) all.push_back(e.path().filename().string());
   std::ranges::sort(all);
   return all;
 }
@@ -69,6 +71,7 @@ class Walk {
     inside_.push_back(dir);
     fs::directory_iterator at(dir, error);
     for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+      if (is_hidden(at->path())) continue;
       std::error_code unknown;
       const fs::file_type type = at->status(unknown).type();
       if (type == fs::file_type::none) failed_({"status", at->path(), unknown});
@@ -206,9 +209,10 @@ bool ImageFolder::is_in(const std::string& dir) {
   std::error_code error;
   fs::recursive_directory_iterator at(dir, kHow, error);
   for (int left = kMostEntries; !error && left > 0 && at != fs::recursive_directory_iterator(); --left) {
-    if (at->path().filename().string().starts_with('.')) at.disable_recursion_pending();
     std::error_code unknown;
-    if (at.depth() > 0 && ends_with_one_of(at->path().string(), kRead) && at->is_regular_file(unknown)) return true;
+    const bool picture = at.depth() > 0 && ends_with_one_of(at->path().string(), kRead) && at->is_regular_file(unknown);
+    if (picture && !is_hidden(at->path())) return true;
+    if (is_hidden(at->path())) at.disable_recursion_pending();
     at.increment(error);
   }
   return false;

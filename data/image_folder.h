@@ -18,7 +18,7 @@ struct ImageFolderOptions {
 };
 
 // Like torchvision's ImageFolder: a class is a folder, its label the place of the folder's name in ascending order. A picture is any file
-// below it whose name ends with .png, .jpg or .jpeg. Links are followed. A folder that is reached again below itself is left out there.
+// below it whose name ends with .png, .jpg or .jpeg. Names that begin with a dot are left out. Links are followed. A folder that is reached again below itself is left out there.
 struct ImageFolder {
   LabelledImages train, test;  // images u8 [n, side, side, 3]
   std::vector<std::string> classes;

@@ -110,8 +110,9 @@ class PreprocessorFile {
 
   data::PictureFit fit() const {
     check(flag("do_resize", true), "\"do_resize\" is false: this program resizes pictures to the side of the images");
-    check(value("resample", kBilinear) == kBilinear, "\"resample\" is ", Shown{dump(*find("resample"))}, ", expected ",
-          kBilinear, ": this program resizes by BILINEAR");
+    const json filter = value("resample", kBilinear);
+    check(filter == kBilinear, "\"resample\" is ", Shown{dump(filter)}, ", expected ", kBilinear,
+          ": this program resizes by BILINEAR");
     const json* size = find("size");
     check(size != nullptr, "there is no \"size\"");
     data::PictureFit fit;

@@ -45,7 +45,9 @@ TEST_CASE("a folder of class folders is split: of each class a share, rounded up
   const TempFolder f;
   const std::string dir = f.path.string();
   write_class(dir + "/cat", 20, 0), write_class(dir + "/dog/more", 11, 100), write_class(dir + "/eel", 1, 200);
-  fs::create_directory(dir + "/.hidden");
+  // Copies that a notebook and a Mac leave behind are no pictures.
+  write_class(dir + "/.hidden", 1, 250), write_class(dir + "/cat/.ipynb_checkpoints", 3, 250);
+  write_text(dir + "/dog/._100.png", "no picture");
   CHECK(data::holds_images(dir));
   CHECK(data::class_names(dir) == std::vector<std::string>{"cat", "dog", "eel"});
   const data::ImageSets set = load(dir, 0.1);

@@ -91,6 +91,6 @@ TEST_CASE("preprocessor: what this program does not compute is refused in a line
     CHECK_THROWS_WITH(Preprocessor::read(words(p, entry), 12, 3), Contains(says));
   }
   CHECK_THROWS_WITH(Preprocessor::read("[1]", 12, 3), Contains("expected a JSON object"));
-  CHECK_THROWS_WITH(Preprocessor::read(R"({"size": 8})", 12, 3),
+  CHECK_THROWS_WITH(Preprocessor::read(R"({"size": 8, "do_normalize": false})", 12, 3),
                     Contains("\"size\" gives images with a side of 8 pixels, the model's have 12"));
 }
