@@ -122,8 +122,7 @@ class Run {
       say_loader(biases);
     } else {
       Metadata metadata = metadata_;
-      for (const char* ids : {training::kCharacters, training::kTokenizer})
-        if (const auto at = file_.other.find(ids); at != file_.other.end()) metadata.insert(*at);
+      metadata.merge(training::spec_entries(file_.other));
       save_safetensors(o_.out, content.entries, metadata, content.read);
     }
     for (const std::string& norm : identity_)

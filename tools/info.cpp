@@ -71,6 +71,18 @@ int print_machine() {
   return kOk;
 }
 
+void print_spec(const training::DataSpec& spec) {
+  if (!spec.alphabet.empty()) say("characters", text(spec.alphabet.size()));
+  if (!spec.tokenizer.empty())
+    say("tokenizer", text("tokenizer.json of ", with_commas(std::ssize(spec.tokenizer)), " bytes"));
+  if (!spec.classes.empty()) {
+    ShortList names;
+    for (const std::string& name : spec.classes) names.add(printable(name, 80));
+    say("classes", names.str());
+  }
+  if (!spec.data.empty()) say("data", printable(spec.data, 80));
+}
+
 int run(const InfoOptions& o) {
   if (!o.file) return print_machine();
   const std::string& path = *o.file;
@@ -91,12 +103,8 @@ int run(const InfoOptions& o) {
     if (ours) print_model(file.description);
     if (is_checkpoint(file.file->metadata())) print_training(checkpoint_values(*file.file));
     for (const auto& [key, value] : file.other)
-      if (ours && key == training::kCharacters)
-        say("characters", text(data::Alphabet::read(value).size()));
-      else if (ours && key == training::kTokenizer)
-        say("tokenizer", text("tokenizer.json of ", with_commas(std::ssize(value)), " bytes"));
-      else
-        say("says", printable(text(key, " = ", value), 200));
+      if (!ours || !training::is_spec_entry(key)) say("says", printable(text(key, " = ", value), 200));
+    if (ours) print_spec(training::DataSpec::of(file.other));
   }
   print_line("");
   for (const std::string& line : tree_of(state.outline, foreign)) print_line(line);

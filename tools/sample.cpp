@@ -18,6 +18,7 @@
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
+#include "training/text_data.h"
 
 namespace isonorm::tools {
 namespace {
@@ -86,15 +87,14 @@ Vocabulary numbers(int64_t count) {
 Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   if (o.ids) return numbers(ids);
   if (!o.tokenizer.empty()) return tokens(o.tokenizer, tokenizers::Tokenizer(o.tokenizer));
-  if (!o.data.empty()) return characters(o.data, data::Text(o.data).alphabet());
+  if (!o.data.empty()) return characters(o.data, training::open_text(o.data, {}, 0).text->alphabet());
   const SafetensorsFile file(o.model);
-  const Metadata said = training::ids_of(file);
-  if (said.contains(training::kCharacters)) {
+  const training::DataSpec spec = [&] {
     const Scope scope(o.model);
-    return characters(o.model, training::alphabet_of(file));
-  }
-  if (said.contains(training::kTokenizer))
-    return tokens(o.model, held_tokenizer(o.model, said.at(training::kTokenizer)));
+    return training::spec_of(file);
+  }();
+  if (!spec.alphabet.empty()) return characters(o.model, spec.alphabet);
+  if (!spec.tokenizer.empty()) return tokens(o.model, held_tokenizer(o.model, spec.tokenizer));
   throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
 }
 

@@ -223,6 +223,9 @@ bool Training::run() {
   if (const CoreUse& use = core_use(); ranks_.size() > 1)
     say(text(ranks_.size(), " ranks (", use.ranks, " on this machine) with ", plural(num_threads(), "thread"),
              " each on ", plural(std::ssize(use.cores), "core")));
+  for (const std::string& line : source_.readings()) say(line);
+  if (source_.test_tokens() < source_.held_out_tokens() - 1)
+    say(text("a test pass predicts ", source_.test_tokens(), " of ", source_.held_out_tokens(), " held-out tokens"));
   for (const std::string& line : summary_) say(line);
   // A test pass that an interruption took away is made up for.
   const auto& tested = result_.earlier.evaluations;
@@ -328,6 +331,13 @@ void Training::save() {
   saved_step_ = step_;
 }
 
+training::DataSpec Training::spec() const {
+  training::DataSpec spec = source_.options().spec;
+  spec.data = identity_.at(training::kTrainingData);
+  spec.test_share = source_.options().test_share;
+  return spec;
+}
+
 Checkpoint Training::checkpoint() {
   const TensorMap weights = shards_ ? shards_->whole() : model_->state_dict();
   const TensorMap state = shards_          ? shards_->whole_state(*optimizer_)
@@ -338,8 +348,7 @@ Checkpoint Training::checkpoint() {
   Checkpoint c{weights, state, identity_};
   c.values.emplace("step", text(step_));
   c.values.merge(kept(o_));
-  for (const auto& [key, value] : training::ids_of(source_.options().alphabet, o_.tokenizer_json))
-    c.values.insert_or_assign(key, value);
+  c.values.merge(spec().entries());
   if (best_.step() > 0) c.values.insert_or_assign(kTests, best_.written());
   if (average_)
     for (const auto& [name, tensor] : average_->live_state()) c.optimizer.add(text(kAverage, name), tensor);
@@ -350,8 +359,7 @@ void Training::save_average() {
   if (o_.average.empty()) return;
   ranks_.on_first([&] {
     average_->apply();
-    training::save_model(o_.average, *model_, training::kModels,
-                         training::ids_of(source_.options().alphabet, o_.tokenizer_json));
+    training::save_model(o_.average, *model_, training::kModels, spec());
     average_->restore();
   });
 }

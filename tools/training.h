@@ -49,6 +49,7 @@ class Training {
   void take(const training::Evaluation& evaluation);
   void check_weights(const std::string& where) const;  // throws Diverged
   void save();
+  training::DataSpec spec() const;
   Checkpoint checkpoint();                              // of now; all ranks ask, the first gets it
   template <class Entry> void log(const Entry& entry);  // calls it with each log
   bool holds_best() const;                              // the file of --best: what is the best so far

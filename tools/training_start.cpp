@@ -97,7 +97,7 @@ Metadata identity(const TrainOptions& o, const training::Source& source) {
   for (const auto& [name, value] : manifest_of(o, source).options)
     if (is_of_identity(name) && name != "init" && name != "model" && !m.contains(text(training::kOptionPrefix, name)))
       m.emplace(name, value);
-  m.emplace("data", "sha256:" + source.sha256());  // wherever it lies
+  m.emplace(training::kTrainingData, "sha256:" + source.sha256());  // wherever it lies
   if (!o.training.test_data.empty()) m.emplace(kTestData, "sha256:" + source.test_sha256());
   if (!o.init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
   return m;
@@ -143,7 +143,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   for (const auto& [key, value] : asked) hold(key, key);
   for (const auto& [key, value] : checkpoint.values)
     check(asked.contains(key) || is_kept(key) || key == "step" || key == "init" || key == kEarlier || key == kTests ||
-              key == training::kCharacters || key == training::kTokenizer,
+              training::is_spec_entry(key),
           path, ": it was trained with ", Shown{key}, ", which this program does not know");
   for (const char* kept : {"init", kEarlier})
     if (const auto at = checkpoint.values.find(kept); at != checkpoint.values.end()) asked.insert(*at);

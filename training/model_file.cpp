@@ -45,7 +45,7 @@ OpenModelFile open_model_file(const std::string& path) {
   opened.description = model_description(*file);
   for (const auto& [key, value] : file->metadata())
     if (!trained && !opened.description.contains(key)) opened.other.emplace(key, value);
-  if (trained) opened.other = ids_of(*file);
+  if (trained) opened.other = spec_entries(*file);
   return opened;
 }
 
@@ -59,28 +59,6 @@ Metadata model_description(const SafetensorsFile& file) {
   return description.contains(kModelKind) ? description : Metadata();  // of another program's entries
 }
 
-Metadata ids_of(const SafetensorsFile& file) {
-  const std::string_view before = is_checkpoint(file.metadata()) ? kCheckpointValue : "";
-  Metadata ids;
-  for (const char* key : {kCharacters, kTokenizer})
-    if (const auto at = file.metadata().find(text(before, key)); at != file.metadata().end())
-      ids.emplace(key, at->second);
-  return ids;
-}
-
-Metadata ids_of(const data::Alphabet& alphabet, const std::string& tokenizer) {
-  Metadata ids;
-  if (!alphabet.empty()) ids.emplace(kCharacters, alphabet.written());
-  if (!tokenizer.empty()) ids.emplace(kTokenizer, tokenizer);
-  return ids;
-}
-
-data::Alphabet alphabet_of(const SafetensorsFile& file) {
-  const Metadata ids = ids_of(file);
-  const auto at = ids.find(kCharacters);
-  return at == ids.end() ? data::Alphabet() : data::Alphabet::read(at->second);
-}
-
 ModelFile load_model_file(const std::string& path) {
   OpenModelFile opened = open_model_file(path);
   opened.file->check_fits();
@@ -89,11 +67,11 @@ ModelFile load_model_file(const std::string& path) {
   return file;
 }
 
-void save_model(const std::string& path, const nn::Module& model, ModelList models, const Metadata& ids) {
+void save_model(const std::string& path, const nn::Module& model, ModelList models, const DataSpec& spec) {
   nn::check_whole(model, path);
   const bool known = ModelOptions::of(model, models).has_value();
   Metadata metadata = known ? describe(model, models) : Metadata();
-  metadata.insert(ids.begin(), ids.end());
+  metadata.merge(spec.entries());
   save_safetensors(path, model.state_dict(), metadata);
 }
 

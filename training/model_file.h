@@ -3,24 +3,16 @@
 
 #include <string>
 
-#include "data/alphabet.h"
 #include "io/half.h"
+#include "training/data_spec.h"
 #include "training/model_options.h"
 
 namespace isonorm::training {
 
-// Where a file has the characters that the ids of its model stand for, as data::Alphabet writes them.
-inline constexpr const char* kCharacters = "characters";
-// And where it has the tokenizer.json of a model of tokens, which tokenizers::Tokenizer::of_json reads. Text in the metadata is what
-// other readers of safetensors pass over; a tensor more they would refuse. kMostTokenizer: bytes of it, which the header has place for
-// when each is escaped.
-inline constexpr const char* kTokenizer = "tokenizer";
-inline constexpr int64_t kMostTokenizer = int64_t{1} << 25;
-
 struct ModelFile {
   TensorMap state;
   Metadata description;  // as describe() gives it; empty where the file has none
-  Metadata other = {};   // metadata beside it; of a checkpoint of `isonorm train` what its ids stand for alone
+  Metadata other = {};   // other metadata; of a checkpoint of `isonorm train` only the entries of its DataSpec
   io::ForeignTypes foreign = {};
 };
 
@@ -45,15 +37,10 @@ ModelFile load_model_file(const std::string& path);
 // that begin as the others do are another program's.
 Metadata model_description(const SafetensorsFile& file);
 
-// What the ids of such a file's model stand for: its entries under kCharacters and kTokenizer, those that it has.
-Metadata ids_of(const SafetensorsFile& file);
-Metadata ids_of(const data::Alphabet& alphabet, const std::string& tokenizer);  // either may be empty
-// The characters of such a file; none where it has none. Throws where they are damaged.
-data::Alphabet alphabet_of(const SafetensorsFile& file);
-
 // Saves a module's parameters and buffers as a safetensors file and, where a row of `models` is of its type, describe() of it:
-// verify, convert and train --init then know what it is. `ids`: what ids_of() gives. Throws as save_safetensors and describe.
-void save_model(const std::string& path, const nn::Module& model, ModelList models = kModels, const Metadata& ids = {});
+// verify, convert and train --init then know what it is. Throws as save_safetensors and describe.
+void save_model(const std::string& path, const nn::Module& model, ModelList models = kModels,
+                const DataSpec& spec = {});
 // Loads the model, with its weights, from such a file or a checkpoint of `isonorm train`, in evaluation mode and in the
 // file's dtype. Draws no initial values (nn::SkipInit); the default generator keeps its state. Throws if the file does
 // not say what model it holds, or its tensors are not that model's. A module of the user's own class is constructed by

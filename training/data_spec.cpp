@@ -1,0 +1,79 @@
+#include "training/data_spec.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "core/printed.h"
+#include "core/system/foreign_text.h"
+#include "io/checkpoint.h"
+#include "io/json_text.h"
+
+namespace isonorm::training {
+namespace {
+
+std::vector<std::string> read_classes(const std::string& words) {
+  const json list = parsed(words);
+  std::vector<std::string> classes;
+  bool good = list.is_array();
+  if (good)
+    for (const json& name : list) {
+      good = good && name.is_string();
+      if (good) classes.push_back(name.get<std::string>());
+    }
+  good = good && std::set<std::string>(classes.begin(), classes.end()).size() == classes.size();
+  check(good && !classes.empty(), "its entry '", kClasses, "' is ", Shown{words},
+        ", expected a JSON list of different names");
+  return classes;
+}
+
+}  // namespace
+
+Metadata DataSpec::entries() const {
+  Metadata all;
+  if (!alphabet.empty()) all.emplace(kCharacters, alphabet.written());
+  if (!tokenizer.empty()) all.emplace(kTokenizer, tokenizer);
+  if (!classes.empty()) all.emplace(kClasses, dump(classes));
+  if (!preprocessor.empty()) all.emplace(kPreprocessor, preprocessor);
+  if (!data.empty()) all.emplace(kTrainingData, data);
+  if (test_share) all.emplace(kTestShare, shortest(*test_share));
+  return all;
+}
+
+DataSpec DataSpec::of(const Metadata& metadata) {
+  DataSpec spec;
+  for (const auto& [name, value] : spec_entries(metadata))
+    if (name == kCharacters)
+      spec.alphabet = data::Alphabet::read(value);
+    else if (name == kTokenizer)
+      spec.tokenizer = value;
+    else if (name == kClasses)
+      spec.classes = read_classes(value);
+    else if (name == kPreprocessor)
+      spec.preprocessor = value;
+    else if (name == kTrainingData)
+      spec.data = value;
+    else
+      check(read_number(value, spec.test_share.emplace()) && *spec.test_share >= 0 && *spec.test_share < 1,
+            "its entry '", kTestShare, "' is ", Shown{value}, ", expected a number from 0 to below 1");
+  return spec;
+}
+
+bool is_spec_entry(std::string_view name) { return std::ranges::count(kSpecEntries, name) > 0; }
+
+Metadata spec_entries(const Metadata& metadata) {
+  Metadata entries;
+  for (const auto& [name, value] : metadata)
+    if (is_spec_entry(name)) entries.emplace(name, value);
+  return entries;
+}
+
+Metadata spec_entries(const SafetensorsFile& file) {
+  if (!is_checkpoint(file.metadata())) return spec_entries(file.metadata());
+  Metadata values;
+  for (const auto& [key, value] : file.metadata())
+    if (key.starts_with(kCheckpointValue)) values.emplace(key.substr(kCheckpointValue.size()), value);
+  return spec_entries(values);
+}
+
+}  // namespace isonorm::training

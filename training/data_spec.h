@@ -1,0 +1,50 @@
+// DataSpec: what the inputs and outputs of a model stand for. A file holds it as text beside the weights.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/alphabet.h"
+#include "io/safetensors.h"
+
+namespace isonorm::training {
+
+// Empty members are unknown, or belong to a model of another kind.
+struct DataSpec {
+  data::Alphabet alphabet = {};           // model of characters: the characters of its ids
+  std::string tokenizer = {};             // model of tokens: its tokenizer.json, for tokenizers::Tokenizer::of_json()
+  std::vector<std::string> classes = {};  // model of images: the class names in the order of the logits
+  std::string preprocessor = {};          // model of images: how pictures become its inputs (training/preprocessor.h)
+  std::string data = {};                  // "sha256:..." of the training data, Source::sha256()
+  std::optional<double> test_share = {};  // share of these data that no step trained on, TrainingOptions::held_out()
+
+  // The members as metadata of a file; an empty member has no entry.
+  Metadata entries() const;
+  // Reads such entries among `metadata`. Throws, naming the entry, if one is damaged.
+  static DataSpec of(const Metadata& metadata);
+  bool operator==(const DataSpec&) const = default;
+};
+
+// Names of the entries. They are metadata because other readers of safetensors skip metadata and refuse unknown tensors.
+inline constexpr const char* kCharacters = "characters";      // data::Alphabet::written()
+inline constexpr const char* kTokenizer = "tokenizer";        // the text of tokenizer.json
+inline constexpr const char* kClasses = "classes";            // a JSON array of strings
+inline constexpr const char* kPreprocessor = "preprocessor";  // the text of preprocessor_config.json
+inline constexpr const char* kTrainingData = "data";
+inline constexpr const char* kTestShare = "test_share";
+inline constexpr const char* kSpecEntries[] = {kCharacters,   kTokenizer,    kClasses,
+                                               kPreprocessor, kTrainingData, kTestShare};
+
+// Largest tokenizer.json in bytes. The header of a file has space for it even if every byte is escaped.
+inline constexpr int64_t kMostTokenizer = int64_t{1} << 25;
+
+bool is_spec_entry(std::string_view name);
+// The entries of a DataSpec among `metadata`, unread: for a program that copies them to another file.
+Metadata spec_entries(const Metadata& metadata);
+// The entries of a safetensors file, or of a checkpoint of `isonorm train`.
+Metadata spec_entries(const SafetensorsFile& file);
+inline DataSpec spec_of(const SafetensorsFile& file) { return DataSpec::of(spec_entries(file)); }
+
+}  // namespace isonorm::training
