@@ -41,7 +41,7 @@ void check_options(const EvaluateOptions& o) {
 std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
   t.data = o.data, t.test_data = o.test_data, t.test_share = o.test_share.value_or(t.spec.test_share.value_or(0.1));
   if (!t.test_data.empty()) return "all of it";
-  if (t.model.row().input == training::Input::images || o.data.empty()) return "";
+  if (o.data.empty()) return "";
   const std::string share = text("the last ", shortest(100 * t.test_share), " %");
   if (o.test_share) return share;
   if (t.spec.data != "sha256:" + training::data_sha256(t.model.row().input, o.data)) {
@@ -99,6 +99,9 @@ int run(EvaluateOptions& o) {
                         : text(shape.image, " x ", shape.image, " x ", shape.channels, " images"),
         ", the data are of ",
         shape.vocab > 0 ? text(shown.vocab) : text(shown.image, " x ", shown.image, " x ", shown.channels));
+  check(shown.classes <= shape.classes, o.data, ": there are ", shown.classes, " classes, the model has ",
+        shape.classes);
+  for (const std::string& note : spec_notes(t.spec, source)) tell("isonorm evaluate", text(o.model, ": ", note));
   model->to(t.device);
   nn::Module* models[] = {model.get()};
   const auto pass = training::test_pass(source, models, [](int, int) { return true; });

@@ -87,7 +87,7 @@ int run(LrFindOptions& find) {
   manual_seed(options.seed);
   const std::unique_ptr<nn::Module> model = build_model(options, options.model.stream());
   if (!o.init.empty()) {
-    const TensorMap weights = initial_weights(o.init, *model, options.dtype, o.extend_alphabet);
+    const TensorMap weights = initial_weights(o.init, *model, options.dtype, options.spec, o.extend_alphabet);
     const Scope scope(o.init);
     model->load_state_dict(weights);
   }

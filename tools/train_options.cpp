@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/system/foreign_text.h"
+#include "data/image_sets.h"
 #include "data/text.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
@@ -65,6 +66,15 @@ void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newes
   set_as_trained(o, values);
 }
 
+// If the data have a class that the weights lack, the training is of the data's classes instead of the weights'.
+void take_other_classes(training::TrainingOptions& o) {
+  std::vector<std::string>& classes = o.spec.classes;
+  if (classes.empty() || !data::holds_images(o.data)) return;
+  const std::vector<std::string> names = data::class_names(o.data);
+  const auto known = [&](const std::string& name) { return std::ranges::count(classes, name) > 0; };
+  if (!std::ranges::all_of(names, known)) classes = names;
+}
+
 // Takes the model's options that the command line does not give from --init, if that file has them. Options that only choose
 // coordinates for the same function stay the training's. Returns true if the model is that of the file.
 bool take_from_init(TrainOptions& o, Given& given) {
@@ -73,6 +83,7 @@ bool take_from_init(TrainOptions& o, Given& given) {
   if (opened.description.empty()) return false;
   const Scope scope(o.init);
   o.training.spec = training::spec_of(file);
+  take_other_classes(o.training);
   if (o.extend_alphabet) {
     check(!o.training.spec.alphabet.empty(), "--extend-alphabet: it is no model of characters");
     if (o.training.data.empty()) throw UsageError("--extend-alphabet needs --data");

@@ -30,11 +30,11 @@ struct DataSpec {
 // Names of the entries. They are metadata because other readers of safetensors skip metadata and refuse unknown tensors.
 inline constexpr const char* kCharacters = "characters";      // data::Alphabet::written()
 inline constexpr const char* kTokenizer = "tokenizer";        // the text of tokenizer.json
-inline constexpr const char* kClasses = "classes";            // a JSON array of strings
+inline constexpr const char* kClassNames = "classes";         // a JSON array of strings
 inline constexpr const char* kPreprocessor = "preprocessor";  // the text of preprocessor_config.json
 inline constexpr const char* kTrainingData = "data";
 inline constexpr const char* kTestShare = "test_share";
-inline constexpr const char* kSpecEntries[] = {kCharacters,   kTokenizer,    kClasses,
+inline constexpr const char* kSpecEntries[] = {kCharacters,   kTokenizer,    kClassNames,
                                                kPreprocessor, kTrainingData, kTestShare};
 
 // Largest tokenizer.json in bytes. The header of a file has space for it even if every byte is escaped.

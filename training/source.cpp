@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "autograd/ops/random.h"
+#include "core/system/foreign_text.h"
+#include "data/class_names.h"
 #include "data/image_sets.h"
 #include "data/loader.h"
 #include "data/made_text.h"
@@ -11,6 +13,7 @@
 #include "data/text.h"
 #include "io/sha256.h"
 #include "nn/vit.h"
+#include "training/preprocessor.h"
 #include "training/text_data.h"
 
 namespace isonorm::training {
@@ -31,6 +34,15 @@ std::vector<uint8_t> own_text(const TrainingOptions& o) {
   for (int64_t id : randint(0, o.letters, {64 * o.letters}, kCpu, generator).to_vector<int64_t>())
     bytes.push_back(static_cast<uint8_t>('a' + id));
   return bytes;
+}
+
+bool is_utf8(std::string_view s) {
+  for (size_t at = 0; at < s.size();) {
+    const int length = utf8_length(s.substr(at));
+    if (length == 0) return false;
+    at += static_cast<size_t>(length);
+  }
+  return true;
 }
 
 }  // namespace
@@ -57,28 +69,58 @@ template <class Set> void Source::take_test_rows(const std::shared_ptr<Set>& set
 
 void Source::take_images() {
   const TrainingOptions& o = options_;
+  DataSpec& spec = options_.spec;
   ModelShape shape = o.model.shape();
-  const auto set = std::make_shared<data::ImageSets>(data::load_images(o.data, shape.image));
-  const data::PixelScale scale = data::measured_scale(set->train, o.dtype);
-  take_from(std::make_shared<data::Loader<data::LabelledImages>>(
-      set->train, data::LoaderOptions{.rows = o.batch,
-                                      .seed = o.seed,
-                                      .scale = scale,
-                                      .augment = {.crop = o.random_crop, .flip = o.random_flip},
-                                      .mixup = {.alpha = o.mixup, .classes = set->classes},
-                                      .prefetch = ahead(),
-                                      .device = o.device}));
-  test_count_ = set->test.labels.numel();
-  test_rows_ = [=](int64_t begin, int64_t rows) {
-    return examples_of(data::slice_batch(set->test, begin, rows, scale));
+  const bool trains = uses_ == Uses::training, has_scale = !spec.preprocessor.empty();
+  Preprocessor preprocessor = preprocessor_of(spec, shape);
+  const auto load = [&](const std::string& data, double held_out, bool tests_only) {
+    return data::load_images(data, {.side = shape.image,
+                                    .fit = preprocessor.fit,
+                                    .classes = spec.classes,
+                                    .held_out = held_out,
+                                    .tests_only = tests_only});
   };
-  const int64_t side = set->train.images.size(1);
-  check(shape.image == side || shape.image == nn::VitOptions().image, data::image_folder(o.data),
-        ": its images have a side of ", side, " pixels, the model's ", shape.image);
-  shape.image = side;
-  shape.channels = set->train.images.rank() == 4 ? set->train.images.size(3) : 1;
-  shape.classes = set->classes;
+  const bool own_tests = o.test_data.empty(), only_tests = !trains && !own_tests;
+  data::ImageSets set = load(only_tests ? o.test_data : o.data, only_tests ? 1 : o.held_out(), !trains && has_scale);
+  take_classes(set);
+  if (!has_scale) preprocessor.scale = data::measured_scale(set.train.size() > 0 ? set.train : set.test);
+  preprocessor.scale.dtype = o.dtype;
+  const Dims image = set.test.images.shape();
+  check(shape.image == image[1] || shape.image == nn::VitOptions().image, data::image_folder(o.data),
+        ": its images have a side of ", image[1], " pixels, the model's ", shape.image);
+  shape.image = image[1];
+  shape.channels = image.rank == 4 ? image[3] : 1;
+  shape.classes = set.classes;
+  if (!has_scale) spec.preprocessor = preprocessor.text(shape.image, shape.channels);
+  if (trains)
+    take_from(std::make_shared<data::Loader<data::LabelledImages>>(
+        set.train, data::LoaderOptions{.rows = o.batch,
+                                       .seed = o.seed,
+                                       .scale = preprocessor.scale,
+                                       .augment = {.crop = o.random_crop, .flip = o.random_flip},
+                                       .mixup = {.alpha = o.mixup, .classes = set.classes},
+                                       .prefetch = ahead(),
+                                       .device = o.device}));
+  if (trains && !own_tests) set = load(o.test_data, 1, true);
+  check(std::equal(image.begin() + 1, image.end(), set.test.images.shape().begin() + 1), o.test_data,
+        ": its images have shape ", set.test.images.shape(), ", the training's ", image);
+  test_count_ = set.test.size();
+  test_rows_ = [test = set.test, scale = preprocessor.scale](int64_t begin, int64_t rows) {
+    return examples_of(data::slice_batch(test, begin, rows, scale));
+  };
   options_.model.fit(shape);
+}
+
+void Source::take_classes(data::ImageSets& set) {
+  std::vector<std::string>& classes = options_.spec.classes;
+  matches_classes_ = !set.names.empty() && !classes.empty();
+  if (!set.names.empty()) classes = set.names;
+  if (classes.empty()) return;
+  for (const std::string& name : classes)
+    check(is_utf8(name), options_.data, ": the class ", Shown{name}, " has a name that is not UTF-8");
+  check(set.classes <= std::ssize(classes), options_.data, ": there are ", set.classes,
+        " classes without names, the model has ", data::class_list(classes));
+  set.classes = std::ssize(classes);
 }
 
 void Source::take_pairs() {

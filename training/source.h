@@ -13,7 +13,8 @@
 
 namespace isonorm::data {
 class Text;
-}
+struct ImageSets;
+}  // namespace isonorm::data
 
 namespace isonorm::training {
 
@@ -44,6 +45,9 @@ class Source {
   // windows of options.test_data cover the whole text: the last one may be shorter, and so is the only one if the text is
   // shorter than the context. With Uses::evaluation a held-out part that is shorter than the context has such a window, too.
   int64_t test_count() const { return test_count_; }
+  // True if the labels of images are the model's classes by name. False if the classes that the training begins with, or
+  // those of the data, have no names: then the labels are places.
+  bool matches_classes() const { return matches_classes_; }
   // Tokens of the held-out text, and how many of them the test pass predicts; 0: it is no text.
   int64_t held_out_tokens() const { return held_out_tokens_; }
   int64_t test_tokens() const { return test_tokens_; }
@@ -56,6 +60,7 @@ class Source {
 
  private:
   void take_images();
+  void take_classes(data::ImageSets& set);
   void take_pairs();
   void take_text();
   void take_held_out(const std::shared_ptr<data::Text>& text);
@@ -71,6 +76,7 @@ class Source {
 
   TrainingOptions options_;
   Uses uses_;
+  bool matches_classes_ = false;
   int64_t context_;
   int64_t test_count_ = 0, held_out_tokens_ = 0, test_tokens_ = 0, steps_per_epoch_ = 1;
   std::vector<std::string> readings_;
