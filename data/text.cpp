@@ -37,17 +37,20 @@ Text::Text(const Bytes& bytes, uint64_t seed, double held_out, const Alphabet& a
 std::string TokenFile::bytes_of(std::span<const uint32_t> ids) const {
   std::string all;
   for (const uint32_t id : ids)
-    for (int64_t i = 0; i < width(); ++i) all += static_cast<char>(id >> 8 * i);
+    for (int64_t i = 0; i < isonorm::data::bytes_of(width); ++i) all += static_cast<char>(id >> 8 * i);
   return all;
 }
 
-Text::Text(const TokenFile& file, uint64_t seed, double held_out) : vocab_(file.vocab), seed_(seed) {
-  const Bytes bytes = open_bytes(file.path);
+Text::Text(const TokenFile& file, uint64_t seed, double held_out) : Text(open_bytes(file.path), file, seed, held_out) {}
+
+Text::Text(const Bytes& bytes, const TokenFile& file, uint64_t seed, double held_out)
+    : vocab_(file.vocab), seed_(seed) {
   const Scope scope(bytes.name);
   check(vocab_ >= 1 && vocab_ <= int64_t{1} << 32, "a vocabulary of ", vocab_, ", expected 1 to ", int64_t{1} << 32);
-  const int64_t size = file.width();
+  const int64_t size = bytes_of(file.width);
   check(bytes.size > 0, "the file of token ids is empty");
-  check(bytes.size % size == 0, "the file has ", bytes.size, " bytes, ids of ", vocab_, " tokens have ", size, " each");
+  check(bytes.size % size == 0, "the file has ", bytes.size, " bytes, ids of ", name_of(file.width), " have ", size,
+        " each");
   length_ = bytes.size / size;
   hold_out(held_out);
   read_ = [bytes, size](int64_t first, int64_t n, int64_t* to) {
@@ -64,7 +67,8 @@ Text::Text(const TokenFile& file, uint64_t seed, double held_out) : vocab_(file.
     const int64_t n = std::min(std::ssize(piece), length_ - first);
     read_(first, n, piece.data());
     for (int64_t i = 0; i < n; ++i)
-      check(piece[i] < vocab_, "token ", first + i, " is ", piece[i], ", expected 0 to ", vocab_ - 1);
+      check(piece[i] < vocab_, "token ", first + i, ", read as ", name_of(file.width), ", is ", piece[i],
+            ", expected 0 to ", vocab_ - 1);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "core/tensor.h"
 #include "data/alphabet.h"
 #include "data/row_loader.h"
+#include "data/text_content.h"
 
 namespace isonorm::data {
 
@@ -25,12 +26,12 @@ struct TextBatch {
   Tensor y;  // i64 [rows, length]: y[r][t] is the token after x[r][t]
 };
 
-// A file of token ids without a header, as nanoGPT has it: little-endian u16 where `vocab` is at most 65536, else u32.
+// A file of token ids without a header, as nanoGPT has it, little-endian.
 struct TokenFile {
   std::string path;
   int64_t vocab;
+  IdWidth width = vocab <= 1 << 16 ? IdWidth::u16 : IdWidth::u32;
 
-  int64_t width() const { return vocab <= 1 << 16 ? 2 : 4; }  // bytes of an id
   std::string bytes_of(std::span<const uint32_t> ids) const;  // as they stand in the file
 };
 
@@ -44,6 +45,8 @@ class Text {
   // Reads the file once, in pieces, and then the windows that are asked for. Throws where it cannot be read, is empty, ends
   // within an id or has one that is not below `vocab`.
   explicit Text(const TokenFile& file, uint64_t seed = 0, double held_out = 0);
+  // The same of a file that is open: its name is that of `bytes`.
+  Text(const Bytes& bytes, const TokenFile& file, uint64_t seed = 0, double held_out = 0);
 
   int64_t vocab() const { return vocab_; }
   int64_t length() const { return length_; }

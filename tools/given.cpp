@@ -39,6 +39,11 @@ void check_together(const TrainingOptions& o, const Given& given) {
     throw UsageError(text("--task belongs to --model ", models_with(Input::pairs, " or "), " without --data"));
   if (o.token_vocab > 0 && (input != Input::characters || o.data.empty()))
     throw UsageError(text("--token-vocab belongs to --model ", models_with(Input::characters, " or "), " with --data"));
+  for (const char* of_texts : {"tokenizer", "ids", "text"})
+    if (given.contains(of_texts) && (input != Input::characters || o.data.empty()))
+      throw UsageError(text(training::word_of(of_texts), " belongs to --model ", models_with(Input::characters, " or "),
+                            " with --data"));
+  if (o.ids && o.is_text) throw UsageError("--ids and --text: the data are token ids, or a text");
   if (!o.test_data.empty() && o.data.empty() && input != Input::images) throw UsageError("--test-data needs --data");
   if (given.contains("test_share") && !o.test_data.empty())
     throw UsageError("--test-share and --test-data: with --test-data nothing of --data is for test passes");
@@ -144,7 +149,7 @@ void check_kind(const ModelRow& model, const std::string& data, const char* opti
 }
 
 void check_data(const TrainingOptions& o) {
-  if (o.model.row().input == training::Input::characters && o.data.empty())
+  if (o.model.row().input == training::Input::characters && o.data.empty() && o.test_data.empty())
     throw UsageError(text("a ", o.model.row().noun, " needs a text file: --data FILE"));
   check_kind(o.model.row(), o.data);
   check_kind(o.model.row(), o.test_data, "--test-data");

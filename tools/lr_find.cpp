@@ -72,6 +72,7 @@ int run(LrFindOptions& find) {
   check_output_options(o.output, {data_input(o.training.data),
                                   test_data_input(o.training.test_data),
                                   {"--init", o.init},
+                                  {"--tokenizer", o.training.tokenizer},
                                   {"--config", find.train.config}});
   set_options(find.train, nullptr);
   check_data(o.training);

@@ -227,6 +227,9 @@ bool Training::run() {
   if (const CoreUse& use = core_use(); ranks_.size() > 1)
     say(text(ranks_.size(), " ranks (", use.ranks, " on this machine) with ", plural(num_threads(), "thread"),
              " each on ", plural(std::ssize(use.cores), "core")));
+  for (const std::string& line : source_.readings()) say(line);
+  if (source_.test_tokens() < source_.held_out_tokens() - 1)
+    say(text("a test pass predicts ", source_.test_tokens(), " of ", source_.held_out_tokens(), " held-out tokens"));
   for (const std::string& line : summary_) say(line);
   // A test pass that an interruption took away is made up for.
   const auto& tested = result_.earlier.evaluations;
@@ -335,6 +338,7 @@ void Training::save() {
 training::DataSpec Training::spec() const {
   training::DataSpec spec = source_.options().spec;
   spec.data = identity_.at(training::kTrainingData);
+  spec.test_share = source_.options().test_share;
   return spec;
 }
 

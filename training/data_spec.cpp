@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "io/checkpoint.h"
 #include "io/json_text.h"
@@ -32,6 +33,7 @@ Metadata DataSpec::entries() const {
   if (!classes.empty()) all.emplace(kClassNames, dump(classes));
   if (!preprocessor.empty()) all.emplace(kPreprocessor, preprocessor);
   if (!data.empty()) all.emplace(kTrainingData, data);
+  if (test_share) all.emplace(kTestShare, shortest(*test_share));
   return all;
 }
 
@@ -46,8 +48,11 @@ DataSpec DataSpec::of(const Metadata& metadata) {
       spec.classes = read_classes(value);
     else if (name == kPreprocessor)
       spec.preprocessor = value;
-    else
+    else if (name == kTrainingData)
       spec.data = value;
+    else
+      check(read_number(value, spec.test_share.emplace()) && *spec.test_share >= 0 && *spec.test_share < 1,
+            "its entry '", kTestShare, "' is ", Shown{value}, ", expected a number from 0 to below 1");
   return spec;
 }
 

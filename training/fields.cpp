@@ -141,10 +141,10 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, test_data, test_share, token_vocab, spec, letters, task, optimizer, lr, warmup, schedule, min_lr,
-         tuning, weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
-         decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
-         device, seed, threads] = o;
+  auto& [model, data, test_data, test_share, token_vocab, spec, tokenizer, ids, is_text, letters, task, optimizer, lr,
+         warmup, schedule, min_lr, tuning, weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup,
+         label_smoothing, loss_l2, decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero,
+         steps, batch, dtype, device, seed, threads] = o;
   f.group = "Data";
   f("letters", letters, "without --data: alphabet size of the generated text or pairs; 0: sentences");
   f("data", data,
@@ -164,8 +164,20 @@ void fields(TrainingOptions& o, Fields& f) {
     kProbability);
   f("token_vocab", token_vocab,
     text(models_with(Input::characters),
-         ": --data is a file of token ids below this number: little-endian u16, or u32 if the number is over 65536, no "
-         "header; 0: --data is a text"));
+         ": tokens of the vocabulary; --data is then a file of token ids below this number, little-endian without a "
+         "header, or a text if there is a tokenizer; 0: that of the tokenizer or of the weights to begin with, without "
+         "these the tokens are the bytes of a text"));
+  f("tokenizer", tokenizer,
+    text(
+        models_with(Input::characters),
+        ": the tokenizer of --data, as isonorm tokenize takes it (default: that of the weights to begin with); it goes "
+        "into the checkpoint"));
+  f("ids", ids,
+    text(models_with(Input::characters),
+         ": --data and --test-data are token ids of this width, whatever they look like (default: the bytes of the "
+         "file decide)"));
+  f("text", is_text,
+    text(models_with(Input::characters), ": --data and --test-data are texts, whatever bytes they have"));
   f("task", task, text(models_with(Input::pairs), " without --data: the task of the generated pairs"));
   f.group = "Optimizer";
   f("optimizer", optimizer, "optimizer");

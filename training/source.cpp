@@ -14,6 +14,7 @@
 #include "io/sha256.h"
 #include "nn/vit.h"
 #include "training/preprocessor.h"
+#include "training/text_data.h"
 
 namespace isonorm::training {
 namespace {
@@ -149,8 +150,9 @@ void Source::take_pairs() {
 void Source::take_text() {
   const TrainingOptions& o = options_;
   const auto open = [&](const std::string& path, double held_out, const data::Alphabet& alphabet) {
-    return o.token_vocab > 0 ? std::make_shared<data::Text>(data::TokenFile{path, o.token_vocab}, o.seed, held_out)
-                             : std::make_shared<data::Text>(path, o.seed, held_out, alphabet);
+    OpenText opened = open_text(path, o, held_out, alphabet, uses_ == Uses::evaluation ? "" : "isonorm train ");
+    readings_.push_back(std::move(opened.reading));
+    return opened.text;
   };
   std::shared_ptr<data::Text> text;
   if (uses_ == Uses::training || o.test_data.empty())
@@ -166,6 +168,7 @@ void Source::take_text() {
   if (!o.test_data.empty()) text = open(o.test_data, 1, text ? text->alphabet() : o.spec.alphabet);
   take_held_out(text);
   options_.spec.alphabet = text->alphabet();
+  if (text->alphabet().empty()) options_.token_vocab = text->vocab();
   ModelShape shape = o.model.shape();
   shape.vocab = text->vocab();
   options_.model.fit(shape);
@@ -173,7 +176,8 @@ void Source::take_text() {
 
 void Source::take_held_out(const std::shared_ptr<data::Text>& text) {
   held_out_tokens_ = text->held_out_length();
-  const bool whole = uses_ == Uses::evaluation || !options_.test_data.empty();
+  const bool is_short = uses_ == Uses::evaluation && text->held_out_windows(context_) == 0;
+  const bool whole = is_short || !options_.test_data.empty();
   const int64_t length = whole ? std::clamp<int64_t>(held_out_tokens_ - 1, 1, context_) : context_;
   const int64_t windows = whole ? text->all_held_out_windows(length) : text->held_out_windows(length);
   const int64_t most = uses_ == Uses::training ? std::max<int64_t>(1, kTestCharacters / length) : windows;
@@ -182,6 +186,7 @@ void Source::take_held_out(const std::shared_ptr<data::Text>& text) {
 }
 
 Source::Source(const TrainingOptions& o, Uses uses) : options_(o), uses_(uses), context_(o.model.context()) {
+  options_.test_share = o.held_out();
   switch (o.model.row().input) {
     case Input::images:
       take_images();

@@ -41,9 +41,9 @@ class Source {
   int64_t context() const { return shows_images() ? 0 : context_; }
   // On options.device; on a GPU that of the next step is on its way meanwhile.
   Examples batch(int64_t step);
-  // Examples of the test pass: the test images, windows of the held-out text (0 where it is shorter than one), or pairs. Of
-  // options.test_data, and with Uses::evaluation, the windows cover the whole text: the last one may be shorter, and so are
-  // all if the text is shorter than the context.
+  // Examples of the test pass: the test images, windows of the held-out text (0 where it is shorter than one), or pairs. The
+  // windows of options.test_data cover the whole text: the last one may be shorter, and so is the only one if the text is
+  // shorter than the context. With Uses::evaluation a held-out part that is shorter than the context has such a window, too.
   int64_t test_count() const { return test_count_; }
   // True if the labels of images are the model's classes by name. False if the classes that the training begins with, or
   // those of the data, have no names: then the labels are places.
@@ -51,6 +51,8 @@ class Source {
   // Tokens of the held-out text, and how many of them the test pass predicts; 0: it is no text.
   int64_t held_out_tokens() const { return held_out_tokens_; }
   int64_t test_tokens() const { return test_tokens_; }
+  // How each file of a language model was read: "train.bin: 4811 token ids, u16".
+  const std::vector<std::string>& readings() const { return readings_; }
   Examples test_rows(int64_t begin, int64_t rows) const { return test_rows_(begin, rows).on(options_.device); }
 
   std::string sha256() const { return data_sha256(options_.model.row().input, options_.data); }
@@ -77,6 +79,7 @@ class Source {
   bool matches_classes_ = false;
   int64_t context_;
   int64_t test_count_ = 0, held_out_tokens_ = 0, test_tokens_ = 0, steps_per_epoch_ = 1;
+  std::vector<std::string> readings_;
   std::shared_ptr<const void> keeps_;  // the data that next_() reads: destroyed after it
   std::function<Examples(int64_t begin, int64_t rows)> test_rows_;
   int64_t next_step_ = 0;  // whose batch next_() gives

@@ -69,7 +69,7 @@ TEST_CASE("text: a file of token ids gives the windows that its tokens as charac
   }
   write_text(f / "high", std::string(2 * 65'536, '\0') + "\x01\x01\x05\x02");
   CHECK_THROWS_WITH(data::Text(data::TokenFile{f / "high", 517}),
-                    Contains("high: token 65537 is 517, expected 0 to 516"));
+                    Contains("high: token 65537, read as u16, is 517, expected 0 to 516"));
   CHECK_NOTHROW(data::Text(data::TokenFile{f / "high", 518}));
   write_text(f / "none", "");
   CHECK_THROWS_WITH(data::Text(data::TokenFile{f / "none", 5}), Contains("is empty"));

@@ -47,8 +47,12 @@ Manifest manifest_of(const TrainingOptions& options);
 
 // Whether an option names a file, whose value is a text even where it reads "true" or "7".
 constexpr bool names_a_file(std::string_view option) {
-  return option == "data" || option == "test_data" || option == "init";
+  return option == "data" || option == "test_data" || option == "tokenizer" || option == "init";
 }
+
+// Options that files of older versions lack, and the values that their trainings had.
+inline constexpr std::pair<const char*, const char*> kNewOptions[] = {
+    {"test_data", ""}, {"test_share", "0.1"}, {"tokenizer", ""}, {"ids", ""}, {"text", "false"}};
 
 // A word as a POSIX shell reads it.
 std::string quoted(const std::string& word);

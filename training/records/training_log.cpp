@@ -60,7 +60,7 @@ json identity(const json& manifest) {
     if (manifest.contains(name)) of[name] = manifest[name];
   if (of.contains("options") && of["options"].is_object())
     for (const char* name :
-         {"data", "test_data", "init", "threads", "ranks", "whole_parts", "zero", "device", "any_order"})
+         {"data", "test_data", "tokenizer", "init", "threads", "ranks", "whole_parts", "zero", "device", "any_order"})
       of["options"].erase(name);
   return of;
 }
