@@ -27,7 +27,7 @@ const std::string kTrain =
 // black/, grey/ and white/ and a model of them at @c.
 void write_model(const Folder& f) {
   write_class(f, "set/black", 12, 20), write_class(f, "set/grey", 12, 120), write_class(f, "set/white", 12, 230);
-  f.succeeds(kTrain + "--steps 60 --lr 0.01 -q --checkpoint @c");
+  f.succeeds(kTrain + "--steps 60 --lr 0.01 -q --checkpoint @c --log @log --json @result");
 }
 
 double accuracy(const Folder& f, const std::string& model, const std::string& data) {
@@ -48,6 +48,9 @@ TEST_CASE("evaluate: classes of pictures are those of the model, by name") {
   const Folder f;
   write_model(f);
   CHECK(contains(f.succeeds("info @c").out, "\nclasses     black, grey, white\n"));
+  const nlohmann::json names = {"black", "grey", "white"};
+  CHECK(f.lines("log")[0]["manifest"]["classes"] == names);
+  CHECK(contains(read(f / "result"), "black, grey, white"));
   CHECK(accuracy(f, "c", "set") == 1);
   // A part of the classes, in folders without a part for tests and with one.
   write_class(f, "part/white", 5, 228), write_class(f, "part/grey", 5, 118);
