@@ -89,5 +89,7 @@ TEST_CASE("import: what a folder does not say, or says of a computation that thi
   f.refuses("info @forged", 3, "forged: its entry 'classes' is '[1]', expected a JSON list of names");
   metadata.erase("classes");
   save_safetensors(f / "forged", load_safetensors(f / "m"), metadata);
-  f.refuses("evaluate @forged --data tests", 3, "preprocessor");
+  fs::create_directories(f / "set/dog");
+  write_bytes(f / "set/dog/1.png", png(8, 8, [](auto, auto) { return Colour{9, 9, 9}; }));
+  f.refuses("evaluate @forged --data @set", 3, "the model's preprocessor: there is no \"image_mean\"");
 }
