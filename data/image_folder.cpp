@@ -26,6 +26,7 @@ struct Picture {
 };
 using Part = std::vector<Picture>;
 
+constexpr const char* kTestFolders[] = {"test", "val", "valid", "validation", "dev"};  // the first that is there counts
 constexpr std::string_view kRead[] = {".png", ".jpg", ".jpeg"};
 constexpr std::string_view kNotRead[] = {".bmp", ".gif",  ".pgm", ".ppm",
                                          ".tif", ".tiff", ".webp"};  // torchvision reads most formats in this list
@@ -122,12 +123,20 @@ std::array<Part, 2> split(const Part& all, double held_out) {
   return parts;
 }
 
+// The folders for tests that are there.
+std::vector<std::string> test_folders(const std::string& dir) {
+  std::vector<std::string> found;
+  for (const char* name : kTestFolders)
+    if (fs::is_directory(dir + "/" + name)) found.push_back(dir + "/" + name);
+  return found;
+}
+
 // The folder to train on and the one to test on, or one that is to be split.
 std::vector<std::string> part_folders(const std::string& dir) {
   if (!ImageFolder::has_parts(dir)) return {dir};
-  const std::vector<std::string> parts = {dir + "/train", dir + (fs::is_directory(dir + "/test") ? "/test" : "/val")};
-  for (const std::string& part : parts) check_io(fs::is_directory(part), part, ": there is no such folder");
-  return parts;
+  const std::vector<std::string> tests = test_folders(dir);
+  check_io(!tests.empty(), dir, ": there is a folder train, and none for tests: test, val, valid, validation or dev");
+  return {dir + "/train", tests[0]};
 }
 
 // read(), whose errors of the file system are io errors that name the path.
@@ -232,11 +241,10 @@ std::vector<std::string> ImageFolder::files(const std::string& dir) {
 }
 
 std::vector<std::string> ImageFolder::all_files(const std::string& dir) {
-  std::vector<std::string> all, parts = {""};
-  if (has_parts(dir)) parts = {"/train", "/test", "/val"};
+  std::vector<std::string> all, parts = {dir};
+  if (has_parts(dir)) parts = test_folders(dir), parts.push_back(dir + "/train");
   for (const std::string& part : parts)
-    for (std::string& file : Walk(dir + part, [](const fs::filesystem_error&) {}).files())
-      all.push_back(std::move(file));
+    for (std::string& file : Walk(part, [](const fs::filesystem_error&) {}).files()) all.push_back(std::move(file));
   return all;
 }
 
@@ -246,6 +254,8 @@ ImageFolder ImageFolder::load(const std::string& dir, const ImageFolderOptions& 
   const Found found = from_files([&] { return find(dir, o.classes); });
   const auto [train, test] =
       found.parts.size() == 2 ? std::array{found.parts[0], found.parts[1]} : split(found.parts[0], o.held_out);
+  if (const std::vector<std::string> tests = test_folders(dir); has_parts(dir) && tests.size() > 1)
+    warn(text(tests[1], " is not read: tests are on ", tests[0]));
   if (!found.not_read.empty())
     warn(text(found.not_read.size(), found.not_read.size() == 1 ? " picture is" : " pictures are",
               " left out, expected .png, .jpg or .jpeg; the first is ", found.not_read.front()));

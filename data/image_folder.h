@@ -27,7 +27,8 @@ struct ImageFolder {
   // True if dir has_parts(), or a folder in it holds a picture. Gives up after kMostEntries entries of folders.
   static bool is_in(const std::string& dir);
   static constexpr int kMostEntries = 100'000;
-  // With a folder DIR/train, reads its classes for training and those of DIR/test or DIR/val for tests. Without one the classes are in DIR: of each
+  // With a folder DIR/train, reads its classes for training and for tests those of the first folder that is there of DIR/test, val, valid,
+  // validation and dev; a warning names a second one, which is not read. Without one the classes are in DIR: of each
   // class the share `held_out` (rounded up, at random, the same pictures each time) is for tests, and at least one picture is not, unless the
   // share is 1. If decoders warn, says so in one warning (core/system/warning.h): how many pictures, which is the first, and why. Another
   // warning counts the pictures of other formats (.bmp, .gif, .pgm, .ppm, .tif, .tiff, .webp), which are left out.
@@ -38,7 +39,7 @@ struct ImageFolder {
   static std::vector<std::string> class_names(const std::string& dir);
   // The pictures that it reads: those of DIR/train, class by class, then the others; without DIR/train all of them, class by class.
   static std::vector<std::string> files(const std::string& dir);
-  // All files below DIR/train, DIR/test and DIR/val, or below DIR if it has no such parts; pictures or not. A folder that cannot be
+  // All files below DIR/train and the folders for tests, or below DIR if it has no such parts; pictures or not. A folder that cannot be
   // listed gives none.
   static std::vector<std::string> all_files(const std::string& dir);
 };

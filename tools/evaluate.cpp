@@ -128,8 +128,8 @@ Verb add_evaluate(CLI::App& app) {
       ->required();
   command->add_option(
       "--data", o->data,
-      "data as isonorm train takes them. Images: the test is on their test images. Texts and pairs: on all of "
-      "them; if the model was trained on them, on the share at the end that no step trained on");
+      "data as isonorm train takes them. The test is on test images beside training images, if there are any; else on "
+      "all of the data or, if the model was trained on them, on the share that no step trained on");
   command->add_option("--test-data", o->test_data, "instead of --data: test on all of these");
   add_number(*command, "test_share", o->test_share, "test on this share at the end of --data (default: see --data)",
              training::kProbability);

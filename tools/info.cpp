@@ -109,13 +109,14 @@ int run(const InfoOptions& o) {
     const training::OpenModelFile file = training::open_model_file(path);
     const Scope scope(path);
     state = file.state, foreign = file.foreign;
-    say("file", text(path, ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
     const bool ours = !file.description.empty();  // else an entry's name is another program's
+    const training::DataSpec spec = ours ? training::DataSpec::of(file.other) : training::DataSpec();
+    say("file", text(path, ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
     if (ours) print_model(file.description);
     if (is_checkpoint(file.file->metadata())) print_training(checkpoint_values(*file.file));
     for (const auto& [key, value] : file.other)
       if (!ours || !training::is_spec_entry(key)) say("says", printable(text(key, " = ", value), 200));
-    if (ours) print_spec(training::DataSpec::of(file.other), file.description);
+    print_spec(spec, file.description);
   }
   print_line("");
   for (const std::string& line : tree_of(state.outline, foreign)) print_line(line);

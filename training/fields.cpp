@@ -163,8 +163,9 @@ void fields(TrainingOptions& o, Fields& f) {
   f("data", data,
     text(models_with(Input::images),
          ": a folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package "
-         "dataset-fashion-mnist puts them), of the six .bin files of CIFAR-10, or of pictures, train/CLASS/*.png and "
-         "test/CLASS/*.jpg (EXIF orientation is not applied); or one of mnist, fashion_mnist, cifar10, looked for in "
+         "dataset-fashion-mnist puts them), of the six .bin files of CIFAR-10, or of pictures, CLASS/*.png, or "
+         "train/CLASS/*.png and test/CLASS/*.jpg (EXIF orientation is not applied); or one of mnist, fashion_mnist, "
+         "cifar10, looked for in "
          "$ISONORM_DATA, ~/.cache/isonorm and "
          "/usr/share/datasets; ",
          models_with(Input::text), ": a text file, whose bytes are the tokens; ", models_with(Input::pairs),
@@ -173,7 +174,8 @@ void fields(TrainingOptions& o, Fields& f) {
     "file or folder like --data for test passes, which then take nothing of --data (default: test images beside the "
     "training images, else --test-share)");
   f("test_share", test_share,
-    "share of --data for test passes, which no step trains on: the end of a text or of the pairs; 0: no test passes",
+    "share of --data for test passes, which no step trains on: the end of a text or of the pairs, of each class of "
+    "pictures some at random; 0: no test passes",
     kProbability);
   f("token_vocab", token_vocab,
     text(models_with(Input::text),

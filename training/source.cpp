@@ -91,6 +91,9 @@ void Source::take_images() {
   shape.channels = image.rank == 4 ? image[3] : 1;
   shape.classes = set.classes;
   if (!has_scale) spec.preprocessor = preprocessor.text(shape.image, shape.channels);
+  const data::LabelledImages test = trains && !own_tests ? load(o.test_data, 1, true).test : set.test;
+  check(std::equal(image.begin() + 1, image.end(), test.images.shape().begin() + 1), o.test_data,
+        ": its images have shape ", test.images.shape(), ", the training's ", image);
   train_count_ = set.train.size();
   check(!trains || o.batch <= train_count_, data::image_folder(o.data), ": there are ", train_count_,
         " images to train on, --batch ", o.batch, " is more");
@@ -103,11 +106,8 @@ void Source::take_images() {
                                        .mixup = {.alpha = o.mixup, .classes = set.classes},
                                        .prefetch = ahead(),
                                        .device = o.device}));
-  if (trains && !own_tests) set = load(o.test_data, 1, true);
-  check(std::equal(image.begin() + 1, image.end(), set.test.images.shape().begin() + 1), o.test_data,
-        ": its images have shape ", set.test.images.shape(), ", the training's ", image);
-  test_count_ = set.test.size();
-  test_rows_ = [test = set.test, scale = preprocessor.scale](int64_t begin, int64_t rows) {
+  test_count_ = test.size();
+  test_rows_ = [test, scale = preprocessor.scale](int64_t begin, int64_t rows) {
     return examples_of(data::slice_batch(test, begin, rows, scale));
   };
   options_.model.fit(shape);

@@ -36,7 +36,8 @@ struct Manifest {
   std::string command;      // of the program, that repeats it, quoted for a POSIX shell; empty: there is none
   std::string init_sha256;  // of the file whose weights a training began with; empty: of none
   std::string earlier;      // options that steps before had otherwise: "to step 300 with --steps 300"; empty: none
-  std::string data_sha256;  // over the data files, in the order in which they are read; hexadecimal
+  std::vector<std::string> classes;  // names of the classes of images; empty: unknown, or other data
+  std::string data_sha256;           // over the data files, in the order in which they are read; hexadecimal
 };
 
 // Every option of the command line with its value, those that follow from others filled in.

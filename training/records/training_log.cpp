@@ -37,6 +37,7 @@ json manifest_json(const Manifest& m) {
                  {"options", options},
                  {"data_sha256", m.data_sha256},
                  {"command", m.command}};
+  if (!m.classes.empty()) object["classes"] = m.classes;
   if (!m.init_sha256.empty()) object["init_sha256"] = m.init_sha256;
   if (!m.earlier.empty()) object["earlier"] = m.earlier;
   return object;
