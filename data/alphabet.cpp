@@ -42,16 +42,16 @@ std::string Alphabet::written() const {
 }
 
 void Alphabet::check_there() const {
-  check(!empty(), "text: it is of token ids, which only their tokenizer makes of characters, and characters of");
+  check(!empty(), "text: it is of token ids; only their tokenizer turns bytes into ids and ids into bytes");
 }
 
-Tensor Alphabet::encode(std::string_view characters) const {
+Tensor Alphabet::encode(std::string_view bytes) const {
   check_there();
-  Tensor ids = isonorm::empty({std::ssize(characters)}, {DType::i64});
+  Tensor ids = isonorm::empty({std::ssize(bytes)}, {DType::i64});
   int64_t* to = ids.mutable_data<int64_t>();
-  for (size_t i = 0; i < characters.size(); ++i) {
-    const auto byte = static_cast<uint8_t>(characters[i]);
-    check(id(byte) >= 0, "text: byte ", byte, " at position ", i, " is none of the ", size(), " characters");
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(bytes[i]);
+    check(id(byte) >= 0, "text: byte ", byte, " at position ", i, " is none of the ", size(), " bytes of the alphabet");
     to[i] = id(byte);
   }
   return ids;
@@ -60,12 +60,12 @@ Tensor Alphabet::encode(std::string_view characters) const {
 std::string Alphabet::decode(const Tensor& ids) const {
   check_there();
   check(ids.dtype() == DType::i64, "text: tokens have dtype ", ids.dtype(), ", expected i64");
-  std::string characters;
+  std::string bytes;
   for (int64_t t : ids.to_vector<int64_t>()) {
     check(t >= 0 && t < size(), "text: token ", t, ", expected 0 to ", size() - 1);
-    characters += bytes_[static_cast<size_t>(t)];
+    bytes += bytes_[static_cast<size_t>(t)];
   }
-  return characters;
+  return bytes;
 }
 
 }  // namespace isonorm::data

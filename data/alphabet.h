@@ -1,4 +1,4 @@
-// The characters (bytes) that a text may have, each with an id: what the ids of a model of characters stand for.
+// The bytes that a text may have, each with an id: what the ids of a model of bytes stand for.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace isonorm::data {
 
 class Alphabet {
  public:
-  Alphabet() : Alphabet(std::string_view()) {}  // none: the ids are no characters
+  Alphabet() : Alphabet(std::string_view()) {}  // none: the ids are not bytes
   // The byte at i has the id i. Throws where one occurs twice.
   explicit Alphabet(std::string_view bytes);
   // What written() gave. Throws on anything else.
@@ -21,15 +21,14 @@ class Alphabet {
   char byte(int64_t id) const { return bytes_[static_cast<size_t>(id)]; }  // id: from 0 to below size()
   int id(uint8_t byte) const { return id_of_[byte]; }                      // -1 where there is none
 
-  // Characters to ids, i64 [n]. Throws naming the first byte that has none.
-  Tensor encode(std::string_view characters) const;
-  // Ids of any shape, in row-major order, to characters. Throws where one is outside of [0, size()) or the dtype is not
-  // i64.
+  // Bytes to ids, i64 [n]. Throws if a byte has no id; the message names the first one.
+  Tensor encode(std::string_view bytes) const;
+  // Ids of any shape, in row-major order, to bytes. Throws if an id is outside of [0, size()) or the dtype is not i64.
   std::string decode(const Tensor& ids) const;
 
   // Two hexadecimal digits a byte, for the metadata of a file, which are text.
   std::string written() const;
-  // This one, and behind it those characters of `more` that it has not.
+  // This one, followed by the bytes of `more` that it lacks.
   Alphabet with(const Alphabet& more) const;
   bool operator==(const Alphabet& other) const { return bytes_ == other.bytes_; }
 

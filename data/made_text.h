@@ -6,7 +6,7 @@
 
 namespace isonorm::data {
 
-// `length` characters of short sentences over a small vocabulary, in lower case; depends on the arguments alone. A
+// `length` bytes of short sentences over a small vocabulary, in lower case; depends on the arguments alone. A
 // small model learns spelling and word order from it within a hundred steps. Throws where length is negative.
 std::string made_text(uint64_t seed, int64_t length);
 

@@ -153,13 +153,13 @@ PairBatch Pairs::held_out_rows(int64_t begin, int64_t rows, int64_t length) cons
 }
 
 std::string Pairs::decode(const std::vector<int64_t>& ids) const {
-  std::string characters;
+  std::string bytes;
   for (const int64_t id : ids) {
     check(id >= 0 && id < vocab(), "pairs: id ", id, ", expected 0 to ", vocab() - 1);
     if (id == kEnd || id == kPad) break;
-    if (id > kEnd) characters += alphabet_.byte(id - kEnd - 1);
+    if (id > kEnd) bytes += alphabet_.byte(id - kEnd - 1);
   }
-  return characters;
+  return bytes;
 }
 
 }  // namespace isonorm::data

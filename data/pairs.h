@@ -1,5 +1,5 @@
-// Pairs of sequences, a source and what it becomes: lines of two text files, or made ones. Bytes are tokens, behind three
-// tokens that stand for no byte.
+// Pairs of sequences, a source and what it becomes: lines of two text files, or made ones. The tokens are
+// bytes, and three ids of their own before them.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace isonorm::data {
 
-// The ids that are no characters.
+// The ids that are not bytes.
 inline constexpr int64_t kPad = 0, kBegin = 1, kEnd = 2;
 
 // What made pairs are of: the same letters; sorted; another letter for each, in reverse.
@@ -59,7 +59,7 @@ class Pairs {
   // The pairs [begin, begin + rows) of those that are held out.
   PairBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 
-  // Ids up to the first end or padding, as characters. Throws where one is outside of [0, vocab()).
+  // Ids up to the first end or padding, as bytes. Throws where one is outside of [0, vocab()).
   std::string decode(const std::vector<int64_t>& ids) const;
 
  private:

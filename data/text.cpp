@@ -28,7 +28,7 @@ Text::Text(const Bytes& bytes, uint64_t seed, double held_out, const Alphabet& a
   }
   for (int c = 0; c < 256; ++c)
     check(first[c] < 0 || alphabet_.id(static_cast<uint8_t>(c)) >= 0, "byte ", c, " at position ", first[c],
-          " is none of the ", alphabet_.size(), " characters that the weights were trained on");
+          " is none of the ", alphabet_.size(), " bytes that the weights were trained on");
   vocab_ = alphabet_.size();
   for (uint8_t& c : *tokens) c = static_cast<uint8_t>(alphabet_.id(c));
   read_ = [tokens](int64_t first, int64_t n, int64_t* to) { std::copy_n(tokens->begin() + first, n, to); };
@@ -80,7 +80,7 @@ void Text::hold_out(double part) {
 TextBatch Text::batch(int64_t rows, int64_t length, int64_t step) const {
   check(rows >= 1 && length >= 1 && step >= 0, "text: batch of ", rows, " rows of length ", length, " at step ", step,
         ", expected at least 1, 1 and 0");
-  check(length < shown_, "text: windows of length ", length, " and one character more, the text has ", shown_, " and ",
+  check(length < shown_, "text: windows of length ", length, " and one token more, the text has ", shown_, " and ",
         held_out_length(), " held out");
   return windows(rows, length, [&](int64_t r) { return below(shown_ - length, philox(seed_, r, step).wide(0)); });
 }

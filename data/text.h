@@ -1,5 +1,4 @@
-// A text as a sequence of tokens, which a language model learns to continue: the characters (bytes) of a file, or ids that
-// a tokenizer made.
+// A text as a sequence of tokens, which a language model learns to continue: the bytes of a file, or ids that a tokenizer made.
 #pragma once
 
 #include <algorithm>
@@ -37,9 +36,9 @@ struct TokenFile {
 
 class Text {
  public:
-  // Reads a file of these characters, or, where there are none, of those that it has, in ascending order. `held_out`, from
-  // 0 to 1: the part at the end of the text that batch() never shows. Throws where the file cannot be read, is empty or
-  // passes kTextLimit, or has another character.
+  // Reads a file of bytes. alphabet: the bytes that it may have; if it is empty, the file's own, in ascending order.
+  // held_out, from 0 to 1: the share at the end of the text that batch() never shows. Throws if the
+  // file cannot be read, is empty, is larger than kTextLimit or has a byte that is not in the alphabet.
   explicit Text(const std::string& path, uint64_t seed = 0, double held_out = 0, const Alphabet& alphabet = {});
   explicit Text(const Bytes& bytes, uint64_t seed = 0, double held_out = 0, const Alphabet& alphabet = {});
   // Reads the file once, in pieces, and then the windows that are asked for. Throws where it cannot be read, is empty, ends
@@ -69,9 +68,9 @@ class Text {
   // there are not so many windows.
   TextBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 
-  // Its characters; none where the text is of token ids.
+  // Its bytes; empty if the text is of token ids.
   const Alphabet& alphabet() const { return alphabet_; }
-  Tensor encode(std::string_view characters) const { return alphabet_.encode(characters); }
+  Tensor encode(std::string_view bytes) const { return alphabet_.encode(bytes); }
   std::string decode(const Tensor& tokens) const { return alphabet_.decode(tokens); }
 
  private:

@@ -57,7 +57,7 @@ struct BoundedRow {
 constexpr training::ModelRow kBounded = training::row_of<BoundedRow>({.name = "bounded",
                                                                       .title = "Bounded",
                                                                       .noun = "language model with bounded logits",
-                                                                      .input = training::Input::characters,
+                                                                      .input = training::Input::text,
                                                                       .causal = true});
 
 // x / (1 + |x|), |x| the root mean square of the centred row: a norm that shrinks large rows and leaves small ones. Each

@@ -9,14 +9,20 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "io/replacement.h"
 
 namespace isonorm::io {
 
 LineLog::LineLog(const std::string& path, std::string_view begin) : path_(path) {
   if (path.empty()) return;
-  file_ = std::fopen(path.c_str(), std::filesystem::is_regular_file(path) ? "a+e" : "ae");
+  const int descriptor = descriptor_of(path);
+  if (descriptor >= 0)
+    file_ = fdopen(open_again(path, descriptor), "w");
+  else
+    file_ = std::fopen(path.c_str(), std::filesystem::is_regular_file(path) ? "a+e" : "ae");
   check_io(file_ != nullptr, path, ": cannot be written: ", std::strerror(errno));
-  if (!std::filesystem::is_regular_file(path)) return;
+  kept_ = descriptor < 0 && std::filesystem::is_regular_file(path);
+  if (!kept_) return;
   try {
     check_io(flock(fileno(file_), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK, path,
              ": another process is writing this log");
@@ -32,9 +38,8 @@ LineLog::LineLog(const std::string& path, std::string_view begin) : path_(path) 
 }
 
 void LineLog::keep(int64_t bytes) {
-  if (!file_) return;
-  check_io(ftruncate(fileno(file_), bytes) == 0 || errno == EINVAL, path_,  // EINVAL: a device or pipe
-           ": cannot be written: ", std::strerror(errno));
+  if (!kept_) return;
+  check_io(ftruncate(fileno(file_), bytes) == 0, path_, ": cannot be written: ", std::strerror(errno));
   char last = '\n';
   if (bytes > 0 && pread(fileno(file_), &last, 1, bytes - 1) == 1 && last != '\n') write("\n");
 }

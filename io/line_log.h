@@ -20,13 +20,14 @@ class LineLog {
 
   bool open() const { return file_ != nullptr; }
   // Leaves the first `bytes` of what is there, with the end of the last line; to be called once, before the first
-  // write. Devices and pipes are written as they are.
+  // write. Devices, pipes and files that this process has open (/dev/stdout) are written as they are.
   void keep(int64_t bytes);
   void write(const std::string& line);  // with its newline; throws Error (io)
 
  private:
   std::string path_;
   std::FILE* file_ = nullptr;
+  bool kept_ = false;  // a file that a later training continues
 };
 
 }  // namespace isonorm::io

@@ -124,6 +124,22 @@ bool is_temporary_of(const std::string& path, const std::string& other) {
 // What /proc/self/fd/1 leads to (and so /dev/stdout) is written to as it is, not replaced.
 bool is_open_file(const std::string& path) { return path.starts_with("/proc/") || path.starts_with("/dev/fd/"); }
 
+int descriptor_of(const std::string& path) {
+  const std::string at = followed(path);
+  int descriptor = -1;
+  for (const std::string_view folder : {"/proc/self/fd/", "/dev/fd/"})
+    if (at.starts_with(folder) && read_number(at.substr(folder.size()), descriptor)) return descriptor;
+  return -1;
+}
+
+int open_again(const std::string& path, int descriptor) {
+  const int flags = fcntl(descriptor, F_GETFL);
+  check_io(flags < 0 || (flags & O_ACCMODE) != O_RDONLY, path, ": cannot be written: it is open for reading");
+  const int again = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  check_io(again >= 0, path, ": cannot be written: ", std::strerror(errno));
+  return again;
+}
+
 std::string followed(const std::string& path) {
   fs::path at = path;
   std::error_code none;
@@ -135,6 +151,10 @@ std::string followed(const std::string& path) {
 }
 
 Replacement::Replacement(const std::string& path) : given_(path), path_(followed(path)) {
+  if (const int descriptor = descriptor_of(path); descriptor >= 0) {
+    fd_ = open_again(path, descriptor);
+    return;
+  }
   const Scope scope(path_);
   struct stat status {};
   const bool there = stat(path.c_str(), &status) == 0;
@@ -173,7 +193,8 @@ void Replacement::write(const void* bytes, int64_t n) {
 
 void Replacement::rehearse(const std::string& path, int64_t bytes) {
   struct stat status {};
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+  if (descriptor_of(path) < 0 && stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) &&
+      !S_ISDIR(status.st_mode)) {
     const bool writable = faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
     check_io(writable, path, ": cannot be written: ", std::strerror(errno));
     check_io(!S_ISSOCK(status.st_mode), path, ": is a socket, which cannot be written as a file");

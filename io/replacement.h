@@ -25,7 +25,8 @@ namespace isonorm::io {
 // same path removes it.
 //
 // A symbolic link is followed: the file that it points to is replaced. A device or pipe is never replaced: the bytes go
-// into it. The new file has the mode of the old one.
+// into it. Neither is a file that this process has open (/dev/stdout): the bytes go on where its descriptor stands. The new
+// file has the mode of the old one.
 class Replacement {
  public:
   // Creates the temporary file. Throws (io) where that fails, where the path is a folder, and where what is there may not
@@ -47,7 +48,7 @@ class Replacement {
 
  private:
   std::string given_, path_;             // path_: given_ with its links followed
-  std::optional<Unfinished> temporary_;  // none for a device or pipe
+  std::optional<Unfinished> temporary_;  // none for a device, a pipe or an open file
   int fd_ = -1;
 };
 
@@ -68,6 +69,12 @@ bool is_temporary_of(const std::string& path, const std::string& other);
 
 // Whether the path leads to a file that a process has open already, which has perhaps no name: /dev/stdout does.
 bool is_open_file(const std::string& path);
+
+// The descriptor of this process that the path leads to: 1 for /dev/stdout, 63 for /dev/fd/63; -1: none.
+int descriptor_of(const std::string& path);
+// A new descriptor for the same open file, with the same place in it, to be closed by the caller. Throws (io), and names the
+// path, if `descriptor` is not open for writing.
+int open_again(const std::string& path, int descriptor);
 
 // The system calls of a replacement. Tests put others in, to make each fail or end the process in turn.
 struct SystemCalls {

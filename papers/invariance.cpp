@@ -143,9 +143,9 @@ reports::TextTable gradient_table(const Data& data, const Tensor& gain, const Te
       table.rows.push_back({{name},
                             {what},
                             cell(off(inputs.*part, base.*part)),
-                            {"1"},
+                            reports::count_cell(1),
                             cell(off(weights.*part, factor * (base.*part))),
-                            {factor == 1 ? "1" : "1/3"}});
+                            {factor == 1 ? "1" : "1/3", reports::Tone::plain, factor}});
     };
     add("gain", &Gradients::gain, 1);
     add("bias", &Gradients::bias, 1);

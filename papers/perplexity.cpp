@@ -91,7 +91,7 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
           : data::Text(o.data, o.seed, 0.1);
   if (!o.data.empty()) r.data_sha256 = io::sha256_of_files({o.data});
   check(text.held_out_windows(kContext) > 0, "perplexity: ", o.data, " has ", text.length(),
-        " characters; a tenth of them is held out, expected more than ", kContext);
+        " bytes; a tenth of them is held out, expected more than ", kContext);
   constexpr size_t kCount = std::size(kKinds);
   std::vector<Trained> all(kCount * kSeeds);
   o.train_all(all.size(), [&](size_t i) {
@@ -101,9 +101,9 @@ ExperimentResult perplexity(const ExperimentOptions& o) {
       .heading = "Perplexity by connection",
       .columns = {"connection", "perplexity", "beside Pre-LN, %", "and 95 % of such means", "published, 130M and 250M"},
       .caption =
-          isonorm::text("Of characters that were not trained on; ", s.depth, " blocks of width ", s.width,
+          isonorm::text("Of bytes that were not trained on; ", s.depth, " blocks of width ", s.width,
                         ", RMSNorm by definition, SwiGLU, rotary positions, no biases; ", s.steps, " steps of Adam at ",
-                        kRate, " with ", kRows, " rows of ", kContext, " characters; geometric means over ", kSeeds,
+                        kRate, " with ", kRows, " rows of ", kContext, " bytes; geometric means over ", kSeeds,
                         " seeds, differences within a seed: the same weights and batches.")};
   std::vector<double> pre;
   std::vector<Curve> curves;

@@ -49,7 +49,7 @@ std::vector<double> losses_of(const ExperimentOptions& options, const training::
   const auto model = build_model(source.options(), {.form = streams::Form::rms_norm});
   const auto optimizer = build_optimizer(mine, model->named_parameters());
   training::Step step(*model, *optimizer, training::cross_entropy_of, {.limits = o.limits()});
-  const optim::Schedule rates{.peak = o.lr, .warmup = o.warmup, .steps = kSteps};
+  const optim::Schedule rates{.peak = o.lr, .warmup = o.warmup_steps(), .steps = kSteps};
   training::Loop loop(
       step, [&](int64_t t) { return source.batch(t); }, rates);
   std::vector<double> losses;

@@ -140,6 +140,9 @@ TextCell beside_cell(double value, double control) {
   return {text(scientific(value), " / ", scientific(control)), Tone::plain, value, control};
 }
 TextCell count_cell(int64_t count) { return {text(count), Tone::plain, static_cast<double>(count)}; }
+TextCell percent_cell(double share, int decimals) {
+  return {printed("%.*f %%", decimals, 100 * share), Tone::plain, share};
+}
 
 std::string wrapped(const std::string& s, size_t width, size_t indent) {
   if (width == 0 || text_length(s) <= width) return s;

@@ -18,11 +18,12 @@ struct TextCell {
 };
 
 // A cell that shows a measured number; one as printf's format has it; one with that of its controls beside it,
-// "1.0e-15 / 2.0e-15"; a count.
+// "1.0e-15 / 2.0e-15"; a count; a share of 1 as "12.5 %", with so many decimals.
 TextCell number_cell(double value, Tone tone = Tone::plain);
 TextCell printed_cell(const char* format, double value, Tone tone = Tone::plain);
 TextCell beside_cell(double value, double control);
 TextCell count_cell(int64_t count);
+TextCell percent_cell(double share, int decimals = 2);
 
 struct TextTable {
   std::string heading;

@@ -85,13 +85,13 @@ void BytePairs::encode(std::string_view word, std::vector<uint32_t>& ids) {
 
 void BytePairs::merge(std::string_view word, std::vector<uint32_t>& ids) {
   check(word.size() <= kLongestWord, "a word of ", word.size(), " bytes, over the limit of ", kLongestWord,
-        "; it begins with ", Shown{word.substr(0, 40)});
+        "; it begins with ", Shown{whole_characters(word, 40)});
   symbols_.clear();
   const auto size = static_cast<int32_t>(word.size());
   for (int32_t i = 0; i < size; ++i) {
     const auto byte = static_cast<uint8_t>(word[static_cast<size_t>(i)]);
     check(id_of_byte_[byte] != kNone, "byte ", byte, " is no token of the vocabulary; it is in the word ",
-          Shown{word.substr(0, 40)});
+          Shown{whole_characters(word, 40)});
     symbols_.push_back({static_cast<uint32_t>(id_of_byte_[byte]), i - 1, i + 1 < size ? i + 1 : -1});
   }
   for (int32_t i = 0; i < size; ++i) consider(i);

@@ -38,7 +38,7 @@ ParameterMap read_map(const std::string& path) {
 
 bool is_file(const std::string& path) {
   std::error_code none;
-  return std::filesystem::is_regular_file(path, none);
+  return std::filesystem::exists(path, none) && !std::filesystem::is_directory(path, none);
 }
 
 // Names in a JSON list, or one a line, or with commas between them.

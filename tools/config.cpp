@@ -11,6 +11,7 @@
 #include "core/system/file.h"
 #include "core/system/foreign_name.h"
 #include "core/system/foreign_text.h"
+#include "tools/dash.h"
 #include "tools/ending.h"
 #include "tools/suggestion.h"
 
@@ -137,6 +138,7 @@ void take(CLI::App& command, CLI::App& owner, const toml::table& entries, std::s
 
 void take_config(CLI::App& command, const std::string& file, CLI::App& owner) {
   if (file.empty()) return;
+  keep_pipes({{"--config", file}});  // before check_outputs(): the file names the outputs
   const std::string lines = read_text(file, kConfigLimit);
   try {
     std::set<const CLI::Option*> taken;

@@ -44,6 +44,7 @@ class Run {
   explicit Run(const ConvertOptions& o) : o_(o), form_(o.to), format_(format_named(o.dtype)) {
     if (!std::filesystem::is_directory(o.in)) {
       file_ = training::open_model_file(o.in);
+      warn_of_averages(*file_.file, o.in);
       return;
     }
     folder_ = hub::open_folder(o.in);

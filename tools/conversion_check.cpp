@@ -18,11 +18,11 @@ int run_convert(const ConvertOptions& o) {
   if (gains && (o.to != "rms_norm" || o.fold != "all"))
     throw UsageError("--unit-gains and --as need --to rms_norm and --fold all: a narrower stream has no stock class");
   if (described && !o.data.empty()) throw UsageError("--data needs a model to run, which --spec does not give");
-  check_outputs({{"OUT", folder ? "" : o.out}}, {{"IN", o.in},
-                                                 {"--spec", o.spec},
-                                                 {"--reference", o.reference},
-                                                 data_input(o.data),
-                                                 {"--basis", basis_file(o.basis)}});
+  check_outputs({{.option = "OUT", .path = folder ? "" : o.out, .binary = true}}, {{"IN", o.in},
+                                                                                   {"--spec", o.spec},
+                                                                                   {"--reference", o.reference},
+                                                                                   data_input(o.data),
+                                                                                   {"--basis", basis_file(o.basis)}});
   return run_conversion(o);
 }
 

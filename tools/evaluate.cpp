@@ -6,7 +6,6 @@
 
 #include "core/printed.h"
 #include "core/system/parallel.h"
-#include "io/json_text.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
 #include "tools/training_start.h"
@@ -14,6 +13,7 @@
 #include "training/fields.h"
 #include "training/model_file.h"
 #include "training/records/held_out.h"
+#include "training/records/training_log.h"
 #include "training/records/training_text.h"
 #include "training/source.h"
 #include "training/text_data.h"
@@ -70,7 +70,7 @@ int run(EvaluateOptions& o) {
   t.dtype = model->parameters().front().dtype();
   if (t.threads > 0) set_num_threads(t.threads);
   const training::ModelShape shape = t.model.shape();
-  const bool of_texts = t.model.row().input == training::Input::characters;
+  const bool of_texts = t.model.row().input == training::Input::text;
   for (const auto& [option, given] : {std::pair{"--text", o.is_text},
                                       {"--ids", o.ids.has_value()},
                                       {"--tokenizer", !o.tokenizer.empty()},
@@ -111,12 +111,10 @@ int run(EvaluateOptions& o) {
   const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
   std::string said;
   for (const std::string& reading : source.readings()) said += text(reading, "; ", part, "\n");
-  print_and_write(said + evaluation_text(e, t.model.row().input) + "\n", [&] {
+  const training::Input input = t.model.row().input;
+  print_and_write(said + evaluation_text(e, input) + "\n", [&] {
     if (!o.json.empty())
-      write_file(
-          o.json,
-          dump({{"loss", e.loss}, {"accuracy", e.accuracy()}, {"right", e.right}, {"predictions", e.predictions}}) +
-              "\n");
+      write_file(o.json, evaluation_json(e, input, source.test_file_tokens(), source.test_file_bytes()) + "\n");
   });
   return kOk;
 }

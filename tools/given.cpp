@@ -37,18 +37,18 @@ void check_together(const TrainingOptions& o, const Given& given) {
   const Input input = o.model.row().input;
   if (given.contains("task") && (input != Input::pairs || !o.data.empty()))
     throw UsageError(text("--task belongs to --model ", models_with(Input::pairs, " or "), " without --data"));
-  if (o.token_vocab > 0 && (input != Input::characters || o.data.empty()))
-    throw UsageError(text("--token-vocab belongs to --model ", models_with(Input::characters, " or "), " with --data"));
+  if (o.token_vocab > 0 && (input != Input::text || o.data.empty()))
+    throw UsageError(text("--token-vocab belongs to --model ", models_with(Input::text, " or "), " with --data"));
   for (const char* of_texts : {"tokenizer", "ids", "text"})
-    if (given.contains(of_texts) && (input != Input::characters || o.data.empty()))
-      throw UsageError(text(training::word_of(of_texts), " belongs to --model ", models_with(Input::characters, " or "),
-                            " with --data"));
+    if (given.contains(of_texts) && (input != Input::text || o.data.empty()))
+      throw UsageError(
+          text(training::word_of(of_texts), " belongs to --model ", models_with(Input::text, " or "), " with --data"));
   if (o.ids && o.is_text) throw UsageError("--ids and --text: the data are token ids, or a text");
   if (!o.test_data.empty() && o.data.empty() && input != Input::images) throw UsageError("--test-data needs --data");
   if (given.contains("test_share") && !o.test_data.empty())
     throw UsageError("--test-share and --test-data: with --test-data nothing of --data is for test passes");
   if (given.contains("letters") && (input == Input::images || !o.data.empty()))
-    throw UsageError("--letters belongs to models of characters and of pairs without --data");
+    throw UsageError("--letters belongs to models of texts and of pairs without --data");
   for (const auto& [option, asked] :
        {std::pair{"--random-crop", o.random_crop > 0}, {"--random-flip", o.random_flip}, {"--mixup", o.mixup > 0}})
     if (asked && input != Input::images)
@@ -149,10 +149,15 @@ void check_kind(const ModelRow& model, const std::string& data, const char* opti
 }
 
 void check_data(const TrainingOptions& o) {
-  if (o.model.row().input == training::Input::characters && o.data.empty() && o.test_data.empty())
+  if (o.model.row().input == training::Input::text && o.data.empty() && o.test_data.empty())
     throw UsageError(text("a ", o.model.row().noun, " needs a text file: --data FILE"));
   check_kind(o.model.row(), o.data);
   check_kind(o.model.row(), o.test_data, "--test-data");
+}
+
+void check_warmup(const TrainingOptions& o) {
+  if (const int warmup = o.warmup_steps(); warmup > o.step_count())
+    throw UsageError(text("--warmup: ", warmup, " steps are more than the ", o.step_count(), " of the training"));
 }
 
 bool is_of_proofs(std::string_view name) {
@@ -162,6 +167,7 @@ bool is_of_proofs(std::string_view name) {
 void check_proof(const equivalence::ProofOptions& o) {
   check_number("--controls", o.controls, kControls);
   check_data(o.training);
+  check_warmup(o.training);
   if (const int at = o.training.resume_at; at >= o.training.step_count())
     throw UsageError(text("--resume-at: ", at, " is not a step from 1 to below ", o.training.step_count()));
   check_forms(o.forms);

@@ -28,7 +28,7 @@ void set_training_options(training::TrainingOptions& o, Given given);
 
 // Throws UsageError if the data are of a kind that the model does not read.
 void check_kind(const training::ModelRow& model, const std::string& data, const char* option = "--data");
-// The same for data and test data, and if a model of characters has no data.
+// The same for data and test data, and if a model of texts has no data.
 void check_data(const training::TrainingOptions& o);
 
 // The numbers of threads and of control runs that a training and a proof can have.
@@ -38,6 +38,9 @@ void check_device(Device device, const char* option = "--device");
 
 // Throws UsageError if a name that was given for `option` is not in the list `known`, "sgd, adam", or is given twice.
 void check_names(const char* option, const std::vector<std::string>& given, const std::string& known);
+
+// Throws UsageError if the warm-up is longer than the training.
+void check_warmup(const training::TrainingOptions& o);
 
 // Whether the option of a training is one of proofs: the forms of a proof are those of --forms, in one dtype throughout.
 bool is_of_proofs(std::string_view name);

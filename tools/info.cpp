@@ -82,7 +82,7 @@ std::string fit_text(const data::PictureFit& fit, int64_t side) {
 }
 
 void print_spec(const training::DataSpec& spec, const Metadata& description) {
-  if (!spec.alphabet.empty()) say("characters", text(spec.alphabet.size()));
+  if (!spec.alphabet.empty()) say("alphabet", plural(spec.alphabet.size(), "byte"));
   if (!spec.tokenizer.empty())
     say("tokenizer", text("tokenizer.json of ", with_commas(std::ssize(spec.tokenizer)), " bytes"));
   if (!spec.classes.empty()) say("classes", data::class_list(spec.classes));

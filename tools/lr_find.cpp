@@ -30,7 +30,7 @@ struct LrFindOptions {
 
 // Options of a training that the test does not have: it sets the rate, and ends after --steps of its own.
 bool is_of_course(std::string_view name) {
-  constexpr std::string_view kNames[] = {"lr",   "min_lr",      "warmup",     "schedule",       "ema",
+  constexpr std::string_view kNames[] = {"lr",   "min_lr",      "warmup",     "schedule",       "ema",     "ema_warmup",
                                          "zero", "whole_parts", "save_every", "evaluate_every", "patience"};
   return std::ranges::count(kNames, name) > 0;
 }

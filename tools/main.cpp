@@ -12,6 +12,7 @@
 #include "core/system/terminal.h"
 #include "core/system/warning.h"
 #include "distributed/world.h"
+#include "tools/dash.h"
 #include "tools/help.h"
 #include "tools/limits.h"
 #include "tools/output.h"
@@ -97,6 +98,16 @@ int print(const CLI::App& app, const std::string& who, const CLI::Success& asked
   return kOk;
 }
 
+// An option that is given several times has its last value, so that a sweep can append other values to a command. Lists of
+// values (--stop) have them all.
+void let_the_last_win(CLI::App& command) {
+  using Policy = CLI::MultiOptionPolicy;
+  for (CLI::Option* option : command.get_options()) {
+    const bool one = option->get_items_expected_max() == 1 && option->get_multi_option_policy() == Policy::Throw;
+    if ((one && !option->get_positional()) || is_flag(*option)) option->multi_option_policy(Policy::TakeLast);
+  }
+}
+
 void add_help(CLI::App& app) {
   app.set_help_flag("-h,--help", "print this help")->group("Help");
   app.set_version_flag("--version", kVersion, "print the version")->group("Help");
@@ -111,6 +122,9 @@ int program(int argc, char** argv) {
   add_help(app);
   app.require_subcommand(1);
   app.footer(
+      "An option that is given several times has its last value; lists, such as --stop WORD, have all.\n"
+      "A file named - is standard input if it is read, and standard output if it is written; everything else that is "
+      "printed then goes to standard error.\n"
       "Exit codes: 0 as expected, 1 not equivalent, 2 usage, 3 bad input, 4 input/output, 5 undecided, 6 "
       "numbers are not finite, 70 no memory or threads, 130 interrupted.");
   const std::vector<Verb> verbs = {
@@ -118,7 +132,11 @@ int program(int argc, char** argv) {
       add_verify(app), add_hooks(app),    add_spec(app),    add_compare(app),    add_perturb(app),    add_audit(app),
       add_rotate(app), add_import(app),   add_export(app),  add_tokenize(app),   add_sample(app),     add_info(app),
       add_plot(app),   add_evaluate(app), add_lr_find(app), add_completion(app), add_man(app)};
-  for (const Verb& verb : verbs) add_help(*verb.command);
+  for (const Verb& verb : verbs) {
+    add_help(*verb.command);
+    let_the_last_win(*verb.command);
+    take_dashes(*verb.command);
+  }
 
   std::string who = "isonorm";
   try {

@@ -8,6 +8,7 @@
 
 #include "equivalence/verify/file_conversion.h"
 #include "equivalence/verify/verify.h"
+#include "io/safetensors.h"
 #include "streams/placement.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
@@ -17,7 +18,11 @@ namespace isonorm::tools {
 // Throws Diverged, naming the file and the tensor, if a weight is NaN or infinite.
 void check_finite(const std::string& path, const TensorMap& weights);
 
-// training::load_model() for a verb that computes with it. Throws as that and as check_finite().
+// Warns if the file is a checkpoint of a training with averaged weights (--ema). Its test passes used the averages; whoever reads
+// the checkpoint as a model gets the weights of its step.
+void warn_of_averages(const SafetensorsFile& file, const std::string& path);
+
+// training::load_model() for a verb that computes with it; warns as warn_of_averages(). Throws as load_model() and check_finite().
 std::unique_ptr<nn::Module> load_finite_model(const std::string& path);
 
 // The JSON file of a description, at most 1 MB.

@@ -161,7 +161,7 @@ std::string given_command(const CLI::App& command) {
     const std::string name = option->get_name();
     if (name == "--report" || name == "--json" || name == "--quiet") continue;
     const bool flag = option->get_expected_max() == 0;
-    for (const std::string& word : option->results())
+    for (const std::string& word : option->reduced_results())
       all += text(" ", name, flag && word == "true" ? "" : text(flag ? "=" : " ", training::quoted(word)));
   }
   return all;

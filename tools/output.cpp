@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "core/system/terminal.h"
 #include "data/data_files.h"
 #include "io/replacement.h"
+#include "tools/dash.h"
 #include "tools/ending.h"
 
 namespace isonorm::tools {
@@ -73,6 +75,23 @@ bool is_standard_output(const std::string& path) {
   return same && (io::is_open_file(io::followed(path)) || S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode));
 }
 
+void check_dash(const NamedFile& file) {
+  if (file.path == "-")
+    throw UsageError(text(file.option, ": is not a file that can be standard input or output; ./- is a file named -"));
+}
+
+// Throws UsageError if two options name standard output, or a terminal would get a binary file.
+void check_standard_output(const std::vector<NamedFile>& outputs) {
+  const NamedFile* first = nullptr;
+  for (const NamedFile& output : outputs) {
+    if (!is_standard_output(output.path)) continue;
+    if (output.binary && isatty(STDOUT_FILENO) != 0)
+      throw UsageError(text(output.option, ": a terminal shows no binary file: name a file, or send it to a pipe"));
+    if (first) throw UsageError(text(first->option, " and ", output.option, " name the same file ", output.path));
+    first = &output;
+  }
+}
+
 bool checked = false, owns_process = false;
 std::optional<Registry> registry;  // of a process that is owned
 
@@ -107,12 +126,15 @@ void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<Name
   std::vector<NamedFile> written = {profile_output()};
   written.insert(written.end(), outputs.begin(), outputs.end());
   std::erase_if(written, [](const NamedFile& f) { return f.path.empty(); });
+  std::ranges::for_each(written, check_dash), std::ranges::for_each(inputs, check_dash);
   Registry files(written, inputs);
   for (const NamedFile& output : written) check_streams(output);
   for (const NamedFile& input : inputs) check_streams(input);
+  check_standard_output(written);
   for (const NamedFile& output : written) rehearse(output);
   checked = true;
   if (!owns_process) return;
+  keep_pipes(inputs);
   registry = std::move(files);
   for (const NamedFile& output : written)
     if (is_standard_output(output.path)) stdout = stderr;  // printf and the like look there
@@ -128,6 +150,7 @@ void check_ours(const std::string& path, std::string_view begin, const std::stri
 
 void make_folder(const std::string& path) {
   if (path.empty()) return;
+  if (path == "-") throw UsageError("- is standard output, not a folder; ./- is a folder named -");
   std::error_code failed;
   fs::create_directories(path, failed);
   const bool there = fs::is_directory(path);

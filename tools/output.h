@@ -21,15 +21,16 @@ bool one_file(const std::string& a, const std::string& b);
 
 // Every verb calls it once, before any work, with all files that it writes and reads. The file of ISONORM_PROFILE is one more
 // output. If an output is standard output (/dev/stdout, or a pipe that standard output is, too), all that is printed goes to
-// standard error from then on. Throws UsageError if an output is an input, another output, or a regular file that standard
-// output or error goes to (see Registry); Error (io) if an output could not be written now.
+// standard error from then on. Inputs that are pipes are read to their end (keep_pipes() in tools/dash.h). Throws UsageError if
+// an output is an input, another output, a regular file that standard output or error goes to (see Registry), or a binary file
+// for a terminal, or if a path is "-" (see take_dashes()); Error (io) if an output could not be written now.
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
 // Drops the recording for the file of ISONORM_PROFILE if check_outputs() has not returned: the file may be an input. Call it
 // when the program ends.
 void drop_unchecked_profile();
 
-// From now on check_outputs() also redirects standard output, and every later replacement of a file is checked against its
+// From now on check_outputs() also redirects standard output and reads pipes, and every later replacement of a file is checked against its
 // inputs and outputs. Only the program calls it: in another process an output of one call may be an input of the next.
 void own_this_process();
 
@@ -37,8 +38,8 @@ void own_this_process();
 // would replace it.
 void check_ours(const std::string& path, std::string_view begin, const std::string& output);
 
-// Makes the folder and its parents. Throws Error (io) if they cannot be made, or nothing could be written into the folder. An
-// empty name is no folder.
+// Makes the folder and its parents. Throws Error (io) if they cannot be made, or nothing could be written into the folder;
+// UsageError if the name is "-". An empty name is no folder.
 void make_folder(const std::string& path);
 
 // Writes `content` as the file's whole content. Throws Error (io).

@@ -19,7 +19,7 @@ struct PerturbOptions {
 };
 
 int run(const PerturbOptions& o) {
-  check_outputs({{"OUT", o.out}}, {{"IN", o.in}});
+  check_outputs({{.option = "OUT", .path = o.out, .binary = true}}, {{"IN", o.in}});
   const training::OpenModelFile file = training::open_model_file(o.in);
   const io::FileContent content = io::content_of(file.state, file.foreign);
   std::map<std::string, uint64_t> streams;

@@ -13,6 +13,7 @@
 #include "onnx/model.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
+#include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
@@ -115,7 +116,7 @@ std::string tokenizer_of(const PortPaths& o, const training::OpenModelFile& file
 }
 
 int run_import(const PortPaths& o) {
-  check_outputs({{"OUT", o.out}}, {{"FOLDER", o.in}});
+  check_outputs({{.option = "OUT", .path = o.out, .binary = true}}, {{"FOLDER", o.in}});
   const hub::Folder folder = hub::open_folder(o.in);
   const Scope scope(o.in);
   const hub::Port& port = hub::port_named(folder.config.word("model_type"));
@@ -185,6 +186,7 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
 
 // Of a file that has all tensors of its model, in the form that it has them in.
 ModelOptions options_in(const std::string& path, const training::OpenModelFile& file) {
+  warn_of_averages(*file.file, path);
   const Scope scope(path);
   const ModelOptions said(file.description);
   ModelOptions options = in_stored_form(said);

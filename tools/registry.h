@@ -19,6 +19,7 @@ struct NamedFile {
   std::string option, path;
   Written written = Written::whole;      // of an output
   std::vector<std::string> beside = {};  // further files: written in place with an output, or read with an input
+  bool binary = false;                   // of an output: a terminal does not get it
 };
 
 // A regular file: device and inode if it exists, else its canonical path.

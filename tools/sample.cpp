@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/stopwatch.h"
 #include "core/system/terminal.h"
@@ -26,8 +27,8 @@ namespace {
 constexpr int64_t kMostPrompt = 1 << 24;  // bytes of a prompt from standard input
 
 struct SampleOptions {
-  std::string model, prompt, tokenizer, data;
-  bool prompted = false, ids = false, ignore_eos = false, quiet = false;
+  std::string model, prompt = "-", tokenizer, data;
+  bool ids = false, ignore_eos = false, quiet = false;
   std::vector<std::string> stop;
   int64_t count = 1;
   nn::GenerateOptions generate;
@@ -46,7 +47,7 @@ struct Vocabulary {
   std::vector<int64_t> ends = {};  // tokens that end a text
 };
 
-Vocabulary characters(const std::string& from, const data::Alphabet& alphabet) {
+Vocabulary bytes(const std::string& from, const data::Alphabet& alphabet) {
   return {from, alphabet.size(), false,
           [alphabet](const std::string& s) { return alphabet.encode(s).to_vector<int64_t>(); },
           [alphabet](int64_t id) { return alphabet.decode(from_vector(std::vector{id}, {1})); }};
@@ -87,80 +88,69 @@ Vocabulary numbers(int64_t count) {
 Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   if (o.ids) return numbers(ids);
   if (!o.tokenizer.empty()) return tokens(o.tokenizer, tokenizers::Tokenizer(o.tokenizer));
-  if (!o.data.empty()) return characters(o.data, training::open_text(o.data, {}, 0).text->alphabet());
+  if (!o.data.empty()) return bytes(o.data, training::open_text(o.data, {}, 0).text->alphabet());
   const SafetensorsFile file(o.model);
   const training::DataSpec spec = [&] {
     const Scope scope(o.model);
     return training::spec_of(file);
   }();
-  if (!spec.alphabet.empty()) return characters(o.model, spec.alphabet);
+  if (!spec.alphabet.empty()) return bytes(o.model, spec.alphabet);
   if (!spec.tokenizer.empty()) return tokens(o.model, held_tokenizer(o.model, spec.tokenizer));
   throw UsageError(text(o.model, " does not say what its ids stand for: --tokenizer, --data or --ids is needed"));
 }
 
-// How many bytes at the end begin a character of UTF-8 that is not whole.
-size_t unfinished(std::string_view s) {
-  for (size_t n = 1; n <= std::min<size_t>(3, s.size()); ++n) {
-    const auto byte = static_cast<uint8_t>(s[s.size() - n]);
-    if ((byte & 0xc0) == 0x80) continue;  // it goes on with one
-    const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
-    return length > n ? n : 0;
-  }
-  return 0;
-}
-
-// A text that grows: what of it is sure, up to a stop word, goes out at once.
+// A prompt and the text that continues it. It is printed while it grows, except for an end that may become a stop word or that is
+// an unfinished UTF-8 character.
 class GrowingText {
  public:
-  GrowingText(std::vector<std::string> stop, bool prints) : stop_(std::move(stop)), prints_(prints) {}
+  GrowingText(const std::string& prompt, std::vector<std::string> stop, bool prints)
+      : text_(prompt), stop_(std::move(stop)), prints_(prints), begin_(prompt.size()) {
+    print_to(begin_);
+  }
 
-  // Returns false where the text is at its end.
+  // Returns false if the text has ended.
   bool add(const std::string& more) {
     if (ended_) return false;
     text_ += more;
+    const size_t from = std::max(begin_, printed_);
     size_t stop = text_.npos;
-    for (const std::string& word : stop_) stop = std::min(stop, text_.find(word, out_));
+    for (const std::string& word : stop_) stop = std::min(stop, text_.find(word, from));
     ended_ = stop != text_.npos;
     if (ended_) text_.resize(stop);
     size_t sure = text_.size();
-    if (!ended_) {
+    if (!ended_)
       for (const std::string& word : stop_) {  // its beginning may be there
-        size_t part = std::min(word.size() - 1, text_.size() - out_);
+        size_t part = std::min(word.size() - 1, text_.size() - from);
         while (part > 0 && !text_.ends_with(word.substr(0, part))) --part;
         sure = std::min(sure, text_.size() - part);
       }
-      sure -= unfinished(std::string_view(text_).substr(out_, sure - out_));
-    }
-    put(sure);
+    print_to(sure);
     return !ended_;
   }
-  void end() { ended_ = true, put(text_.size()); }
+  // Drops an unfinished character at the end of the text.
+  void end() {
+    ended_ = true;
+    print_to(text_.size());
+    text_.resize(printed_);
+  }
   const std::string& text() const { return text_; }
 
  private:
-  void put(size_t end) {
-    if (prints_ && end > out_) {
-      print_text(std::string_view(text_).substr(out_, end - out_));
+  void print_to(size_t end) {
+    end = whole_characters(text_, end).size();
+    if (end <= printed_) return;
+    if (prints_) {
+      print_text(std::string_view(text_).substr(printed_, end - printed_));
       flush_output();
     }
-    out_ = std::max(out_, end);
+    printed_ = end;
   }
 
+  std::string text_;
   std::vector<std::string> stop_;
   bool prints_, ended_ = false;
-  std::string text_;
-  size_t out_ = 0;  // bytes that went out
+  size_t begin_, printed_ = 0;  // bytes of the prompt, and of what was printed or could be
 };
-
-std::string standard_input() {
-  std::string all;
-  for (char piece[4096]; const size_t n = std::fread(piece, 1, sizeof(piece), stdin);) {
-    all.append(piece, n);
-    check(std::ssize(all) <= kMostPrompt, "standard input: the prompt has more than ", kMostPrompt, " bytes");
-  }
-  check_io(std::ferror(stdin) == 0, "standard input cannot be read");
-  return all;
-}
 
 void check_options(const SampleOptions& o) {
   if (o.ids + !o.tokenizer.empty() + !o.data.empty() > 1)
@@ -172,7 +162,8 @@ void check_options(const SampleOptions& o) {
 int run(SampleOptions o) {
   check_options(o);
   check_device(o.device);
-  check_outputs({}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data)});
+  const std::string from = o.prompt == "-" ? "/dev/stdin" : "";  // the file of the prompt
+  check_outputs({}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), {"PROMPT", from}});
   const std::unique_ptr<nn::Module> module = load_finite_model(o.model);
   auto* model = dynamic_cast<nn::Gpt*>(module.get());
   check(model != nullptr, o.model, ": it holds no language model");
@@ -180,7 +171,7 @@ int run(SampleOptions o) {
   const Vocabulary vocabulary = vocabulary_of(o, ids);
   check(vocabulary.may_be_less ? vocabulary.size <= ids : vocabulary.size == ids, o.model, ": its vocabulary is of ",
         ids, ", that of ", vocabulary.from, " of ", vocabulary.size);
-  if (!o.prompted) o.prompt = standard_input();
+  if (!from.empty()) o.prompt = read_text(from, kMostPrompt);
   const std::vector<int64_t> prompt = vocabulary.encode(o.prompt);
   if (prompt.empty()) throw UsageError("PROMPT is empty");
   model->to(o.device);
@@ -189,10 +180,7 @@ int run(SampleOptions o) {
   std::vector<GrowingText> texts;
   std::string begin;
   for (int64_t id : prompt) begin += vocabulary.decode(id);
-  for (int64_t i = 0; i < o.count; ++i) {
-    texts.emplace_back(o.stop, o.count == 1);
-    if (o.count == 1) print_text(begin);
-  }
+  for (int64_t i = 0; i < o.count; ++i) texts.emplace_back(begin, o.stop, o.count == 1);
   const Tensor rows = from_vector(prompt, {1, std::ssize(prompt)}).expand({o.count, std::ssize(prompt)});
   Generator generator{.seed = o.seed};
   int64_t made = 0;
@@ -215,7 +203,7 @@ int run(SampleOptions o) {
   const double seconds = watch.seconds();
   for (size_t i = 0; i < texts.size(); ++i) {
     texts[i].end();
-    if (o.count > 1) print_text(text(i > 0 ? "\n" : "", begin, texts[i].text()));
+    if (o.count > 1) print_text(text(i > 0 ? "\n" : "", texts[i].text()));
     print_text("\n");
   }
   if (!o.quiet)
@@ -229,16 +217,18 @@ Verb add_sample(CLI::App& app) {
   CLI::App* command = app.add_subcommand("sample", "Print how a trained language model continues a text");
   auto o = std::make_shared<SampleOptions>();
   command->add_option("MODEL", o->model, "a checkpoint of isonorm train, or what isonorm import wrote")->required();
-  CLI::Option* prompt = command->add_option("PROMPT", o->prompt, "the text to continue (default: standard input)");
+  command->add_option("PROMPT", o->prompt, "the text to continue (default: -, standard input)");
   command
       ->add_option("--tokenizer", o->tokenizer,
                    "tokenizer of a model of tokens, as isonorm tokenize takes it (default: the one in MODEL)")
       ->check(CLI::ExistingPath);
   command->add_option("--data", o->data,
-                      "the text that a model of characters was trained on, if MODEL does not name the characters");
+                      "the text that a model of bytes was trained on, if MODEL does not have its alphabet");
   command->add_flag("--ids", o->ids, "read and print ids, \"17 4 256\"");
   nn::GenerateOptions& g = o->generate;
-  add_number(*command, "length", g.length, "largest number of tokens to add", training::from(1));
+  add_number(*command, "length", g.length,
+             "largest number of tokens to add; the bytes of an unfinished UTF-8 character at the end are left out",
+             training::from(1));
   add_number(*command, "count", o->count, "number of texts that continue PROMPT", training::from(1));
   command->add_option("--stop", o->stop, "end a text before this word; may be given several times")
       ->expected(1)
@@ -259,10 +249,7 @@ Verb add_sample(CLI::App& app) {
   command->footer(
       "Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 6 numbers are not finite, 70 no memory or threads, "
       "130 interrupted.");
-  return {command, [o, prompt] {
-            o->prompted = prompt->count() > 0;
-            return run(*o);
-          }};
+  return {command, [o] { return run(*o); }};
 }
 
 }  // namespace isonorm::tools

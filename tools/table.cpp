@@ -116,7 +116,7 @@ Verb add_table(CLI::App& app) {
       "--data", o->table.data,
       text(training::models_with(training::Input::images),
            ": folder of the four idx.gz files (default: where the package dataset-fashion-mnist puts them); ",
-           training::models_with(training::Input::characters), ": a text file (default: random tokens)"));
+           training::models_with(training::Input::text), ": a text file (default: random tokens)"));
   command->add_option("--optimizers", o->optimizers, "columns, separated by commas (default: all)")->delimiter(',');
   add_number(*command, "steps", o->table.steps, "training steps of every run", training::from(1));
   add_number(*command, "seeds", o->table.seeds, "repetitions with other weights and batches", training::from(1));

@@ -68,7 +68,7 @@ int64_t decode(const Tokenizer& tokenizer, std::string_view file, data::IdWidth 
 }
 
 int run(const TokenizeOptions& o) {
-  check_outputs({{"OUT", o.out}}, {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
+  check_outputs({{.option = "OUT", .path = o.out, .binary = !o.decode}}, {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
   if (o.ids && !o.decode) throw UsageError("--ids belongs to --decode");
   if (o.is_text && o.decode) throw UsageError("--text does not go with --decode, whose IN holds token ids");
   Tokenizer tokenizer(o.tokenizer);

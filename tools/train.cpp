@@ -61,7 +61,7 @@ void check_outputs(const TrainOptions& o, const std::string& config) {
                         {"--init", o.init},
                         {"--tokenizer", o.training.tokenizer},
                         {"--config", config}},
-                       {checkpoint, best, {"--ema-file", o.average}});
+                       {checkpoint, best, {.option = "--ema-file", .path = o.average, .binary = true}});
   if (o.checkpoint.empty()) return;
   check_previous_checkpoint(o.checkpoint);
   check_config_beside(o, config);

@@ -61,8 +61,7 @@ void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newes
   check(asked == model.row().name, "was trained with --model ", model.row().name, ", asked for is ", asked);
   o.training.model = model;
   for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
-  for (const auto& [name, value] : training::kNewOptions)
-    if (is_of_identity(name)) values.try_emplace(name, value);
+  for (const auto& [name, value] : training::kNewOptions) values.try_emplace(name, value);
   set_as_trained(o, values);
 }
 
@@ -85,7 +84,7 @@ bool take_from_init(TrainOptions& o, Given& given) {
   o.training.spec = training::spec_of(file);
   take_other_classes(o.training);
   if (o.extend_alphabet) {
-    check(!o.training.spec.alphabet.empty(), "--extend-alphabet: it is no model of characters");
+    check(!o.training.spec.alphabet.empty(), "--extend-alphabet: it is not a model of bytes");
     if (o.training.data.empty()) throw UsageError("--extend-alphabet needs --data");
     o.training.spec.alphabet = o.training.spec.alphabet.with(data::Text(o.training.data).alphabet());
   }
@@ -115,7 +114,7 @@ void take_preset(TrainOptions& o, Given& given, const std::string& preset) {
 // Reads --tokenizer, which must be the checkpoint's tokenizer and replaces that of --init. Sets the number of tokens, which follows
 // from the weights of --init (`weights`) or from the tokenizer.
 void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest, bool weights) {
-  if (o.model.row().input != training::Input::characters) return;
+  if (o.model.row().input != training::Input::text) return;
   std::string json;
   if (!o.tokenizer.empty()) {
     json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
@@ -146,6 +145,9 @@ void fields(TrainOptions& o, training::Fields& f) {
   f("captured", o.captured, "with --device cuda: record the step as a CUDA graph and replay it");
   f("any_order", o.any_order,
     "with --device cuda: sum in any order where that is faster; two runs then differ by rounding");
+  f.group = "Optimizer";
+  f("ema_warmup", o.ema_warmup,
+    "keep the decay of --ema constant (default: update t = 1, 2, ... has at most (1 + t) / (10 + t))");
   f.group = "Checkpoints and evaluation";
   f("save_every", o.save_every, "save after every N steps, or after a time such as 30s, 10m or 2h; 0: only at the end");
   f("evaluate_every", o.evaluate_every, "evaluate on the test data after every N steps; 0: only at the end");
@@ -175,7 +177,7 @@ void add_train_options(GivenTraining& t, const Wanted& wanted) {
           "or what isonorm import wrote; options of the model that are not given are the file's")
       ->type_name("FILE");
   command.add_flag("--extend-alphabet", o.extend_alphabet,
-                   "with --init: characters of the text that the file lacks become new characters of the model");
+                   "with --init: bytes of the text that the file lacks become new tokens of the model");
   add_training_options(command, o.training, t.given, wanted);
   training::Fields own;
   fields(o, own);
@@ -216,6 +218,7 @@ training::OptionList given_of(const TrainOptions& o) {
   training::ModelOptions model(o.training.model.row());
   model.stream() = defaults.training.model.stream();
   defaults.training.model = model;
+  defaults.training.warmup = training::TrainingOptions::default_warmup(given.training.step_count());
   given.training.ranks = 1;
   training::OptionList all = training::given(all_options(given), all_options(defaults));
   all.insert(all.begin(), {"--model", model.row().name});

@@ -14,7 +14,7 @@ struct TrainOptions {
   training::TrainingOptions training;               // its stream has the trained form
   nn::Precision activations = nn::Precision::full;  // dtype of activations kept for the backward
   std::string checkpoint, init;                     // files to resume from and to start from; empty: none
-  bool extend_alphabet = false;                     // adds the characters of the data to the model in `init`
+  bool extend_alphabet = false;                     // adds the bytes of the data to the model in `init`
   std::string average;                              // file for the averaged weights of --ema; empty: none
   bool extend = false;                              // the checkpoint may have been trained with other steps and rates
   bool captured = false;                            // replays steps on a GPU (training/steps/step.h)
@@ -24,7 +24,8 @@ struct TrainOptions {
   training::Interval save_every = 500;
   int evaluate_every = 0;  // steps between two evaluations; 0: only one, at the end
   int patience = 0;   // evaluations without a lower test loss after which the training stops; 0: it takes all steps
-  double epochs = 0;  // in place of steps; 0: not given
+  double epochs = 0;  // passes over the training data, in place of steps; 0: not given
+  bool ema_warmup = true;  // the decay of training.ema grows to its value (optim::EmaOptions)
   OutputOptions output;
 };
 

@@ -58,6 +58,31 @@ void check_agreement(const TensorMap& optimizer, int step) {
   check(updates == step, "it is after step ", step, ", its optimizer after ", updates);
 }
 
+// The steps whose batches have as many images, pairs or tokens as this many passes over the training data.
+int steps_of_epochs(double epochs, const training::Source& source) {
+  const double all = epochs * static_cast<double>(source.train_count());
+  // Three roundings, one of them when the decimal number was read: 1.1 epochs of 100 images in batches of 10 are 11 steps.
+  const double steps = std::ceil(all / static_cast<double>(source.batch_count()) * (1 - 0x1p-51));
+  check(steps <= INT_MAX, "--epochs ", epochs, ": these are ", steps, " steps, expected at most ", INT_MAX);
+  return static_cast<int>(steps);
+}
+
+// "16 steps of 64 images: 1024 images, 10.24 times the 100 to train on; warm-up: 16 steps".
+std::string length_text(const training::TrainingOptions& o, const training::Source& source) {
+  const training::Input input = o.model.row().input;
+  const std::string noun = input == training::Input::pairs ? "pairs" : name_of(input);
+  const int64_t all = o.step_count() * source.batch_count();
+  return text(plural(o.step_count(), "step"), " of ", source.batch_count(), " ", noun, ": ", all, " ", noun, ", ",
+              printed("%.2f", static_cast<double>(all) / static_cast<double>(source.train_count())), " times the ",
+              source.train_count(), " to train on; warm-up: ", plural(o.warmup_steps(), "step"));
+}
+
+// True if the checkpoint of an older version has a warm-up that is longer than its training, which then was cut.
+bool cuts_warmup(const NewestCheckpoint& newest) {
+  const Scope scope(newest.path);
+  return integer_at(newest.checkpoint.values, "warmup") > integer_at(newest.checkpoint.values, "steps");
+}
+
 // The generator of a step's draws (dropout) follows from its number: a training that goes on draws what it would have.
 void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, static_cast<uint64_t>(step + 1) << 40}; }
 
@@ -65,12 +90,10 @@ void seed_step(uint64_t seed, int64_t step) { default_generator() = {seed, stati
 
 Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
     : o_(o), source_(o.training), status_(stderr, o.output.quiet), best_(o.patience) {
-  if (o.epochs > 0) {
-    const double count = std::ceil(o.epochs * static_cast<double>(source_.steps_per_epoch()));
-    check(count <= INT_MAX, "--epochs ", o.epochs, ": these are ", count, " steps, expected at most ", INT_MAX);
-    o.training.steps = static_cast<int>(count);
-    source_.set_steps(o.training.step_count());
-  }
+  if (o.epochs > 0) o.training.steps = steps_of_epochs(o.epochs, source_);
+  if (!newest || !cuts_warmup(*newest)) check_warmup(o.training);
+  o.training.warmup = o.training.warmup_steps();
+  source_.set_length(o.training.step_count(), o.training.warmup_steps());
   check(!keeps_best() || source_.test_count() > 0, o.training.data,
         ": there is nothing to test on, as --best and --patience ask for");
   const training::TrainingOptions& options = source_.options();
@@ -100,7 +123,8 @@ Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
   TensorMap averages;
   if (newest) averages = resume(*newest);
   if (o.training.ema > 0) {
-    average_ = std::make_unique<optim::Ema>(model_->parameters(), optim::EmaOptions{.decay = o.training.ema});
+    average_ = std::make_unique<optim::Ema>(model_->parameters(),
+                                            optim::EmaOptions{.decay = o.training.ema, .warmup = o.ema_warmup});
     if (newest) average_->load_state_dict(averages);
   }
   int64_t bytes = 0;  // at least, of a checkpoint
@@ -231,6 +255,9 @@ bool Training::run() {
   if (source_.test_tokens() < source_.held_out_tokens() - 1)
     say(text("a test pass predicts ", source_.test_tokens(), " of ", source_.held_out_tokens(), " held-out tokens"));
   for (const std::string& line : summary_) say(line);
+  if (step_ == 0) say(length_text(o_.training, source_));
+  if (o_.checkpoint.empty() && o_.best.empty() && o_.average.empty())
+    say("the trained model will not be kept; --checkpoint FILE keeps it");
   // A test pass that an interruption took away is made up for.
   const auto& tested = result_.earlier.evaluations;
   const bool due = step_ > 0 && step_ < steps() && o_.evaluate_every > 0 && step_ % o_.evaluate_every == 0;

@@ -58,8 +58,8 @@ void unfold(training::ModelFile& file, const nn::Module& model) {
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
 }
 
-// The rows of a tensor that has one for each character or class: row i becomes row from[i]. If that is -1, it becomes the mean of all
-// rows: a model that knows nothing of a character gives it less than its share of probability (Hewitt, Initializing New Word
+// The rows of a tensor that has one for each token or class: row i becomes row from[i]. If that is -1, it becomes the mean of all
+// rows: a model that knows nothing of a token gives it less than its share of probability (Hewitt, Initializing New Word
 // Embeddings for Pretrained Language Models, 2021).
 Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   const Tensor average = mean(x, {0}, true);
@@ -68,7 +68,7 @@ Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
   return cat(rows);
 }
 
-// The tensors that have a row for each of `before` characters where those of `model` have one for each of `now`, with new rows behind.
+// The tensors that have a row for each of `before` tokens where those of `model` have one for each of `now`, with new rows behind.
 void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t now) {
   std::vector<int64_t> from(static_cast<size_t>(now), -1);
   std::iota(from.begin(), from.begin() + before, 0);
@@ -181,7 +181,7 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
 }
 
 TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, const training::DataSpec& spec,
-                          bool more_characters) {
+                          bool more_tokens) {
   training::ModelFile file = training::load_model_file(path);
   if (!file.description.empty()) {
     const Scope scope(path);
@@ -193,7 +193,7 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
     training::ModelOptions theirs(file.description);
     const training::ModelOptions ours(training::describe(model));
     const int64_t before = theirs.number("vocab"), now = ours.number("vocab");
-    if (more_characters) theirs.fit({{"vocab", now}});
+    if (more_tokens) theirs.fit({{"vocab", now}});
     const std::vector<std::string> classes = training::DataSpec::of(file.other).classes;
     const bool other_classes = !classes.empty() && !spec.classes.empty() && classes != spec.classes;
     if (other_classes) theirs.set({"classes", std::ssize(spec.classes)});

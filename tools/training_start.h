@@ -36,10 +36,10 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
 // where it stores them in a form's coordinates; names and shapes are left to load_state_dict(). Throws naming the
 // option in which the described model is another one than `model`.
 //
-// spec: of the training. With `more_characters` the model may have more characters than the file. If both have class names, the rows of the
-// head are those of the same names. Rows that the file lacks, of a character or of a class, are the mean of those that it has.
+// spec: of the training. With `more_tokens` the model may have more tokens than the file. If both have class names, the rows of the
+// head are those of the same names. Rows that the file lacks, of a token or of a class, are the mean of those that it has.
 TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, const training::DataSpec& spec,
-                          bool more_characters);
+                          bool more_tokens);
 
 // "mean 0.286, standard deviation 0.353": the pixel scale of a spec that has one.
 std::string scale_text(const training::DataSpec& spec, const training::ModelShape& shape);

@@ -28,7 +28,7 @@ std::vector<std::string> read_classes(const std::string& words) {
 
 Metadata DataSpec::entries() const {
   Metadata all;
-  if (!alphabet.empty()) all.emplace(kCharacters, alphabet.written());
+  if (!alphabet.empty()) all.emplace(kAlphabet, alphabet.written());
   if (!tokenizer.empty()) all.emplace(kTokenizer, tokenizer);
   if (!classes.empty()) all.emplace(kClassNames, dump(classes));
   if (!preprocessor.empty()) all.emplace(kPreprocessor, preprocessor);
@@ -40,7 +40,7 @@ Metadata DataSpec::entries() const {
 DataSpec DataSpec::of(const Metadata& metadata) {
   DataSpec spec;
   for (const auto& [name, value] : spec_entries(metadata))
-    if (name == kCharacters)
+    if (name == kAlphabet)
       spec.alphabet = data::Alphabet::read(value);
     else if (name == kTokenizer)
       spec.tokenizer = value;

@@ -13,7 +13,7 @@ namespace isonorm::training {
 
 // Empty members are unknown, or belong to a model of another kind.
 struct DataSpec {
-  data::Alphabet alphabet = {};           // model of characters: the characters of its ids
+  data::Alphabet alphabet = {};           // model of bytes: the byte of each id
   std::string tokenizer = {};             // model of tokens: its tokenizer.json, for tokenizers::Tokenizer::of_json()
   std::vector<std::string> classes = {};  // model of images: the class names in the order of the logits
   std::string preprocessor = {};          // model of images: how pictures become its inputs (training/preprocessor.h)
@@ -28,13 +28,13 @@ struct DataSpec {
 };
 
 // Names of the entries. They are metadata because other readers of safetensors skip metadata and refuse unknown tensors.
-inline constexpr const char* kCharacters = "characters";      // data::Alphabet::written()
+inline constexpr const char* kAlphabet = "characters";        // data::Alphabet::written()
 inline constexpr const char* kTokenizer = "tokenizer";        // the text of tokenizer.json
 inline constexpr const char* kClassNames = "classes";         // a JSON array of strings
 inline constexpr const char* kPreprocessor = "preprocessor";  // the text of preprocessor_config.json
 inline constexpr const char* kTrainingData = "data";
 inline constexpr const char* kTestShare = "test_share";
-inline constexpr const char* kSpecEntries[] = {kCharacters,   kTokenizer,    kClassNames,
+inline constexpr const char* kSpecEntries[] = {kAlphabet,     kTokenizer,    kClassNames,
                                                kPreprocessor, kTrainingData, kTestShare};
 
 // Largest tokenizer.json in bytes. The header of a file has space for it even if every byte is escaped.

@@ -42,6 +42,19 @@ template <> struct Word<Device> {
   static bool allowed(Device, Limits) { return true; }
 };
 
+template <> struct Word<Warmup> {
+  static std::string values() { return "STEPS/SHARE"; }
+  static std::string expected(Limits) { return "a whole number of steps, or a share of --steps below 1, such as 0.1"; }
+  static std::string written(Warmup w) { return w.share > 0 ? shortest(w.share) : text(w.steps); }
+  static bool read(const std::string& word, Warmup& value) {
+    Warmup read;
+    if (!read_number(word, read.steps) && !read_number(word, read.share)) return false;
+    if (!(read.steps >= 0 && read.share >= 0 && read.share < 1)) return false;
+    return value = read, true;
+  }
+  static bool allowed(Warmup, Limits) { return true; }
+};
+
 namespace {
 
 // Of dimensions: two of them can be multiplied.
@@ -155,7 +168,7 @@ void fields(TrainingOptions& o, Fields& f) {
          "cifar10, looked for in "
          "$ISONORM_DATA, ~/.cache/isonorm and "
          "/usr/share/datasets; ",
-         models_with(Input::characters), ": a text file, whose characters are the tokens; ", models_with(Input::pairs),
+         models_with(Input::text), ": a text file, whose bytes are the tokens; ", models_with(Input::pairs),
          ": a folder with source.txt and target.txt, line by line a pair (default: pairs generated for --task)"));
   f("test_data", test_data,
     "file or folder like --data for test passes, which then take nothing of --data (default: test images beside the "
@@ -165,26 +178,27 @@ void fields(TrainingOptions& o, Fields& f) {
     "pictures some at random; 0: no test passes",
     kProbability);
   f("token_vocab", token_vocab,
-    text(models_with(Input::characters),
+    text(models_with(Input::text),
          ": tokens of the vocabulary; --data is then a file of token ids below this number, little-endian without a "
          "header, or a text if there is a tokenizer; 0: that of the tokenizer or of the weights to begin with, without "
          "these the tokens are the bytes of a text"));
   f("tokenizer", tokenizer,
     text(
-        models_with(Input::characters),
+        models_with(Input::text),
         ": the tokenizer of --data, as isonorm tokenize takes it (default: that of the weights to begin with); it goes "
         "into the checkpoint"));
   f("ids", ids,
-    text(models_with(Input::characters),
+    text(models_with(Input::text),
          ": --data and --test-data are token ids of this width, whatever they look like (default: the bytes of the "
          "file decide)"));
-  f("text", is_text,
-    text(models_with(Input::characters), ": --data and --test-data are texts, whatever bytes they have"));
+  f("text", is_text, text(models_with(Input::text), ": --data and --test-data are texts, whatever bytes they have"));
   f("task", task, text(models_with(Input::pairs), " without --data: the task of the generated pairs"));
   f.group = "Optimizer";
   f("optimizer", optimizer, "optimizer");
   f("lr", lr, "peak learning rate", above(0));
-  f("warmup", warmup, "steps of linear warm-up before --schedule");
+  f("warmup", warmup,
+    "linear warm-up of the learning rate before --schedule: a number of steps, or a share of --steps, such as 0.1 "
+    "(default: 20, or --steps if fewer)");
   f("schedule", schedule, "schedule of the learning rate after the warm-up");
   f("min_lr", min_lr, "learning rate at the end of --schedule");
   auto& [beta1, beta2, momentum, optimizer_eps] = tuning;

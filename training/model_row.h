@@ -15,9 +15,9 @@
 
 namespace isonorm::training {
 
-// images: floating [n, side, side, channels], a class each. characters: ids (i64) [n, context], the next id at each.
+// images: floating [n, side, side, channels], a class each. text: ids (i64) [n, context], the next id at each.
 // pairs: ids [n, 2 context], a source and behind it a target (data/pairs.h), the next id at each of the target.
-enum class Input { images, characters, pairs };
+enum class Input { images, text, pairs };
 constexpr const char* name_of(Input i) { return i == Input::images ? "images" : "tokens"; }  // of predictions
 
 // The options of some model: a value whose type only its row knows. It is std::any, without that class's name, which a script

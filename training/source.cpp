@@ -48,7 +48,6 @@ bool is_utf8(std::string_view s) {
 }  // namespace
 
 template <class Loader> void Source::take_from(const std::shared_ptr<Loader>& loader) {
-  steps_per_epoch_ = loader->steps_per_epoch();
   seek_ = [=](int64_t step) { loader->seek(step); };
   next_ = [=] { return examples_of(loader->next()); };
 }
@@ -95,6 +94,9 @@ void Source::take_images() {
   const data::LabelledImages test = trains && !own_tests ? load(o.test_data, 1, true).test : set.test;
   check(std::equal(image.begin() + 1, image.end(), test.images.shape().begin() + 1), o.test_data,
         ": its images have shape ", test.images.shape(), ", the training's ", image);
+  train_count_ = set.train.size();
+  check(!trains || o.batch <= train_count_, data::image_folder(o.data), ": there are ", train_count_,
+        " images to train on, --batch ", o.batch, " is more");
   if (trains)
     take_from(std::make_shared<data::Loader<data::LabelledImages>>(
         set.train, data::LoaderOptions{.rows = o.batch,
@@ -137,9 +139,12 @@ void Source::take_pairs() {
                 ? std::make_shared<data::Pairs>(data::Pairs::made(
                       o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, o.held_out()))
                 : open(o.data, o.held_out(), o.spec.alphabet);
-  if (uses_ == Uses::training) take_rows(pairs);
+  if (uses_ == Uses::training) {
+    train_count_ = pairs->count() - pairs->held_out_count();
+    take_rows(pairs);
+  }
   if (!o.test_data.empty()) pairs = open(o.test_data, 1, pairs ? pairs->alphabet() : o.spec.alphabet);
-  const int64_t most = uses_ == Uses::training ? kTestCharacters / context_ + 1 : pairs->held_out_count();
+  const int64_t most = uses_ == Uses::training ? kMostTestTokens / context_ + 1 : pairs->held_out_count();
   take_test_rows(pairs, context_, std::min(most, pairs->held_out_count()));
   if (!o.data.empty()) options_.spec.alphabet = pairs->alphabet();
   ModelShape shape = o.model.shape();
@@ -152,6 +157,7 @@ void Source::take_text() {
   const auto open = [&](const std::string& path, double held_out, const data::Alphabet& alphabet) {
     OpenText opened = open_text(path, o, held_out, alphabet, uses_ == Uses::evaluation ? "" : "isonorm train ");
     readings_.push_back(std::move(opened.reading));
+    test_file_tokens_ = opened.text->length(), test_file_bytes_ = opened.bytes;  // of the last file that is opened
     return opened.text;
   };
   std::shared_ptr<data::Text> text;
@@ -160,9 +166,9 @@ void Source::take_text() {
                ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.spec.alphabet)
                : open(o.data, o.held_out(), o.spec.alphabet);
   if (uses_ == Uses::training) {
-    const int64_t shown = text->length() - text->held_out_length();
-    check(context_ >= 1 && context_ < shown, o.data, ": a context of ", context_, " needs a text of ", context_,
-          " tokens and one more, this has ", shown, " to train on");
+    train_count_ = text->length() - text->held_out_length();
+    check(context_ >= 1 && context_ < train_count_, o.data, ": a context of ", context_, " needs a text of ", context_,
+          " tokens and one more, this has ", train_count_, " to train on");
     take_rows(text);
   }
   if (!o.test_data.empty()) text = open(o.test_data, 1, text ? text->alphabet() : o.spec.alphabet);
@@ -180,7 +186,7 @@ void Source::take_held_out(const std::shared_ptr<data::Text>& text) {
   const bool whole = is_short || !options_.test_data.empty();
   const int64_t length = whole ? std::clamp<int64_t>(held_out_tokens_ - 1, 1, context_) : context_;
   const int64_t windows = whole ? text->all_held_out_windows(length) : text->held_out_windows(length);
-  const int64_t most = uses_ == Uses::training ? std::max<int64_t>(1, kTestCharacters / length) : windows;
+  const int64_t most = uses_ == Uses::training ? std::max<int64_t>(1, kMostTestTokens / length) : windows;
   take_test_rows(text, length, std::min(most, windows));
   test_tokens_ = std::max<int64_t>(0, std::min(test_count_ * length, held_out_tokens_ - 1));
 }
@@ -194,7 +200,7 @@ Source::Source(const TrainingOptions& o, Uses uses) : options_(o), uses_(uses), 
     case Input::pairs:
       take_pairs();
       break;
-    case Input::characters:
+    case Input::text:
       take_text();
       break;
   }

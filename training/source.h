@@ -18,9 +18,9 @@ struct ImageSets;
 
 namespace isonorm::training {
 
-inline constexpr int64_t kTestCharacters = int64_t{1} << 17;  // tokens of the held-out text that a test pass takes
+inline constexpr int64_t kMostTestTokens = int64_t{1} << 17;  // tokens of the held-out text that a test pass takes
 
-// training: batches, and test examples of at most kTestCharacters tokens. evaluation: test examples alone, without a limit.
+// training: batches, and test examples of at most kMostTestTokens tokens. evaluation: test examples alone, without a limit.
 enum class Uses { training, evaluation };
 
 // The files that data of this kind are in.
@@ -34,10 +34,11 @@ class Source {
 
   // Those that it was made with, with the model's sizes and the DataSpec of the data.
   const TrainingOptions& options() const { return options_; }
-  // How many batches have as many examples, or tokens of a text, as there are to train on.
-  int64_t steps_per_epoch() const { return steps_per_epoch_; }
-  void set_steps(int steps) { options_.steps = steps; }
-  // Characters in an example (of a pair: of its target); 0: it is an image.
+  // The images, pairs or tokens of a text to train on, and how many of them a batch has.
+  int64_t train_count() const { return train_count_; }
+  int64_t batch_count() const { return options_.batch * (shows_text() ? context_ : 1); }
+  void set_length(int steps, int warmup) { options_.steps = steps, options_.warmup = warmup; }
+  // Tokens in an example (of a pair: in its target); 0: an example is an image.
   int64_t context() const { return shows_images() ? 0 : context_; }
   // On options.device; on a GPU that of the next step is on its way meanwhile.
   Examples batch(int64_t step);
@@ -51,6 +52,9 @@ class Source {
   // Tokens of the held-out text, and how many of them the test pass predicts; 0: it is no text.
   int64_t held_out_tokens() const { return held_out_tokens_; }
   int64_t test_tokens() const { return test_tokens_; }
+  // The size of the file that the held-out text is from, which is the whole of it or a part; 0: it is no text.
+  int64_t test_file_tokens() const { return test_file_tokens_; }
+  int64_t test_file_bytes() const { return test_file_bytes_; }
   // How each file of a language model was read: "train.bin: 4811 token ids, u16".
   const std::vector<std::string>& readings() const { return readings_; }
   Examples test_rows(int64_t begin, int64_t rows) const { return test_rows_(begin, rows).on(options_.device); }
@@ -72,13 +76,15 @@ class Source {
   int ahead() const { return options_.device == kCpu ? 0 : 2; }
 
   bool shows_images() const { return options_.model.row().input == Input::images; }
+  bool shows_text() const { return options_.model.row().input == Input::text; }
   bool shows_pairs() const { return options_.model.row().input == Input::pairs; }
 
   TrainingOptions options_;
   Uses uses_;
   bool matches_classes_ = false;
   int64_t context_;
-  int64_t test_count_ = 0, held_out_tokens_ = 0, test_tokens_ = 0, steps_per_epoch_ = 1;
+  int64_t train_count_ = 0, test_count_ = 0, held_out_tokens_ = 0, test_tokens_ = 0;
+  int64_t test_file_tokens_ = 0, test_file_bytes_ = 0;
   std::vector<std::string> readings_;
   std::shared_ptr<const void> keeps_;  // the data that next_() reads: destroyed after it
   std::function<Examples(int64_t begin, int64_t rows)> test_rows_;

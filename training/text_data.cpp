@@ -93,6 +93,7 @@ OpenText open_text(const std::string& path, const TrainingOptions& o, double hel
   }
   const TextReading reading = reading_of(bytes, q);
   OpenText open;
+  open.bytes = bytes.size;
   if (reading.as == Reading::bytes) {
     open.text = std::make_shared<data::Text>(bytes, o.seed, held_out, alphabet);
     open.reading = text(path, ": a text of ", open.text->length(), " bytes");

@@ -46,6 +46,7 @@ Bytes tokenized(const std::string& path, tokenizers::Tokenizer& tokenizer, const
 
 struct OpenText {
   std::shared_ptr<data::Text> text;
+  int64_t bytes = 0;    // of the file
   std::string reading;  // "corpus.txt: a text, 4811 tokens of the model's tokenizer", "train.bin: 4811 token ids, u16"
 };
 

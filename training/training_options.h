@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,15 @@
 #include "training/steps/step.h"
 
 namespace isonorm::training {
+
+// The length of the linear warm-up of the learning rate: a number of steps, or a share of the training's steps.
+struct Warmup {
+  Warmup(int steps = 0) : steps(steps) {}
+  int of(int all_steps) const { return share > 0 ? static_cast<int>(std::lround(share * all_steps)) : steps; }
+
+  int steps;
+  double share = 0;  // from 0 to below 1; above 0 it replaces `steps`
+};
 
 struct TrainingOptions {
   ModelOptions model = {};
@@ -34,7 +44,7 @@ struct TrainingOptions {
 
   const OptimizerRow* optimizer = &training::optimizer("adamw");  // never null
   double lr = 1e-3;
-  int warmup = 20;                               // steps of linear warm-up, whose first rate is not 0
+  std::optional<Warmup> warmup = {};             // not set: default_warmup()
   optim::Decay schedule = optim::Decay::cosine;  // of the rate behind the warm-up
   double min_lr = 0;                             // that the schedule runs towards
   Tuning tuning = {};                            // of the optimizer; what is not set is its row's
@@ -67,10 +77,13 @@ struct TrainingOptions {
   GradientLimits limits() const { return {.l2 = loss_l2, .value = clip_value, .gates = clip_gates, .norm = clip}; }
   double held_out() const { return test_data.empty() ? test_share : 0; }  // share of `data` that no step trains on
   int step_count() const { return steps.value_or(dtype == DType::f64 ? 200 : 50); }
+  static int default_warmup(int steps) { return std::min(20, steps); }
+  int warmup_steps() const { return warmup ? warmup->of(step_count()) : default_warmup(step_count()); }
   double decay() const { return weight_decay.value_or(optimizer->weight_decay); }
+  // Cuts a warm-up that is longer than the training. The program refuses it; checkpoints of older versions may have it.
   optim::Schedule rates() const {
     return {.peak = lr,
-            .warmup = std::min(warmup, step_count()),
+            .warmup = std::min(warmup_steps(), step_count()),
             .steps = step_count(),
             .decay = schedule,
             .floor = min_lr};

@@ -1,6 +1,7 @@
 #include "core/system/foreign_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <iterator>
 
@@ -61,6 +62,20 @@ int utf8_length(std::string_view s) {
   if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f)) return 0;
   if ((lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) return 0;
   return n;
+}
+
+std::string_view whole_characters(std::string_view s, size_t most) {
+  s = s.substr(0, most);
+  for (size_t n = 1; n <= std::min<size_t>(3, s.size()); ++n) {
+    const size_t at = s.size() - n;
+    if (!begins(s, at)) continue;
+    // One of these two second bytes follows each lead (RFC 3629, section 4).
+    const bool unfinished = std::ranges::any_of(std::array{"\x80\x80\x80", "\xbf\x80\x80"}, [&](const char* rest) {
+      return utf8_length(text(s.substr(at), rest)) > static_cast<int>(n);
+    });
+    return s.substr(0, unfinished ? at : s.size());
+  }
+  return s;
 }
 
 std::string printable(std::string_view s, size_t most) {

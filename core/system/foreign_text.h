@@ -15,6 +15,9 @@ namespace isonorm {
 // 3629, section 4.
 int utf8_length(std::string_view s);
 
+// The first `most` bytes of `s` without a UTF-8 character that they begin and do not finish. Bytes that are not UTF-8 stay.
+std::string_view whole_characters(std::string_view s, size_t most = std::string_view::npos);
+
 // Longest line that printable() gives, in bytes: two paths and a sentence.
 inline constexpr size_t kLongestLine = 10'000;
 

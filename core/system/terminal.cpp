@@ -161,7 +161,7 @@ void StatusLine::update(const std::string& line) {
   const size_t given = columns(file_), width = given > 0 ? given : 80;
   std::string shown = printable(line);  // without its last fields if the terminal is too narrow
   while (shown.size() >= width && shown.rfind("  ") != std::string::npos) shown.erase(shown.rfind("  "));
-  shown_ = shown.substr(0, width - 1);
+  shown_ = whole_characters(shown, width - 1);
   write(text('\r', shown_, "\x1b[K"));
 }
 

@@ -195,12 +195,12 @@ reports::TextTable error_table(const CertificateResult& r) {
                "on, for the tensor where it shows most / for every tensor. Points drawn anew, since a ReLU was within "
                "rounding of 0: ",
                redrawn_text(r), ".")};
-  const auto add = [&](const char* what, const DTypeErrors& d, size_t points, bool values) {
+  const auto add = [&](const char* what, const DTypeErrors& d, int64_t points, bool values) {
     const reports::Tone tone = d.as_expected ? reports::Tone::good : reports::Tone::bad;
     const auto with = [&](double measured, double predicted) {
       return reports::TextCell{text(eps_text(measured), " (", eps_text(predicted), ")"), {}, measured, predicted};
     };
-    std::vector<reports::TextCell> row = {{text(what, " in ", name_of(d.dtype))}, {text(points)}};
+    std::vector<reports::TextCell> row = {{text(what, " in ", name_of(d.dtype))}, reports::count_cell(points)};
     for (size_t f = 0; f < kPointFormCount; ++f) row.push_back(with(d.forms[f], d.predicted[f]));
     row.push_back(values ? reports::TextCell{} : eps_cell(d.plain));
     row.push_back(
@@ -212,12 +212,12 @@ reports::TextTable error_table(const CertificateResult& r) {
     row.push_back(reports::beside_cell(d.least_seen, d.always_seen));
     table.rows.push_back(row);
   };
-  const auto points = static_cast<size_t>(r.options.points);
-  for (const DTypeErrors& d : r.gradient_errors) add("gradients", d, points * r.options.looked_at().size(), false);
+  const int64_t points = r.options.points, looked_at = std::ssize(r.options.looked_at());
+  for (const DTypeErrors& d : r.gradient_errors) add("gradients", d, points * looked_at, false);
   for (const DTypeErrors& d : r.gradient_errors) {
     if (std::isnan(d.kept[0])) continue;
     table.rows.push_back({{text("gradients in ", name_of(d.dtype), ", activations kept in bf16 (eps of bf16)")},
-                          {text(points * r.options.looked_at().size())}});
+                          reports::count_cell(points * looked_at)});
     for (double form : d.kept) table.rows.back().push_back(eps_cell(form));
     table.rows.back().push_back(eps_cell(d.kept_plain));
     table.rows.back().resize(table.columns.size());

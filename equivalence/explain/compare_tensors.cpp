@@ -433,13 +433,19 @@ reports::Document document_of(const TensorsComparison& r) {
   for (const std::string& name : r.only_a) alone(name, "only in A");
   for (const std::string& name : r.only_b) alone(name, "only in B");
   const EntryPlace place = r.first.value_or(EntryPlace{});
+  double share = 0;  // the largest
+  for (const TensorsComparison::Row& row : r.rows)
+    if (row.tolerance > 0) share = std::max(share, row.deviation / row.tolerance);
   return {.title = "Two sets of tensors",
           .tone = r.same()                          ? reports::Tone::good
                   : r.verdict == Verdict::different ? reports::Tone::bad
                                                     : reports::Tone::plain,
           .verdict = name_of(r.verdict),
           .sentence = sentence(r),
-          .details = {{"identical", r.identical},
+          .details = {{"tensors", std::ssize(r.rows)},
+                      {"tensors that differ", std::ranges::count(r.rows, Verdict::different, &Row::verdict)},
+                      {"share of the tolerance", share},
+                      {"identical", r.identical},
                       {"resolution", r.resolution},
                       {"order", r.order},
                       {"last that agrees", r.agrees},

@@ -23,7 +23,7 @@ inline training::Examples made_examples(const training::TrainingOptions& o, uint
   const training::Input input = o.model.row().input;
   const training::ModelShape shape = o.model.shape();
   const int64_t context = std::min(o.model.context(), longest);
-  if (input == training::Input::characters) {
+  if (input == training::Input::text) {
     const Tensor ids = randint(0, shape.vocab, {o.batch, context}, kCpu, g);
     return training::Examples{ids, randint(0, shape.vocab, {o.batch, context}, kCpu, g)}.on(o.device);
   }

@@ -149,7 +149,7 @@ struct ProofResult {
   Deviations control;               // D_c(t) over `controls`
   Horizon horizon;                  // of `runs` but the negative controls
   Magnitudes largest_control;       // its last entries
-  int64_t test_count = 0;           // test images, or characters of held-out text (0: no test pass)
+  int64_t test_count = 0;           // test images, or tokens of held-out text (0: no test pass)
   double seconds = 0;
 
   bool equivalent() const { return verdict == Verdict::same; }

@@ -7,11 +7,7 @@
 namespace isonorm::equivalence {
 namespace {
 
-std::string percent(int64_t part, int64_t whole) {
-  const auto tenths =
-      static_cast<int64_t>(std::llround(1000.0 * static_cast<double>(part) / static_cast<double>(whole)));
-  return text(tenths / 10, ".", tenths % 10, " %");
-}
+double share(int64_t part, int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); }
 
 reports::TextTable parameter_table(const AuditResult& r) {
   reports::TextTable t{
@@ -25,7 +21,7 @@ reports::TextTable parameter_table(const AuditResult& r) {
     if (row.directions > 0) {
       const reports::Tone tone = row.gradient <= row.bound ? reports::Tone::plain : reports::Tone::bad;
       t.rows.back().push_back(reports::count_cell(row.directions));
-      t.rows.back().push_back({percent(row.directions, row.numbers)});
+      t.rows.back().push_back(reports::percent_cell(share(row.directions, row.numbers), 1));
       t.rows.back().push_back(reports::number_cell(row.gradient, tone));
       t.rows.back().push_back(reports::number_cell(row.bound));
     }
@@ -99,9 +95,9 @@ std::string sentence(const AuditResult& r) {
     if (!(row.gradient <= row.bound))
       return text(row.name, " has a gradient of ", scientific(row.gradient), " in its ", row.invisible,
                   ", rounding explains ", scientific(row.bound), ".");
-  return text("of ", r.numbers(), " numbers ", r.directions(), " (", percent(r.directions(), r.numbers()),
-              ") are directions without gradient; the stream's mean drifts to ", scientific(r.shift),
-              " of its rms in bf16.");
+  return text(
+      "of ", r.numbers(), " numbers ", r.directions(), printed(" (%.1f %%)", 100 * share(r.directions(), r.numbers())),
+      " are directions without gradient; the stream's mean drifts to ", scientific(r.shift), " of its rms in bf16.");
 }
 
 }  // namespace
@@ -111,7 +107,10 @@ reports::Document document_of(const AuditResult& r) {
           .tone = r.as_expected ? reports::Tone::good : reports::Tone::bad,
           .verdict = r.as_expected ? "As theory says" : "Not as theory says",
           .sentence = sentence(r) + shown_text(r),
-          .details = {{"numbers", r.numbers()}, {"directions without gradient", r.directions()}},
+          .details = {{"numbers", r.numbers()},
+                      {"directions without gradient", r.directions()},
+                      {"share without gradient", share(r.directions(), r.numbers())},
+                      {"drift in bf16", r.shift}},
           .tables = {parameter_table(r), drift_table(r), error_table(r)},
           .figures = {drift_figure(r)},
           .remarks = {advice(r)},

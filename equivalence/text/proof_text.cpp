@@ -44,8 +44,7 @@ reports::TextTable runs_table(const ProofResult& proof) {
     std::vector<reports::TextCell> row = {{run_name(run)}, reports::count_cell(run.parameters)};
     for (const reports::TextCell& cell : deviation_cells(run))
       row.push_back(kind == Kind::reference ? reports::TextCell{} : cell);
-    row.push_back(run.accuracy ? reports::TextCell{printed("%.2f %%", 100 * *run.accuracy), {}, run.accuracy}
-                               : reports::TextCell{});
+    row.push_back(run.accuracy ? reports::percent_cell(*run.accuracy) : reports::TextCell{});
     row.push_back(run.differing_predictions && kind != Kind::reference ? reports::count_cell(*run.differing_predictions)
                                                                        : reports::TextCell{});
     const bool judged = kind == Kind::form || kind == Kind::negative;

@@ -152,10 +152,10 @@ ExperimentResult sharded_norms(const ExperimentOptions& options) {
                          {{"rms", text("f64: ", scientific(m.off)), m.off, true},
                           {"negative", text("f32: ", scientific(single.off)), single.off, false}}});
     table.rows.push_back({{norm.name},
-                          {text(m.forward)},
-                          {text(m.backward)},
-                          {text(m.numbers)},
-                          {text(m.bytes / kRows)},
+                          reports::count_cell(m.forward),
+                          reports::count_cell(m.backward),
+                          reports::count_cell(m.numbers),
+                          reports::count_cell(m.bytes / kRows),
                           reports::number_cell(m.off, m.off < kRounding ? reports::Tone::good : reports::Tone::bad),
                           reports::number_cell(single.off, margin.take(single.off, !norm.cancels))});
   }

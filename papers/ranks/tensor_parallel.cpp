@@ -125,13 +125,13 @@ ExperimentResult tensor_parallel(const ExperimentOptions& options) {
       // Beside the rows gradients of gains and biases are summed, a few vectors a block; rows are cut once and gathered once.
       const bool near = a_row >= derived && a_row < 1.6 * derived;
       as_derived = as_derived && (!same || near);
-      table.rows.push_back(
-          {{same && !rows ? streams::name_of(form) : ""},
-           {what},
-           same ? reports::TextCell{text(printed("%.0f", a_row)), near ? reports::Tone::plain : reports::Tone::bad}
-                : reports::TextCell{"-"},
-           {same ? printed("%.0f", derived) : "-"},
-           reports::number_cell(m.off, margin.take(m.off, same))});
+      table.rows.push_back({{same && !rows ? streams::name_of(form) : ""},
+                            {what},
+                            same
+                                ? reports::printed_cell("%.0f", a_row, near ? reports::Tone::plain : reports::Tone::bad)
+                                : reports::TextCell{"-"},
+                            same ? reports::printed_cell("%.0f", derived) : reports::TextCell{"-"},
+                            reports::number_cell(m.off, margin.take(m.off, same))});
       plot.rows.back().dots.push_back({same ? "rms" : "negative", text(what, ": ", scientific(m.off)), m.off, same});
     };
     row("heads and hidden entries", false, Fault::none);

@@ -86,15 +86,10 @@ ExperimentResult zero_memory(const ExperimentOptions& options) {
     const double sent = h.sent / h.weights / kSent[stage];
     worst = std::max({worst, all / formula, sent}), least = std::min({least, all / formula, sent});
     falls = falls && all < last, last = all;
-    table.rows.push_back({{text(stage)},
-                          {printed("%.2f", weights)},
-                          {printed("%.2f", gradients)},
-                          {printed("%.2f", state)},
-                          {printed("%.2f", formula)},
-                          {printed("%.2f", all)},
-                          {printed("%.2f", h.peak / h.weights)},
-                          {printed("%.2f", kSent[stage])},
-                          {printed("%.2f", h.sent / h.weights)}});
+    std::vector<reports::TextCell>& row = table.rows.emplace_back(1, reports::count_cell(stage));
+    for (const double bytes :
+         {weights, gradients, state, formula, all, h.peak / h.weights, kSent[stage], h.sent / h.weights})
+      row.push_back(reports::printed_cell("%.2f", bytes));
     plot.rows.push_back({text("stage ", stage), {{"rms", printed("%.2f", all / formula), all / formula, true}}});
   }
   r.tables.push_back(std::move(table));

@@ -28,7 +28,7 @@ TEST_CASE("text: the vocabulary is the sorted set of bytes") {
   CHECK_THROWS_WITH(t.decode(tensor({1.f})), Contains("f32"));
 }
 
-TEST_CASE("text: characters that are given are those of the ids, whichever occur") {
+TEST_CASE("text: the ids of an alphabet that is given, whichever bytes occur") {
   const data::Alphabet alphabet("xyzab");
   const std::string s = "abba";
   const data::Text t(memory_bytes(s, "t"), 0, 0, alphabet);
@@ -39,18 +39,18 @@ TEST_CASE("text: characters that are given are those of the ids, whichever occur
   const std::string other = "abbqa";
   CHECK_THROWS_WITH(
       data::Text(memory_bytes(other, "t"), 0, 0, alphabet),
-      Contains("t: byte 113 at position 3 is none of the 5 characters"));
+      Contains("t: byte 113 at position 3 is none of the 5 bytes"));
   for (const char* damaged : {"0", "0g", "0A", "0a0a"})
     CHECK_THROWS_WITH(data::Alphabet::read(damaged), Contains("alphabet"));
   CHECK_THROWS_WITH(data::Alphabet::read(std::string(514, '0')), Contains("at most 256"));
 }
 
-TEST_CASE("text: a file of token ids gives the windows that its tokens as characters give; what is no id is refused") {
+TEST_CASE("text: a file of token ids gives the windows that its tokens as bytes give; what is no id is refused") {
   const TempFolder f;
   std::string s;
   for (int64_t i = 0; i < 70'000; ++i) s += static_cast<char>(i * i % 251);
-  const auto characters = make(s, 3, 0.1);
-  const std::vector<int64_t> tokens = characters.encode(s).to_vector<int64_t>();
+  const auto bytes_text = make(s, 3, 0.1);
+  const std::vector<int64_t> tokens = bytes_text.encode(s).to_vector<int64_t>();
   for (const int64_t vocab : {int64_t{1} << 16, (int64_t{1} << 16) + 1}) {
     std::string bytes;
     for (int64_t token : tokens)
@@ -59,9 +59,9 @@ TEST_CASE("text: a file of token ids gives the windows that its tokens as charac
     const data::Text ids(data::TokenFile{f / "ids", vocab}, 3, 0.1);
     CHECK(ids.vocab() == vocab);
     CHECK(ids.length() == 70'000);
-    CHECK(ids.batch(4, 50, 7).y.to_vector<int64_t>() == characters.batch(4, 50, 7).y.to_vector<int64_t>());
+    CHECK(ids.batch(4, 50, 7).y.to_vector<int64_t>() == bytes_text.batch(4, 50, 7).y.to_vector<int64_t>());
     CHECK(ids.held_out_rows(1, 2, 9).x.to_vector<int64_t>() ==
-          characters.held_out_rows(1, 2, 9).x.to_vector<int64_t>());
+          bytes_text.held_out_rows(1, 2, 9).x.to_vector<int64_t>());
     CHECK_THROWS_WITH(ids.encode("a"), Contains("token ids"));
     CHECK_THROWS_WITH(ids.decode(tensor({int64_t{1}})), Contains("token ids"));
     write_text(f / "cut", bytes + "a");

@@ -197,7 +197,7 @@ TEST_CASE("from outside: rows that lack what they need, and what cannot be said 
       none{.name = "none", .make = [](const TrainingOptions&, const std::vector<nn::NamedParameter>&) {
              return std::unique_ptr<optim::Optimizer>();
            }};
-  ModelRow bare{.name = "bare", .title = "Bare", .noun = "bare model", .input = Input::characters};
+  ModelRow bare{.name = "bare", .title = "Bare", .noun = "bare model", .input = Input::text};
   const std::pair<std::function<void(TrainingOptions&)>, const char*> wrong[] = {
       {[&](auto& o) { o.optimizer = &nothing; }, "the row nothing lacks"},
       {[&](auto& o) { o.optimizer = &none; }, "optimizer: the row none made none"},

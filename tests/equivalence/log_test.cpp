@@ -44,7 +44,7 @@ TEST_CASE("log: the log of a training") {
 TEST_CASE("log: of a log comes back what belongs to the training, up to a step, the last word of each step") {
   const std::string ours = log_manifest(trained().manifest), theirs = log_manifest(another_rate());
   const std::string log = theirs + step(1, 9) + ours + step(1, 3) + step(2, 2) + "{\"step\": 3, \"lr\"\n" +
-                          "{\"step\": 4}\n" + step(5, 1) + log_evaluation({2, 0.25, 3, 4}, Input::characters) + ours +
+                          "{\"step\": 4}\n" + step(5, 1) + log_evaluation({2, 0.25, 3, 4}, Input::text) + ours +
                           step(2, 1.5) + step(3, 1.25) + theirs + step(1, 8);
   const auto course_of = [&](const Manifest& manifest) {
     std::istringstream in(log);
@@ -76,7 +76,7 @@ TEST_CASE("log: of a log comes back what belongs to the training, up to a step, 
 TEST_CASE("log: of a log a training keeps other trainings, its own steps up to one, and no half line") {
   const std::string manifest = log_manifest(trained().manifest), ours = manifest + step(1) + step(2),
                     theirs = log_manifest(another_rate()) + step(7) + step(8),
-                    beyond = step(3) + log_evaluation({3, 0.25, 3, 4}, Input::characters);
+                    beyond = step(3) + log_evaluation({3, 0.25, 3, 4}, Input::text);
   const auto kept = [&](const std::string& log, int up_to = 2) {
     std::istringstream in(log);
     return log.substr(0, static_cast<size_t>(logged_bytes(in, trained().manifest, up_to)));

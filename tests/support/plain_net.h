@@ -57,7 +57,7 @@ struct PlainRow {
 };
 
 inline constexpr training::ModelRow kPlain = training::row_of<PlainRow>(
-    {.name = "plain", .title = "Plain", .noun = "language model", .input = training::Input::characters});
+    {.name = "plain", .title = "Plain", .noun = "language model", .input = training::Input::text});
 inline constexpr const training::ModelRow* kWithPlain[] = {&training::kVit, &training::kGpt, &kPlain};
 
 }  // namespace isonorm::test

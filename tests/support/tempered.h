@@ -53,7 +53,7 @@ inline constexpr training::ModelRow kTempered =
     training::row_of<TemperedRow>({.name = "tempered",
                                    .title = "Tempered",
                                    .noun = "language model with a temperature",
-                                   .input = training::Input::characters,
+                                   .input = training::Input::text,
                                    .causal = true});
 inline constexpr const training::ModelRow* kWithTempered[] = {&training::kVit, &training::kGpt, &kTempered};
 

@@ -33,13 +33,13 @@ std::map<int, double> tests_of(const Folder& f, const std::string& log) {
 
 }  // namespace
 
-TEST_CASE("train --epochs: as many steps as show as many tokens as there are; not beside --steps") {
-  const Folder f;  // 800 characters, of which 720 are shown: 22 batches of 4 rows of 8
+TEST_CASE("train --epochs: the steps that show as many tokens as there are; not beside --steps") {
+  const Folder f;  // 800 bytes, of which 720 are shown: 22.5 batches of 4 rows of 8
   f.succeeds(kTrain + "--epochs 1.5 -q --checkpoint @c");
-  CHECK(load_checkpoint(f / "c").values.at("steps") == "33");
-  CHECK(integer_at(load_checkpoint(f / "c").values, "step") == 33);
+  CHECK(load_checkpoint(f / "c").values.at("steps") == "34");
+  CHECK(integer_at(load_checkpoint(f / "c").values, "step") == 34);
   f.succeeds(kTrain + "--epochs 1.5 -q --checkpoint @c");
-  f.refuses(kTrain + "--epochs 2 -q --checkpoint @c", 3, "was trained with --steps 33, asked for is 44; --extend");
+  f.refuses(kTrain + "--epochs 2 -q --checkpoint @c", 3, "was trained with --steps 34, asked for is 45; --extend");
   f.refuses(kTrain + "--epochs 2 --steps 3", 2, "--steps excludes --epochs");
   for (const char* word : {"0", "-1", "nan", "inf", "x"})
     f.refuses(kTrain + "--epochs " + word, 2, text("--epochs: \"", word, "\" is not a number above 0"));

@@ -13,7 +13,7 @@ TEST_CASE("info: a checkpoint says its model, its training and its tensors") {
   const std::string out = f.succeeds("info @model").out;
   for (const char* line :
        {"model       GPT, rms_norm, raw weights\n", "vocab 7, context 8, width 8, depth 3, heads 2\n",
-        "training    after step 2 ", " --lr 0.25 ", "characters  7\n", "  0 to 2 ", "weight [24, 8], bias [24]\n",
+        "training    after step 2 ", " --lr 0.25 ", "alphabet    7 bytes\n", "  0 to 2 ", "weight [24, 8], bias [24]\n",
         "weight [7, 8]\n"})
     CHECK_THAT(out, Contains(line));
   CHECK_THAT(out, !Contains("optimizer."));
@@ -118,7 +118,7 @@ TEST_CASE("evaluate: the test pass that the training made, of checkpoints and of
   CHECK(f.json("model.json")["predictions"] == f.json("average.json")["predictions"]);
   f.refuses("evaluate @model", 2, "needs a text file: --data FILE");
   write_text(f / "other.txt", read(f / "text.txt") + "q");
-  f.refuses("evaluate @model --data @other.txt", 3, "is none of the 7 characters");
+  f.refuses("evaluate @model --data @other.txt", 3, "is none of the 7 bytes");
   write_text(f / "ids", std::string(400, '\0'));
   f.refuses("evaluate @model --data @ids --token-vocab 9", 3, "its model is of 7 tokens, the data are of 9");
 }

@@ -30,7 +30,7 @@ void check_exports(const Folder& f, const std::string& name) {
   const Metadata said = stored.description();
   const auto model = training::load_model(f / name);
   model->to(DType::f64);
-  const bool ids = options.row().input == training::Input::characters;
+  const bool ids = options.row().input == training::Input::text;
   const Tensor all = options.inputs(3, 5),
                some = ids ? narrow(narrow(all, 1, 0, all.size(1) - 2), 0, 0, 2) : narrow(all, 0, 0, 1);
   for (const char* opset : {"17", "23"})

@@ -17,7 +17,7 @@ TEST_CASE("prove and train take the features of the Transformer from the command
   CHECK(p["options"]["bias"] == false);
   // token, qkv, proj, gate, fc1, fc2: no positions, no biases, no head of its own
   const int64_t table = p["tables"]["Runs"][0]["parameters"].get<int64_t>() - 8 * (3 * 12 + 12 + 3 * 11);
-  CHECK(table == 8 * 7);  // the characters of the text
+  CHECK(table == 8 * 7);  // the bytes of the text
   f.succeeds("train" + features);
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("prove: equivalent forms give 0, the table, JSON, report and log") {
   REQUIRE(runs.size() == 1 + 4 + 5);
   CHECK(j["curves"]["loss"]["The forms"]["rms_norm"].size() == 30);
   CHECK(j["curves"]["loss"]["The negative controls"]["rms_norm projected_once"].size() == 20);
-  CHECK(j["values"]["tested on"] == 72);  // nine windows of eight characters in the 80 that are held out
+  CHECK(j["values"]["tested on"] == 72);  // nine windows of eight bytes in the 80 that are held out
   CHECK(runs[5]["test accuracy"].is_number());
   CHECK(runs[5]["predicts otherwise"].is_number_integer());
   CHECK(runs[8]["test accuracy"] == "");
@@ -59,7 +59,7 @@ TEST_CASE("prove: what cannot be read is 4, what is not data is 3") {
   f.refuses("prove --model gpt --data @short", 3,
             ": a context of 64 needs a text of 64 tokens and one more, this has 3 to train on\n");
   CHECK(contains(f.succeeds("train +small --context 1 --steps 1 -q").out, ", 1 step: "));  // the smallest training
-  // The last 80 of 800 characters are held out.
+  // The last 80 of 800 bytes are held out.
   f.refuses("prove --model gpt --data @text.txt --context 720", 3, "this has 720 to train on");
   // The result is not lost if one of its two outputs fails.
   CHECK(contains(f.gives(4, "prove +small --steps 2 --json /dev/full").out, "Equivalent"));

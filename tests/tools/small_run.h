@@ -53,7 +53,7 @@ inline void check_refusal(const ChildResult& r, int code, const std::string& ver
   if (r.err.starts_with("isonorm " + verb + ": ")) CHECK(foreign_options(verb, r.err) == "");
 }
 
-// A folder with a text of a few characters, removed at the end. Commands are lines, in which "@name" is a file of the
+// A folder with a text of a few letters, removed at the end. Commands are lines, in which "@name" is a file of the
 // folder and "+small" stands for the options of the small model that the line does not give.
 struct Folder : TempFolder {
   Folder() {

@@ -91,20 +91,20 @@ TEST_CASE("tokenize: a text that becomes shorter while it is read is an error") 
   check_refusal(r, 4, "tokenize", f / "words" + ": the file became shorter while it was read");
 }
 
-TEST_CASE("sample: a model of tokens and one of characters continue a text") {
+TEST_CASE("sample: a model of tokens and one of bytes continue a text") {
   const Folder f;
   const std::string tokenizer = kFolder + "gpt2";
   f.succeeds("tokenize " + tokenizer + " docs/training.md @ids");
   f.succeeds("train +small --data @ids --token-vocab 701 --steps 2 -q --checkpoint @tokens");
-  f.succeeds("train +small --steps 2 -q --checkpoint @characters");
+  f.succeeds("train +small --steps 2 -q --checkpoint @bytes");
   const std::string of_tokens = "sample @tokens Checkpoint --tokenizer " + tokenizer,
-                    of_characters = "sample @characters abc --length 30";
+                    of_bytes = "sample @bytes abc --length 30";
   const std::string first = f.succeeds(of_tokens).out;
   CHECK_THAT(first, StartsWith("Checkpoint"));
   CHECK(f.succeeds(of_tokens).out == first);
   CHECK(f.succeeds(of_tokens + " --seed 1").out != first);
   CHECK(f.succeeds(of_tokens + " --temperature 0").out == f.succeeds(of_tokens + " --top-k 1 --seed 1").out);
-  const std::string line = f.succeeds(of_characters).out;
+  const std::string line = f.succeeds(of_bytes).out;
   CHECK_THAT(line, StartsWith("abc"));
   CHECK(line.size() == 3 + 30 + 1);
   CHECK(line.find_first_not_of("abcdefgxyz \n") == line.npos);
@@ -112,10 +112,10 @@ TEST_CASE("sample: a model of tokens and one of characters continue a text") {
   f.refuses(of_tokens + " --length 0", 2, "--length: \"0\" is not a whole number from 1 to 9223372036854775807; see");
   f.refuses(of_tokens + " --top-k -1", 2, "--top-k: \"-1\" is not a whole number from 0 to 9223372036854775807");
   f.refuses(of_tokens + " --temperature -1", 2, "--temperature: \"-1\" is not a number from 0 on");
-  CHECK(f.succeeds(of_characters + " --data @text.txt").out == line);
+  CHECK(f.succeeds(of_bytes + " --data @text.txt").out == line);
   f.refuses("sample @tokens abc", 2, "does not say what its ids stand for: --tokenizer, --data or --ids is needed");
   f.refuses(of_tokens + " --data @text.txt", 2, "one of --tokenizer, --data and --ids at most");
-  f.refuses("sample @characters abc --tokenizer " + tokenizer, 3, "its vocabulary is of 7, that of");
+  f.refuses("sample @bytes abc --tokenizer " + tokenizer, 3, "its vocabulary is of 7, that of");
   f.refuses("sample @tokens abc --data @text.txt", 3, "its vocabulary is of 701, that of");
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("sample: stop words, several texts, ids, a prompt from standard input,
   write_text(f / "prompt", "abc");
   CHECK(f.succeeds("sample @model --length 40", {.input = f / "prompt"}).out == whole);
   const ChildResult folder = f.run("sample @model", {.input = f / "."});
-  CHECK((folder.code == 4 && folder.err == "isonorm sample: standard input cannot be read\n"));
+  CHECK((folder.code == 4 && folder.err == "isonorm sample: standard input cannot be read: Is a directory\n"));
   f.refuses("sample @model abq", 3, "byte 113 at position 2 is none of the");
   f.refuses("sample @model 0,99 --ids", 2, "'99' is not an id from 0 to 6");
   f.refuses(sample + "--top-p 0", 2, "--top-p: \"0\" is not a number above 0, at most 1");
@@ -251,7 +251,7 @@ TEST_CASE("sample: stop words, several texts, ids, a prompt from standard input,
   f.refuses(sample + "--count 0", 2, "--count: \"0\" is not a whole number from 1 to 9223372036854775807");
 }
 
-TEST_CASE("train: weights of characters go on with a text of the same ones, and refuse another") {
+TEST_CASE("train: weights of bytes go on with a text of the same ones, and refuse another") {
   const Folder f;
   f.succeeds("train +small --steps 2 -q --checkpoint @model");
   const std::string all = read(f / "text.txt");
@@ -265,9 +265,9 @@ TEST_CASE("train: weights of characters go on with a text of the same ones, and 
   f.succeeds("convert @tuned @plain --to layer_norm");
   f.succeeds("sample @plain abc --length 5");
   f.refuses("train +small --data @other.txt --init @model --steps 2 -q", 3,
-            "is none of the 7 characters that the weights were trained on");
+            "is none of the 7 bytes that the weights were trained on");
 
-  // With --extend-alphabet the other character gets rows; what was there stays where it was.
+  // With --extend-alphabet the other byte gets rows; what was there stays where it was.
   const std::string more = "train +small --data @other.txt --init @model --extend-alphabet -q ";
   f.succeeds(more + "--steps 1 --lr 1e-30 --warmup 0 --checkpoint @more");
   const Checkpoint before = load_checkpoint(f / "model"), after = load_checkpoint(f / "more");

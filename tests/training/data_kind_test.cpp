@@ -18,7 +18,7 @@ TEST_CASE("data_kind: folders of images, folders of pairs, files, and paths that
   };
   write_text(f / "text", "x");
   std::filesystem::create_directories(f / "pictures/train/cat");
-  CHECK(kind_of_data(f / "text") == Input::characters);
+  CHECK(kind_of_data(f / "text") == Input::text);
   CHECK(kind_of_data(folder("idx", {"train-images-idx3-ubyte.gz"})) == Input::images);
   CHECK(kind_of_data(folder("plain", {"train-images-idx3-ubyte"})) == Input::images);
   CHECK(kind_of_data(folder("cifar", {"data_batch_1.bin"})) == Input::images);

@@ -35,7 +35,7 @@ struct Gpt {
 constinit const ModelRow kGpt = row_of<Gpt>({.name = "gpt",
                                              .title = "GPT",
                                              .noun = "language model",
-                                             .input = Input::characters,
+                                             .input = Input::text,
                                              .causal = true,
                                              .tied_table = "token.weight"});
 

@@ -70,8 +70,7 @@ reports::TextTable ends(const Trainings& trainings) {
                           reports::count_cell(last_step(c)),
                           cell("%.4f", last(running_mean(losses_of(c), window_of(c)))),
                           cell("%.4f", test ? test->loss : kNothing),
-                          test ? reports::TextCell{printed("%.2f %%", 100 * test->accuracy()), {}, test->accuracy()}
-                               : reports::TextCell{},
+                          test ? reports::percent_cell(test->accuracy()) : reports::TextCell{},
                           cell("%.1f", last(speed_of(c)))});
   }
   return table;

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/printed.h"
+#include "core/system/foreign_text.h"
 #include "training/records/read_log.h"
 
 namespace isonorm::training {
@@ -40,10 +41,10 @@ CsvTable::CsvTable(const std::string& path, const Cells& columns, int64_t done,
         const Cells cells = cells_of(line);
         int64_t step = 0;
         const bool is_row = cells.size() == columns_ + 1 && read_number(cells[0], step);
-        check(is_row, "this is no log of a training: '", line.substr(0, 80), "'");
+        check(is_row, "this is no log of a training: ", Shown{line});
         check(done > 0, "has rows of a training; a CSV log is of one: choose another file");
         if (step > done) break;
-        check(!read || read(cells), "this is no log of a training: '", line.substr(0, 80), "'");
+        check(!read || read(cells), "this is no log of a training: ", Shown{line});
       }
       kept += line.size() + 1;
     }

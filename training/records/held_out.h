@@ -22,7 +22,7 @@ struct TestScore {
 };
 
 struct TestPass {
-  int64_t predictions = 0;        // of one model: images, or characters; 0 where the source has nothing to test on
+  int64_t predictions = 0;        // of one model: images or tokens; 0 if the source has nothing to test on
   std::vector<TestScore> scores;  // one a model, in their order
 
   double accuracy(size_t model) const {

@@ -72,6 +72,7 @@ OptionList option_list(const TrainingOptions& given) {
   TrainingOptions o = given;
   o.model = o.model.complete();
   o.steps = o.step_count();
+  o.warmup = o.warmup_steps();
   o.weight_decay = o.decay();
   o.tuning = o.tuning.over(o.optimizer->tuning);
   if (o.threads == 0) o.threads = num_threads();

@@ -46,14 +46,15 @@ OptionList option_list(const TrainingOptions& options);
 // The manifest of a training on this machine, except data_sha256 (see io/sha256.h) and the command.
 Manifest manifest_of(const TrainingOptions& options);
 
+// Options that version 0.1.0 did not have at first, with the value that its trainings had. Checkpoints and logs without an
+// entry for such an option mean this value.
+inline constexpr std::pair<const char*, const char*> kNewOptions[] = {
+    {"ema_warmup", "false"}, {"test_share", "0.1"}, {"ids", ""}, {"text", "false"}};
+
 // Whether an option names a file, whose value is a text even where it reads "true" or "7".
 constexpr bool names_a_file(std::string_view option) {
   return option == "data" || option == "test_data" || option == "tokenizer" || option == "init";
 }
-
-// Options that files of older versions lack, and the values that their trainings had.
-inline constexpr std::pair<const char*, const char*> kNewOptions[] = {
-    {"test_data", ""}, {"test_share", "0.1"}, {"tokenizer", ""}, {"ids", ""}, {"text", "false"}};
 
 // A word as a POSIX shell reads it.
 std::string quoted(const std::string& word);

@@ -4,11 +4,12 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "io/replacement.h"
 
 namespace isonorm::training {
 
 void read_log(const std::string& path, const std::function<void(std::istream&)>& read) {
-  if (!std::filesystem::is_regular_file(path)) return;
+  if (io::descriptor_of(path) >= 0 || !std::filesystem::is_regular_file(path)) return;
   const Scope scope(path);
   std::ifstream log(path, std::ios::binary);
   log.exceptions(std::ios::badbit);  // else a lack of memory while it reads is no error but the end of the file

@@ -7,8 +7,8 @@
 
 namespace isonorm::training {
 
-// Calls `read` with the content of the file. Does nothing if it is no regular file: the open of a pipe would wait. Throws Error (io) if
-// reading stops before the end.
+// Calls `read` with the content of the file. Does nothing if it is no regular file, since the open of a pipe would wait, or a
+// file that this process has open (/dev/stdout). Throws Error (io) if reading stops before the end.
 void read_log(const std::string& path, const std::function<void(std::istream&)>& read);
 
 }  // namespace isonorm::training

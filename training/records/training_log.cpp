@@ -43,26 +43,26 @@ json manifest_json(const Manifest& m) {
   return object;
 }
 
-json evaluation_json(const Evaluation& e, Input input) {
-  return {{"step", e.step},
-          {"loss", e.loss},
+json values_of(const Evaluation& e, Input input) {
+  return {{"loss", e.loss},
           {"perplexity", input != Input::images ? json(std::exp(e.loss)) : json(nullptr)},
           {"accuracy", e.accuracy()},
           {"right", e.right},
           {"predictions", e.predictions}};
 }
 
-// Of a manifest what two parts of one training have in common, wherever its data and first weights lie. Of what is
-// none, null.
-json identity(const json& manifest) {
+// Of a manifest what two parts of one training have in common, wherever its data and first weights lie, sorted by name. Of what
+// is none, null.
+nlohmann::json identity(const json& manifest) {
   if (!manifest.is_object()) return {};
-  json of = json::object();
+  nlohmann::json of = nlohmann::json::object();
   for (const char* name : {"options", "data_sha256", "init_sha256", "earlier"})
     if (manifest.contains(name)) of[name] = manifest[name];
-  if (of.contains("options") && of["options"].is_object())
-    for (const char* name :
-         {"data", "test_data", "tokenizer", "init", "threads", "ranks", "whole_parts", "zero", "device", "any_order"})
-      of["options"].erase(name);
+  if (!of.contains("options") || !of["options"].is_object()) return of;
+  for (const auto& [name, value] : kNewOptions)
+    if (!of["options"].contains(name)) of["options"][name] = option_value(name, value);
+  for (const char* name : {"data", "test_data", "tokenizer", "init", "threads", "ranks", "whole_parts", "zero", "device", "any_order"})
+    of["options"].erase(name);
   return of;
 }
 
@@ -158,12 +158,20 @@ std::string log_step(const TrainingStep& s) {
          "\n";
 }
 
+std::string evaluation_json(const Evaluation& e, Input input, int64_t tokens, int64_t bytes) {
+  json values = values_of(e, input);
+  if (tokens > 0) values["tokens"] = tokens, values["bytes"] = bytes;
+  return dump(values);
+}
+
 std::string log_evaluation(const Evaluation& e, Input input) {
-  return dump({{"evaluation", evaluation_json(e, input)}}) + "\n";
+  json values = {{"step", e.step}};
+  values.update(values_of(e, input));
+  return dump({{"evaluation", values}}) + "\n";
 }
 
 int64_t logged_bytes(std::istream& log, const Manifest& manifest, int until) {
-  const json wanted = identity(manifest_json(manifest));
+  const nlohmann::json wanted = identity(manifest_json(manifest));
   int64_t at = 0, kept = 0;
   bool over = false, others = true;  // behind the first line that is not kept; in a part of another training
   for (std::string line; next_line(log, line);) {

@@ -70,10 +70,8 @@ reports::TextTable evaluation_table(const TrainingCourse& course, Input input) {
                            .detail = true};
   if (input != Input::images) table.columns.push_back("perplexity");
   for (const Evaluation& e : course.evaluations) {
-    table.rows.push_back({reports::count_cell(e.step),
-                          reports::printed_cell("%.4f", e.loss),
-                          {printed("%.2f %%", 100 * e.accuracy()), {}, e.accuracy()},
-                          reports::count_cell(e.right),
+    table.rows.push_back({reports::count_cell(e.step), reports::printed_cell("%.4f", e.loss),
+                          reports::percent_cell(e.accuracy()), reports::count_cell(e.right),
                           reports::count_cell(e.predictions)});
     if (input != Input::images) table.rows.back().push_back(reports::printed_cell("%.3f", std::exp(e.loss)));
   }
@@ -123,6 +121,11 @@ reports::Document document_of(const TrainingResult& training) {
                                   {"test accuracy", last ? reports::Value{last->accuracy()} : reports::Value{}}},
                       .figures = {loss_figure(course)},
                       .environment = environment_of(training.manifest, training.seconds)};
+  if (last) {
+    if (o.model.row().input != Input::images) d.details.push_back({"perplexity", std::exp(last->loss)});
+    d.details.push_back({"right", last->right});
+    d.details.push_back({"tested on", last->predictions});
+  }
   if (training.best) {
     d.details.push_back({"best test loss", training.best->loss});
     d.details.push_back({"best after step", int64_t{training.best->step}});

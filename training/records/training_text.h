@@ -9,7 +9,7 @@
 namespace isonorm::training {
 
 // "test loss 0.3521, test accuracy 87.12 % (8712 of 10000 images)"; of a language model "held-out loss 0.5000,
-// perplexity 1.649, test accuracy 87.10 % (871 of 1000 characters)".
+// perplexity 1.649, test accuracy 87.10 % (871 of 1000 tokens)".
 std::string evaluation_text(const Evaluation& e, Input input);
 
 // "rms_norm, 51466 parameters, 200 steps: test loss 0.3521, ..."; curves of loss, learning rate, gradient norm and
