@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "hub/gguf.h"
@@ -17,11 +18,14 @@
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
+#include "training/preprocessor.h"
 
 namespace isonorm::tools {
 namespace {
 
 using training::ModelOptions;
+
+constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // bytes of the file
 
 // What a folder does not say.
 bool not_of_folder(std::string_view option) {
@@ -70,13 +74,39 @@ struct PortPaths {
   std::optional<int64_t> shard, opset;
 };
 
-// That of a folder, where it has one that this program reads.
-Metadata tokenizer_in(const std::string& folder) try {
-  if (!file_exists(folder + "/tokenizer.json")) return {};
-  return {{training::kTokenizer, tokenizers::json_of(folder, training::kMostTokenizer)}};
+// The tokenizer.json of a folder, if it has one that this program reads.
+std::string tokenizer_in(const std::string& folder) try {
+  if (!file_exists(folder + "/tokenizer.json")) return "";
+  return tokenizers::json_of(folder, training::kMostTokenizer);
 } catch (const Error& e) {
   tell("isonorm import", text("without the tokenizer: ", e.what()));
-  return {};
+  return "";
+}
+
+// Throws if the folder's preprocessor asks for what this program does not compute. Without one, says so.
+std::string preprocessor_in(const std::string& folder, const training::ModelShape& shape) {
+  const std::string file = folder + "/preprocessor_config.json";
+  if (!file_exists(file)) {
+    tell("isonorm import", text("without a pixel scale: there is no ", file));
+    return "";
+  }
+  const Scope scope("preprocessor_config.json");
+  return training::Preprocessor::read(read_text(file, kMostPreprocessor), shape.image, shape.channels)
+      .text(shape.image, shape.channels);
+}
+
+training::DataSpec spec_in(const hub::Folder& folder, const ModelOptions& options) {
+  training::DataSpec spec;
+  spec.tokenizer = tokenizer_in(folder.path);
+  if (options.row().input != training::Input::images) return spec;
+  spec.classes = hub::class_names(folder.config);
+  spec.preprocessor = preprocessor_in(folder.path, options.shape());
+  return spec;
+}
+
+training::DataSpec spec_of(const std::string& path, const training::OpenModelFile& file) {
+  const Scope scope(path);
+  return training::DataSpec::of(file.other);
 }
 
 // What a file of ours has, that another one is to have; empty where it has none, or --like is given, from which it comes then.
@@ -95,7 +125,7 @@ int run_import(const PortPaths& o) {
   check_tensors(options, state.outline);
   const io::FileContent content = io::content_of(state);
   Metadata metadata = options.description();
-  metadata.merge(tokenizer_in(o.in));
+  metadata.merge(spec_in(folder, options).entries());
   save_safetensors(o.out, content.entries, metadata, content.read);
   print_line(text(o.out, ": ", options.row().noun, " of type ", port.type, ", ", name_of(options.stream().form), ", ",
                   state.outline.size(), " tensors."));
@@ -186,7 +216,9 @@ int run_onnx(const PortPaths& o) {
     if (tensor.dtype() != DType::f64) dtype = DType::f32;
   if (!o.dtype.empty()) dtype = format_named(o.dtype)->dtype;
   const int64_t opset = o.opset.value_or(onnx::kOpsets[0]);
-  onnx::save_model(o.out, file.state, options, dtype, opset);
+  const training::DataSpec spec = training::DataSpec::of(file.other);
+  training::DataSpec of_images{.classes = spec.classes, .preprocessor = spec.preprocessor};
+  onnx::save_model(o.out, file.state, options, of_images.entries(), dtype, opset);
   warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", dtype,
                   ", opset ", opset, "."));
@@ -249,11 +281,16 @@ int run_export(const PortPaths& o) {
     base["dtype"] = "float32";
     if (options.row().input == training::Input::text) add_text_ends(base, tokenizer_of(o, file));
   }
+  const training::DataSpec spec = spec_of(o.in, file);
+  if (!spec.classes.empty() && std::ssize(spec.classes) == options.number("classes"))
+    hub::set_class_names(base, spec.classes);
   const auto [port, config] = fitting(hub::ports(), "folders", o, family, base, options);
   const Scope scope(o.in);
   const LazyState state = io::in_format(exported(port, file.state, description), format_named(o.dtype));
   hub::FolderContent content{io::content_of(state), config, {{"format", "pt"}}, o.like};
   if (const std::string own = tokenizer_of(o, file); !own.empty()) content.texts.emplace("tokenizer.json", own);
+  if (!spec.preprocessor.empty())
+    content.texts.emplace("preprocessor_config.json", dump(parsed(spec.preprocessor), 2) + '\n');
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
   warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
