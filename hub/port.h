@@ -77,4 +77,10 @@ LazyState exported(const Port& port, const LazyState& ours, const Metadata& opti
 // `base` with what the options say; keys that say it already stay as they are. Throws where a value has no counterpart.
 json exported_config(const Port& port, json base, const Metadata& options);
 
+// "id2label" of config.json: the class names in the order of the logits. Empty if there is none, or if the names are transformers'
+// own LABEL_0, LABEL_1, ... Throws if its keys are not 0, 1, ... or a name is no text.
+std::vector<std::string> class_names(const Config& config);
+// Sets "id2label" and "label2id".
+void set_class_names(json& config, const std::vector<std::string>& names);
+
 }  // namespace isonorm::hub

@@ -274,8 +274,8 @@ class Builder {
 
 }  // namespace
 
-void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options, DType dtype,
-                int64_t opset) {
+void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options,
+                const Metadata& metadata, DType dtype, int64_t opset) {
   const training::ModelOptions model = options.complete();
   const nn::TransformerOptions& t = model.transformer();
   // One more member does not compile until it has its name here: the graph computes it, or it is refused.
@@ -289,7 +289,9 @@ void save_model(const std::string& path, const LazyState& state, const training:
   Graph graph(dtype, opset);
   Builder builder(graph, state, model);
   kind == "gpt" ? builder.gpt() : builder.vit();
-  graph.save(path, state, model.description());
+  Metadata all = model.description();
+  all.insert(metadata.begin(), metadata.end());
+  graph.save(path, state, all);
 }
 
 }  // namespace isonorm::onnx

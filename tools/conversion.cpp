@@ -124,6 +124,7 @@ class Run {
       Metadata metadata = metadata_;
       metadata.merge(training::spec_entries(file_.other));
       save_safetensors(o_.out, content.entries, metadata, content.read);
+      warn_of_averages(*file_.file, o_.in);
     }
     for (const std::string& norm : identity_)
       o_.print(

@@ -8,12 +8,15 @@
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
+#include "core/system/warning.h"
 #include "equivalence/convert/checkpoint_facts.h"
 #include "hub/family.h"
+#include "io/checkpoint.h"
 #include "streams/stream.h"
 #include "tools/ending.h"
 #include "tools/given.h"
 #include "training/source.h"
+#include "training/text_data.h"
 
 namespace isonorm::tools {
 
@@ -26,6 +29,16 @@ constexpr int64_t kSpecLimit = int64_t{1} << 20;  // bytes
 void check_finite(const std::string& path, const TensorMap& weights) {
   if (const std::string name = not_finite(weights); !name.empty())
     throw Diverged(text(printable(path), ": ", printable(name, 200), " holds NaN or infinity"));
+}
+
+void warn_of_averages(const SafetensorsFile& file, const std::string& path) {
+  const Metadata& metadata = file.metadata();
+  const auto ema = metadata.find(text(kCheckpointValue, "ema"));
+  if (is_checkpoint(metadata) && ema != metadata.end() && ema->second != "0")
+    warn(text(printable(path),
+              ": these are the weights of the last step, not the averages that the test passes of isonorm "
+              "train --ema ",
+              ema->second, " used; isonorm train --ema-file FILE writes the averages"));
 }
 
 std::unique_ptr<nn::Module> load_finite_model(const std::string& path) {
@@ -55,6 +68,8 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   training::TrainingOptions o;
   o.model = model, o.data = path, o.batch = 16;
   check_data(o);
+  if (model.row().input == training::Input::text)
+    o.token_vocab = training::token_vocab_of({}, model.number("vocab"), path);
   training::Source source(o);
   const training::ModelShape data = source.options().model.shape(), shape = model.shape();
   if (model.row().input != training::Input::images)

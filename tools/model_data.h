@@ -8,6 +8,7 @@
 
 #include "equivalence/verify/file_conversion.h"
 #include "equivalence/verify/verify.h"
+#include "io/safetensors.h"
 #include "streams/placement.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
@@ -16,6 +17,10 @@ namespace isonorm::tools {
 
 // Throws Diverged, naming the file and the tensor, if a weight is NaN or infinite.
 void check_finite(const std::string& path, const TensorMap& weights);
+
+// Warns if the file is a checkpoint of a training with averaged weights (--ema). Its test passes used the averages; whoever reads
+// the checkpoint as a model gets the weights of its step. Call it when nothing can fail any more: a failure is one line.
+void warn_of_averages(const SafetensorsFile& file, const std::string& path);
 
 // training::load_model() for a verb that computes with it. Throws as that and as check_finite().
 std::unique_ptr<nn::Module> load_finite_model(const std::string& path);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "autograd/ops/create.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
 #include "core/view.h"
@@ -14,15 +15,19 @@
 #include "onnx/model.h"
 #include "streams/stream.h"
 #include "tokenizers/tokenizer.h"
+#include "tools/model_data.h"
 #include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
+#include "training/preprocessor.h"
 
 namespace isonorm::tools {
 namespace {
 
 using training::ModelOptions;
+
+constexpr int64_t kMostPreprocessor = int64_t{1} << 20;  // bytes of the file
 
 // What a folder does not say.
 bool not_of_folder(std::string_view option) {
@@ -77,13 +82,39 @@ struct PortPaths {
   std::optional<int64_t> shard, opset;
 };
 
-// That of a folder, where it has one that this program reads.
-Metadata tokenizer_in(const std::string& folder) try {
-  if (!file_exists(folder + "/tokenizer.json")) return {};
-  return {{training::kTokenizer, tokenizers::json_of(folder, training::kMostTokenizer)}};
+// The tokenizer.json of a folder, if it has one that this program reads.
+std::string tokenizer_in(const std::string& folder) try {
+  if (!file_exists(folder + "/tokenizer.json")) return "";
+  return tokenizers::json_of(folder, training::kMostTokenizer);
 } catch (const Error& e) {
   tell("isonorm import", text("without the tokenizer: ", e.what()));
-  return {};
+  return "";
+}
+
+// Throws if the folder's preprocessor asks for what this program does not compute. Without one, says so.
+std::string preprocessor_in(const std::string& folder, const training::ModelShape& shape) {
+  const std::string file = folder + "/preprocessor_config.json";
+  if (!file_exists(file)) {
+    tell("isonorm import", text("without a pixel scale: there is no ", file));
+    return "";
+  }
+  const Scope scope("preprocessor_config.json");
+  return training::Preprocessor::read(read_text(file, kMostPreprocessor), shape.image, shape.channels)
+      .text(shape.image, shape.channels);
+}
+
+training::DataSpec spec_in(const hub::Folder& folder, const ModelOptions& options) {
+  training::DataSpec spec;
+  spec.tokenizer = tokenizer_in(folder.path);
+  if (options.row().input != training::Input::images) return spec;
+  spec.classes = hub::class_names(folder.config);
+  spec.preprocessor = preprocessor_in(folder.path, options.shape());
+  return spec;
+}
+
+training::DataSpec spec_of(const std::string& path, const training::OpenModelFile& file) {
+  const Scope scope(path);
+  return training::DataSpec::of(file.other);
 }
 
 // What a file of ours has, that another one is to have; empty where it has none, or --like is given, from which it comes then.
@@ -102,7 +133,7 @@ int run_import(const PortPaths& o) {
   check_tensors(options, state.outline);
   const io::FileContent content = io::content_of(state);
   Metadata metadata = options.description();
-  metadata.merge(tokenizer_in(o.in));
+  metadata.merge(spec_in(folder, options).entries());
   save_safetensors(o.out, content.entries, metadata, content.read);
   print_line(text(o.out, ": ", options.row().noun, " of type ", port.type, ", ", name_of(options.stream().form), ", ",
                   state.outline.size(), " tensors."));
@@ -243,7 +274,10 @@ int run_onnx(const PortPaths& o) {
     if (tensor.dtype() != DType::f64) dtype = DType::f32;
   if (!o.dtype.empty()) dtype = format_named(o.dtype)->dtype;
   const int64_t opset = o.opset.value_or(onnx::kOpsets[0]);
-  onnx::save_model(o.out, file.state, options, dtype, opset);
+  const training::DataSpec spec = training::DataSpec::of(file.other);
+  training::DataSpec of_images{.classes = spec.classes, .preprocessor = spec.preprocessor};
+  onnx::save_model(o.out, file.state, options, of_images.entries(), dtype, opset);
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", dtype,
                   ", opset ", opset, "."));
   return kOk;
@@ -271,8 +305,18 @@ int run_gguf(const PortPaths& o) {
   const Metadata description = model.description();
   const LazyState state = exported(port, as_wider(file.state, model), description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
   return kOk;
+}
+
+// The token that ends a text in transformers' generate(). Without an entry that is the default of the class, an id of its own
+// vocabulary: 2 for a LLaMA.
+void add_text_ends(json& config, const std::string& tokenizer) {
+  std::vector<int64_t> ends;
+  if (!tokenizer.empty()) ends = tokenizers::Tokenizer::of_json(tokenizer).end_tokens();
+  config["bos_token_id"] = nullptr;
+  config["eos_token_id"] = ends.empty() ? json() : ends.size() == 1 ? json(ends[0]) : json(ends);
 }
 
 int run_export(const PortPaths& o) {
@@ -292,14 +336,21 @@ int run_export(const PortPaths& o) {
       base.erase(other);  // what else may load `like`, and not this folder
   } else {
     base["dtype"] = "float32";
+    if (options.row().input == training::Input::text) add_text_ends(base, tokenizer_of(o, file));
   }
+  const training::DataSpec spec = spec_of(o.in, file);
+  if (!spec.classes.empty() && std::ssize(spec.classes) == options.number("classes"))
+    hub::set_class_names(base, spec.classes);
   const auto [port, config, model] = fitting(hub::ports(), "folders", o, family, base, options);
   const Scope scope(o.in);
   const LazyState state =
       io::in_format(exported(port, as_wider(file.state, model), model.description()), format_named(o.dtype));
   hub::FolderContent content{io::content_of(state), config, {{"format", "pt"}}, o.like};
   if (const std::string own = tokenizer_of(o, file); !own.empty()) content.texts.emplace("tokenizer.json", own);
+  if (!spec.preprocessor.empty())
+    content.texts.emplace("preprocessor_config.json", dump(parsed(spec.preprocessor), 2) + '\n');
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
   return kOk;
 }

@@ -17,16 +17,17 @@ std::string log_manifest(const Manifest& manifest);
 // The lines of a training: a step, a test pass {"evaluation": {...}}, and the last one.
 std::string log_step(const TrainingStep& step);
 std::string log_evaluation(const Evaluation& evaluation, Input input);
-// A JSON object: loss, perplexity (null for images), accuracy, right, predictions.
-std::string evaluation_json(const Evaluation& evaluation, Input input);
+// A JSON object: loss, perplexity (null for images), accuracy, right, predictions; and, if the test is on a text, the tokens and the
+// bytes of its file.
+std::string evaluation_json(const Evaluation& evaluation, Input input, int64_t tokens = 0, int64_t bytes = 0);
 std::string log_end(const TrainingResult& training);
 
 // What a log has of the training of this manifest up to step `until`, of steps before it was extended, too: of each step
 // and test pass the last line that was written. What belongs to other trainings, and a line that was cut off, is passed
 // over.
 TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until);
-// The last training that a log is of: its options and command as its manifest has them, and its course. Throws where no line
-// is a manifest, where the stream cannot be read twice, as a pipe, and where there is a step beyond ten million.
+// The last training of a log: its options and command as its manifest has them, and its course. Throws if no line is a manifest,
+// and if the stream cannot be read twice, as a pipe.
 struct LoggedTraining {
   std::vector<std::pair<std::string, std::string>> options;
   std::string command;
