@@ -18,7 +18,8 @@ class Alphabet {
 
   bool empty() const { return bytes_.empty(); }
   int64_t size() const { return std::ssize(bytes_); }
-  int id(uint8_t byte) const { return id_of_[byte]; }  // -1 where there is none
+  char byte(int64_t id) const { return bytes_[static_cast<size_t>(id)]; }  // id: from 0 to below size()
+  int id(uint8_t byte) const { return id_of_[byte]; }                      // -1 where there is none
 
   // Bytes to ids, i64 [n]. Throws if a byte has no id; the message names the first one.
   Tensor encode(std::string_view bytes) const;

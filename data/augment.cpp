@@ -37,8 +37,12 @@ template <class T> void mix_rows(const Tensor& x, double share) {
 
 }  // namespace
 
-void augment(const Tensor& images, const Augmentation& how, double background, uint64_t seed, int64_t step) {
+void augment(const Tensor& images, const Augmentation& how, const std::vector<double>& background, uint64_t seed,
+             int64_t step) {
   const int64_t rows = images.size(0), height = images.size(1), width = images.size(2), colours = images.size(3);
+  const int64_t numbers = std::ssize(background);
+  check(numbers == 1 || numbers == colours, "augment: ", numbers, " numbers of the background, images have ", colours,
+        " colours");
   check(how.crop >= 0 && how.crop < height && how.crop < width, "augment: a crop of ", how.crop,
         " pixels of images of ", height, " x ", width);
   if (!how.any()) return;
@@ -56,7 +60,8 @@ void augment(const Tensor& images, const Augmentation& how, double background, u
           const int64_t from_y = y - down, from_x = (mirrored ? width - 1 - x : x) - right;
           const bool inside = from_y >= 0 && from_y < height && from_x >= 0 && from_x < width;
           for (int64_t c = 0; c < colours; ++c)
-            *image++ = inside ? before[static_cast<size_t>((from_y * width + from_x) * colours + c)] : T(background);
+            *image++ = inside ? before[static_cast<size_t>((from_y * width + from_x) * colours + c)]
+                              : T(background[static_cast<size_t>(c % numbers)]);
         }
     }
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/tensor.h"
 
@@ -15,9 +16,11 @@ struct Augmentation {
   bool any() const { return crop > 0 || flip; }
 };
 
-// Shifts and mirrors each of the images, floating [rows, height, width, colours], contiguous, on the CPU, in place; `background` is what comes in from
-// beside them. What happens to a row depends on seed, step, the number of rows and its place alone. Throws where crop is not from 0 to below both sides.
-void augment(const Tensor& images, const Augmentation& how, double background, uint64_t seed, int64_t step);
+// Shifts and mirrors each of the images, floating [rows, height, width, colours], contiguous, on the CPU, in place. Pixels from
+// beside an image have the value `background`: one number for all colours, or one for each. The change of a row depends on seed,
+// step, the number of rows and its place alone. Throws if crop is not from 0 to below both sides.
+void augment(const Tensor& images, const Augmentation& how, const std::vector<double>& background, uint64_t seed,
+             int64_t step);
 
 struct Mixup {
   double alpha = 0;     // 0: none

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <mutex>
 #include <span>
@@ -11,7 +12,8 @@
 #include "core/error.h"
 #include "core/system/parallel.h"
 #include "core/system/warning.h"
-#include "data/picture.h"
+#include "data/class_names.h"
+#include "data/tensor_set.h"
 
 namespace isonorm::data {
 namespace {
@@ -24,6 +26,7 @@ struct Picture {
 };
 using Part = std::vector<Picture>;
 
+constexpr const char* kTestFolders[] = {"test", "val", "valid", "validation", "dev"};  // the first that is there counts
 constexpr std::string_view kRead[] = {".png", ".jpg", ".jpeg"};
 constexpr std::string_view kNotRead[] = {".bmp", ".gif",  ".pgm", ".ppm",
                                          ".tif", ".tiff", ".webp"};  // torchvision reads most formats in this list
@@ -34,12 +37,14 @@ bool ends_with_one_of(const std::string& path, std::span<const std::string_view>
   return std::ranges::count(ends, end) > 0;
 }
 
+// .ipynb_checkpoints, ._1.png: copies that other programs leave behind.
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
 // In order. A folder that cannot be read throws std::filesystem_error, which names it.
 std::vector<std::string> classes_in(const std::string& dir) {
   std::vector<std::string> all;
   for (const fs::directory_entry& e : fs::directory_iterator(dir))
-    if (const std::string name = e.path().filename().string(); e.is_directory() && !name.starts_with('.'))
-      all.push_back(name);
+    if (e.is_directory() && !is_hidden(e.path())) all.push_back(e.path().filename().string());
   std::ranges::sort(all);
   return all;
 }
@@ -67,6 +72,7 @@ class Walk {
     inside_.push_back(dir);
     fs::directory_iterator at(dir, error);
     for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+      if (is_hidden(at->path())) continue;
       std::error_code unknown;
       const fs::file_type type = at->status(unknown).type();
       if (type == fs::file_type::none) failed_({"status", at->path(), unknown});
@@ -86,40 +92,81 @@ class Walk {
 Part part_of(const std::string& dir, const std::vector<std::string>& classes, std::vector<std::string>& not_read) {
   Part all;
   for (const std::string& name : classes_in(dir)) {
-    const auto at = std::ranges::find(classes, name);
-    check(at != classes.end(), dir, ": ", name, " is no class of those to train on");
+    const int64_t label = class_index(classes, name, dir);
     for (const std::string& path : Walk(dir + "/" + name, [](const fs::filesystem_error& e) { throw e; }).files()) {
-      if (ends_with_one_of(path, kRead)) all.push_back({path, at - classes.begin()});
+      if (ends_with_one_of(path, kRead)) all.push_back({path, label});
       if (ends_with_one_of(path, kNotRead)) not_read.push_back(path);
     }
   }
   return all;
 }
 
-struct Found {
-  std::vector<std::string> classes;
-  std::array<Part, 2> parts;          // to train on, to test on
-  std::vector<std::string> not_read;  // pictures of other formats
-};
+// The pictures of a class that are for tests: the same at random for a number of pictures.
+std::vector<bool> drawn_for_tests(int64_t n, double share) {
+  const auto wanted = static_cast<int64_t>(std::ceil(share * static_cast<double>(n) - 1e-9));
+  const int64_t count = share == 1 ? n : std::min(n - 1, wanted);
+  std::vector<bool> drawn(static_cast<size_t>(n));
+  const std::vector<std::vector<int64_t>> parts = random_parts(n, std::vector{count, n - count}, 0);
+  for (const int64_t i : parts[0]) drawn[static_cast<size_t>(i)] = true;
+  return drawn;
+}
 
-Found find(const std::string& dir) {
-  const std::string train = dir + "/train", test = dir + (fs::is_directory(dir + "/test") ? "/test" : "/val");
-  for (const std::string& part : {train, test}) check_io(fs::is_directory(part), part, ": there is no such folder");
+// The pictures of all classes in two parts, each class by itself.
+std::array<Part, 2> split(const Part& all, double held_out) {
+  std::array<Part, 2> parts;
+  for (auto begin = all.begin(); begin != all.end();) {
+    const auto end = std::find_if(begin, all.end(), [&](const Picture& p) { return p.label != begin->label; });
+    const std::vector<bool> drawn = drawn_for_tests(end - begin, held_out);
+    for (auto p = begin; p != end; ++p) parts[drawn[static_cast<size_t>(p - begin)]].push_back(*p);
+    begin = end;
+  }
+  return parts;
+}
+
+// The folders for tests that are there.
+std::vector<std::string> test_folders(const std::string& dir) {
+  std::vector<std::string> found;
+  for (const char* name : kTestFolders)
+    if (fs::is_directory(dir + "/" + name)) found.push_back(dir + "/" + name);
+  return found;
+}
+
+// The folder to train on and the one to test on, or one that is to be split.
+std::vector<std::string> part_folders(const std::string& dir) {
+  if (!ImageFolder::has_parts(dir)) return {dir};
+  const std::vector<std::string> tests = test_folders(dir);
+  check_io(!tests.empty(), dir, ": there is a folder train, and none for tests: test, val, valid, validation or dev");
+  return {dir + "/train", tests[0]};
+}
+
+// read(), whose errors of the file system are io errors that name the path.
+template <class Read> auto from_files(const Read& read) {
   try {
-    const std::vector<std::string> classes = classes_in(train);
-    Found found;
-    found.classes = classes;
-    found.parts = {part_of(train, classes, found.not_read), part_of(test, classes, found.not_read)};
-    check(!classes.empty(), train, ": has no folders, expected one a class");
-    for (size_t i = 0; i < classes.size(); ++i)
-      check(std::ranges::any_of(found.parts[0], [&](const Picture& p) { return p.label == static_cast<int64_t>(i); }),
-            train, "/", classes[i], ": has no .png, .jpg or .jpeg file");
-    check(!found.parts[1].empty(), test, ": has no .png, .jpg or .jpeg file in a folder of a class");
-    return found;
+    return read();
   } catch (const fs::filesystem_error& e) {
     check_io(false, e.path1().string(), ": ", e.code().message());
     throw;
   }
+}
+
+struct Found {
+  std::vector<std::string> classes;
+  std::vector<Part> parts;            // of part_folders()
+  std::vector<std::string> not_read;  // pictures of other formats
+};
+
+// given: the names of the classes; empty: those of the first part, each of which has to have a picture.
+Found find(const std::string& dir, const std::vector<std::string>& given) {
+  const std::vector<std::string> folders = part_folders(dir);
+  Found found;
+  found.classes = given.empty() ? classes_in(folders[0]) : given;
+  check(!found.classes.empty(), folders[0], ": has no folders, expected one for each class");
+  for (const std::string& part : folders) found.parts.push_back(part_of(part, found.classes, found.not_read));
+  for (size_t i = 0; given.empty() && i < found.classes.size(); ++i)
+    check(std::ranges::any_of(found.parts[0], [&](const Picture& p) { return p.label == static_cast<int64_t>(i); }),
+          folders[0], "/", found.classes[i], ": has no .png, .jpg or .jpeg file");
+  check(!found.parts.back().empty(), folders.back(), ": has no .png, .jpg or .jpeg file in a folder of a class");
+  return found;
 }
 
 // Counts the pictures whose decoder has warned, and keeps the first in the order of the files.
@@ -141,8 +188,8 @@ class DamagedPictures {
   std::string path_, warning_;
 };
 
-LabelledImages read_part(const Part& part, int64_t side, DamagedPictures& damaged) {
-  const int64_t n = std::ssize(part),
+LabelledImages read_part(const Part& part, const ImageFolderOptions& o, DamagedPictures& damaged) {
+  const int64_t n = std::ssize(part), side = o.side,
                 size = checked_mul(checked_mul(side, side, "image folder: side"), 3, "image folder");
   checked_mul(n, size, "image folder: images");
   const LabelledImages set{empty({n, side, side, 3}, {DType::u8}), empty({n}, {DType::i64})};
@@ -152,7 +199,7 @@ LabelledImages read_part(const Part& part, int64_t side, DamagedPictures& damage
     for (int64_t i = begin; i < end; ++i) {
       const Picture& picture = part[static_cast<size_t>(i)];
       std::string warning;
-      const Tensor square = square_of(read_picture(picture.path, &warning), side);
+      const Tensor square = square_of(read_picture(picture.path, &warning), side, o.fit);
       if (!warning.empty()) damaged.add(picture.path, warning);
       std::copy_n(square.data<uint8_t>(), size, pixels + i * size);
       labels[i] = picture.label;
@@ -163,31 +210,57 @@ LabelledImages read_part(const Part& part, int64_t side, DamagedPictures& damage
 
 }  // namespace
 
-bool ImageFolder::is_in(const std::string& dir) { return !dir.empty() && fs::is_directory(dir + "/train"); }
+bool ImageFolder::has_parts(const std::string& dir) { return !dir.empty() && fs::is_directory(dir + "/train"); }
+
+bool ImageFolder::is_in(const std::string& dir) {
+  if (has_parts(dir)) return true;
+  constexpr auto kHow = fs::directory_options::follow_directory_symlink | fs::directory_options::skip_permission_denied;
+  std::error_code error;
+  fs::recursive_directory_iterator at(dir, kHow, error);
+  for (int left = kMostEntries; !error && left > 0 && at != fs::recursive_directory_iterator(); --left) {
+    std::error_code unknown;
+    const bool picture = at.depth() > 0 && ends_with_one_of(at->path().string(), kRead) && at->is_regular_file(unknown);
+    if (picture && !is_hidden(at->path())) return true;
+    if (is_hidden(at->path())) at.disable_recursion_pending();
+    at.increment(error);
+  }
+  return false;
+}
+
+std::vector<std::string> ImageFolder::class_names(const std::string& dir) {
+  return from_files([&] { return classes_in(part_folders(dir)[0]); });
+}
 
 std::vector<std::string> ImageFolder::files(const std::string& dir) {
-  std::vector<std::string> all;
-  for (const Part& part : find(dir).parts)
-    for (const Picture& p : part) all.push_back(p.path);
-  return all;
+  return from_files([&] {
+    std::vector<std::string> all, not_read;
+    for (const std::string& part : part_folders(dir))
+      for (const Picture& p : part_of(part, classes_in(part), not_read)) all.push_back(p.path);
+    return all;
+  });
 }
 
 std::vector<std::string> ImageFolder::all_files(const std::string& dir) {
-  std::vector<std::string> all;
-  for (const char* part : {"/train", "/test", "/val"})
-    for (std::string& file : Walk(dir + part, [](const fs::filesystem_error&) {}).files())
-      all.push_back(std::move(file));
+  std::vector<std::string> all, parts = {dir};
+  if (has_parts(dir)) parts = test_folders(dir), parts.push_back(dir + "/train");
+  for (const std::string& part : parts)
+    for (std::string& file : Walk(part, [](const fs::filesystem_error&) {}).files()) all.push_back(std::move(file));
   return all;
 }
 
-ImageFolder ImageFolder::load(const std::string& dir, int64_t side) {
-  check(side > 0, dir, ": a side of ", side, " pixels");
-  const Found found = find(dir);
+ImageFolder ImageFolder::load(const std::string& dir, const ImageFolderOptions& o) {
+  check(o.side > 0, dir, ": a side of ", o.side, " pixels");
+  check(o.held_out >= 0 && o.held_out <= 1, dir, ": held out is the share ", o.held_out, ", expected 0 to 1");
+  const Found found = from_files([&] { return find(dir, o.classes); });
+  const auto [train, test] =
+      found.parts.size() == 2 ? std::array{found.parts[0], found.parts[1]} : split(found.parts[0], o.held_out);
+  if (const std::vector<std::string> tests = test_folders(dir); has_parts(dir) && tests.size() > 1)
+    warn(text(tests[1], " is not read: tests are on ", tests[0]));
   if (!found.not_read.empty())
     warn(text(found.not_read.size(), found.not_read.size() == 1 ? " picture is" : " pictures are",
               " left out, expected .png, .jpg or .jpeg; the first is ", found.not_read.front()));
   DamagedPictures damaged;
-  ImageFolder set{read_part(found.parts[0], side, damaged), read_part(found.parts[1], side, damaged), found.classes};
+  ImageFolder set{read_part(o.tests_only ? Part() : train, o, damaged), read_part(test, o, damaged), found.classes};
   damaged.report();
   return set;
 }

@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "data/cifar10.h"
+#include "data/class_names.h"
 #include "data/fashion_mnist.h"
-#include "data/image_folder.h"
 
 namespace isonorm::data {
 namespace {
@@ -19,8 +19,25 @@ std::string from_environment(const char* name, const char* behind = "") {
   return value && *value ? text(value, behind) : "";
 }
 
-template <class Set> ImageSets sets_of(Set set, int64_t classes) {
-  return {std::move(set.train), std::move(set.test), classes};
+// The labels as places in `to` of their names, which are in `from`.
+Tensor renamed(const LabelledImages& set, const std::string& dir, const std::vector<std::string>& from,
+               const std::vector<std::string>& to) {
+  std::vector<int64_t> labels = set.labels.to_vector<int64_t>();
+  std::vector<int64_t> place(from.size(), -1);  // of the classes that occur
+  for (int64_t& label : labels) {
+    const auto i = static_cast<size_t>(label);
+    label = place[i] = place[i] < 0 ? class_index(to, from[i], dir) : place[i];
+  }
+  return from_vector(labels, set.labels.shape());
+}
+
+template <class Set> ImageSets published(Set set, const std::string& dir, const std::vector<std::string>& classes) {
+  ImageSets sets{std::move(set.train), std::move(set.test), Set::kClasses, published_classes(dir)};
+  if (!sets.names.empty() && !classes.empty() && sets.names != classes) {
+    for (LabelledImages* part : {&sets.train, &sets.test}) part->labels = renamed(*part, dir, sets.names, classes);
+    sets.names = classes, sets.classes = std::ssize(classes);
+  }
+  return sets;
 }
 
 // The folder that these data are read from. Throws if a folder that was named holds no set.
@@ -30,7 +47,7 @@ std::string found_folder(const std::string& data) {
   check_io(holds_images(data), data, ": ",
            fs::is_directory(data) ? "no images are found there" : "it is a file, not a folder of images",
            "; expected the four idx files of MNIST or Fashion-MNIST, the six .bin files of CIFAR-10, or pictures, "
-           "train/CLASS/*.png");
+           "CLASS/*.png or train/CLASS/*.png");
   return image_folder(data);
 }
 
@@ -55,22 +72,26 @@ std::string image_folder(const std::string& data) {
 
 bool holds_images(const std::string& data) {
   const std::string dir = image_folder(data);
-  return Cifar10::is_in(dir) || ImageFolder::is_in(dir) || FashionMnist::is_in(dir);
+  return Cifar10::is_in(dir) || FashionMnist::is_in(dir) || ImageFolder::is_in(dir);
 }
 
-ImageSets load_images(const std::string& data, int64_t side) {
+ImageSets load_images(const std::string& data, const ImageFolderOptions& options) {
   const std::string dir = found_folder(data);
-  if (Cifar10::is_in(dir)) return sets_of(Cifar10::load(dir), Cifar10::kClasses);
-  if (!ImageFolder::is_in(dir)) return sets_of(FashionMnist::load(dir), FashionMnist::kClasses);
-  ImageFolder set = ImageFolder::load(dir, side);
-  const int64_t classes = std::ssize(set.classes);
-  return sets_of(std::move(set), classes);
+  if (Cifar10::is_in(dir)) return published(Cifar10::load(dir), dir, options.classes);
+  if (FashionMnist::is_in(dir)) return published(FashionMnist::load(dir), dir, options.classes);
+  ImageFolder set = ImageFolder::load(dir, options);
+  return {std::move(set.train), std::move(set.test), std::ssize(set.classes), std::move(set.classes)};
+}
+
+std::vector<std::string> class_names(const std::string& data) {
+  const std::string dir = found_folder(data);
+  return Cifar10::is_in(dir) || FashionMnist::is_in(dir) ? published_classes(dir) : ImageFolder::class_names(dir);
 }
 
 std::vector<std::string> image_files(const std::string& data) {
   const std::string dir = found_folder(data);
   if (Cifar10::is_in(dir)) return Cifar10::files(dir);
-  return ImageFolder::is_in(dir) ? ImageFolder::files(dir) : FashionMnist::files(dir);
+  return FashionMnist::is_in(dir) ? FashionMnist::files(dir) : ImageFolder::files(dir);
 }
 
 }  // namespace isonorm::data

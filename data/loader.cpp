@@ -35,28 +35,34 @@ PixelScale measured_scale(const LabelledImages& set, DType dtype) {
   const auto n = static_cast<double>(std::max<int64_t>(1, pixels.numel()));
   const auto digits = [](double x) { return std::round(x * 1e4) / 1e4; };
   const double mean = sum / n, deviation = digits(std::sqrt(std::max(0.0, squares / n - mean * mean)) / 255);
-  return {.mean = digits(mean / 255), .std = deviation > 0 ? deviation : 1, .dtype = dtype};
+  return {.mean = {digits(mean / 255)}, .std = {deviation > 0 ? deviation : 1}, .dtype = dtype};
 }
 
 Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale) {
   check_images(set);
-  check(scale.std > 0, "gather_batch: std is ", scale.std, ", expected above 0");
   const int64_t n = set.images.size(0), pixels = n == 0 ? 0 : set.images.numel() / n;
   const auto rows = static_cast<int64_t>(indices.size());
   const int64_t colours = set.images.rank() == 4 ? set.images.size(3) : 1;
+  const auto tables = std::ssize(scale.mean);  // of values, one for all channels or one for each
+  check(tables == std::ssize(scale.std) && (tables == 1 || tables == colours), "gather_batch: the scale has ", tables,
+        " means and ", scale.std.size(), " deviations, images have ", colours, " channels");
+  for (const double std : scale.std) check(std > 0, "gather_batch: std is ", std, ", expected above 0");
   Batch batch{empty({rows, set.images.size(1), set.images.size(2), colours}, {scale.dtype}),
               empty({rows}, {DType::i64})};
   const uint8_t* from = set.images.data<uint8_t>();
   const int64_t* labels = set.labels.data<int64_t>();
   int64_t* to_labels = batch.labels.mutable_data<int64_t>();
   visit_floating(scale.dtype, "gather_batch", [&]<class T>() {
-    T value_of[256];
-    for (int p = 0; p < 256; ++p) value_of[p] = T((p / 255.0 - scale.mean) / scale.std);
+    std::vector<std::array<T, 256>> values(scale.mean.size());
+    for (size_t c = 0; c < values.size(); ++c)
+      for (size_t p = 0; p < 256; ++p)
+        values[c][p] = T((static_cast<double>(p) / 255.0 - scale.mean[c]) / scale.std[c]);
     T* to = batch.images.mutable_data<T>();
     for (int64_t r = 0; r < rows; ++r) {
       check(indices[r] >= 0 && indices[r] < n, "gather_batch: index ", indices[r], " of a set of ", n, " images");
       const uint8_t* image = from + indices[r] * pixels;
-      for (int64_t i = 0; i < pixels; ++i) *to++ = value_of[image[i]];
+      for (int64_t i = 0; i < pixels; i += tables)
+        for (int64_t c = 0; c < tables; ++c) *to++ = values[static_cast<size_t>(c)][image[i + c]];
       to_labels[r] = labels[indices[r]];
     }
   });
@@ -72,8 +78,11 @@ Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const 
 }
 
 Batch changed(const Batch& b, const LoaderOptions& o, int64_t step) {
-  if (o.augment.any())
-    augment(b.images, o.augment, -o.scale.mean / o.scale.std, o.seed, step);  // beside a pixel it is 0
+  if (o.augment.any()) {
+    std::vector<double> black;  // comes in from beside the image
+    for (size_t c = 0; c < o.scale.mean.size(); ++c) black.push_back(-o.scale.mean[c] / o.scale.std[c]);
+    augment(b.images, o.augment, black, o.seed, step);
+  }
   if (o.mixup.alpha == 0) return b;
   const Tensor targets = mix(b.images, b.labels, o.mixup, o.seed, step);
   return {b.images, targets};

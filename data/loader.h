@@ -23,10 +23,10 @@ struct Batch {
   Tensor labels;  // i64 [rows]; of a loader with mixup distributions [rows, classes]
 };
 
-// How pixels become numbers: (pixel / 255 - mean) / std.
+// How pixels become numbers: (pixel / 255 - mean) / std. Each has one number for all channels, or one for each channel.
 struct PixelScale {
-  double mean = kFashionMnistMean;
-  double std = kFashionMnistStd;
+  std::vector<double> mean = {kFashionMnistMean};
+  std::vector<double> std = {kFashionMnistStd};
   DType dtype = DType::f32;
 };
 
@@ -35,7 +35,8 @@ struct PixelScale {
 PixelScale measured_scale(const LabelledImages& set, DType dtype = DType::f32);
 
 // The images and labels at `indices`, in that order; every value is computed in double and rounded once to the dtype.
-// Throws where an index is outside of the set, the dtype is not floating or std is not positive.
+// Throws if an index is outside of the set, the dtype is not floating, a std is not positive, or the scale has another number
+// of channels than the images.
 Batch gather_batch(const LabelledImages& set, std::span<const int64_t> indices, const PixelScale& scale = {});
 // The images [begin, begin + rows) in the order of the file, as a test pass reads them.
 Batch slice_batch(const LabelledImages& set, int64_t begin, int64_t rows, const PixelScale& scale = {});

@@ -30,7 +30,8 @@ std::vector<std::string> lines_of(const std::string& path) {
 
 }  // namespace
 
-Pairs::Pairs(const std::string& source, const std::string& target, uint64_t seed, double held_out)
+Pairs::Pairs(const std::string& source, const std::string& target, uint64_t seed, double held_out,
+             const Alphabet& alphabet)
     : Pairs(
           [&] {
             std::vector<std::string> a = lines_of(source), b = lines_of(target);
@@ -40,22 +41,45 @@ Pairs::Pairs(const std::string& source, const std::string& target, uint64_t seed
             for (size_t i = 0; i < a.size(); ++i) pairs.push_back({std::move(a[i]), std::move(b[i])});
             return pairs;
           }(),
-          seed, held_out) {}
+          {source, target}, seed, held_out, alphabet) {}
 
-Pairs::Pairs(std::vector<Pair> pairs, uint64_t seed, double held_out) : pairs_(std::move(pairs)), seed_(seed) {
-  check(held_out >= 0 && held_out < 1, "pairs: held out is the part ", held_out, ", expected 0 up to below 1");
+Pairs::Pairs(std::vector<Pair> pairs, std::vector<std::string> files, uint64_t seed, double held_out,
+             const Alphabet& alphabet)
+    : pairs_(std::move(pairs)), files_(std::move(files)), alphabet_(alphabet), seed_(seed) {
+  check(held_out >= 0 && held_out <= 1, "pairs: held out is the part ", held_out, ", expected 0 to 1");
   shown_ = count() - static_cast<int64_t>(held_out * static_cast<double>(count()));
-  std::fill(std::begin(id_of_), std::end(id_of_), -1);
-  for (const Pair& p : pairs_)
-    for (const std::string* side : {&p.source, &p.target}) {
-      longest_ = std::max(longest_, std::ssize(*side));
-      for (const char c : *side) id_of_[static_cast<uint8_t>(c)] = 0;
-    }
-  for (int c = 0; c < 256; ++c) {
-    if (id_of_[c] < 0) continue;
-    id_of_[c] = vocab();
-    byte_of_ += static_cast<char>(c);
+  if (alphabet_.empty()) {
+    bool there[256] = {};
+    for (const Pair& p : pairs_)
+      for (const std::string* side : {&p.source, &p.target})
+        for (const char c : *side) there[static_cast<uint8_t>(c)] = true;
+    std::string all;
+    for (int c = 0; c < 256; ++c)
+      if (there[c]) all += static_cast<char>(c);
+    alphabet_ = Alphabet(all);
   }
+  for (int64_t i = 0; i < count(); ++i)
+    for (const bool target : {false, true})
+      for (const char c : target ? pairs_[static_cast<size_t>(i)].target : pairs_[static_cast<size_t>(i)].source)
+        check(alphabet_.id(static_cast<uint8_t>(c)) >= 0, place_of(i, target), " has byte ", static_cast<uint8_t>(c),
+              ", which is none of the ", alphabet_.size(), " bytes that the weights were trained on");
+}
+
+std::string Pairs::place_of(int64_t pair, bool target) const {
+  if (files_.empty()) return text("made pairs: the ", target ? "target" : "source", " of pair ", pair + 1);
+  return text(files_[target], ": line ", pair + 1);
+}
+
+void Pairs::check_fits(int64_t pair, int64_t length) const {
+  const Pair& p = pairs_[static_cast<size_t>(pair)];
+  for (const bool target : {false, true})
+    if (const int64_t bytes = std::ssize(target ? p.target : p.source); bytes >= length)
+      check(false, place_of(pair, target), " has ", bytes, " bytes, a context of ", length, " has place for ",
+            length - 1, " and an end");
+}
+
+void Pairs::check_fits(int64_t length) const {
+  for (int64_t i = 0; i < count(); ++i) check_fits(i, length);
 }
 
 std::vector<std::string> Pairs::files(const std::string& folder) {
@@ -86,7 +110,7 @@ Pairs Pairs::made(Task task, int64_t count, int64_t longest, int64_t letters, ui
     }
     pairs.push_back(std::move(p));
   }
-  return Pairs(std::move(pairs), seed, held_out);
+  return Pairs(std::move(pairs), {}, seed, held_out);
 }
 
 // Row r has pair index(r).
@@ -95,15 +119,13 @@ template <class Index> PairBatch Pairs::rows_of(int64_t rows, int64_t length, In
   int64_t* x = batch.x.mutable_data<int64_t>();
   int64_t* y = batch.y.mutable_data<int64_t>();
   const auto ids = [&](const std::string& side, int64_t* to) {
-    for (const char c : side) *to++ = id_of_[static_cast<uint8_t>(c)];
+    for (const char c : side) *to++ = kEnd + 1 + alphabet_.id(static_cast<uint8_t>(c));
     return to;
   };
   for (int64_t r = 0; r < rows; ++r, x += 2 * length, y += length) {
     const int64_t at = index(r);
+    check_fits(at, length);
     const Pair& p = pairs_[static_cast<size_t>(at)];
-    for (const std::string* side : {&p.source, &p.target})
-      check(std::ssize(*side) < length, "pairs: a side of pair ", at + 1, " has ", side->size(),
-            " bytes, a row of ", length, " has place for ", length - 1);
     std::fill_n(x, 2 * length, kPad);
     std::fill_n(y, length, kNoLabel);
     *ids(p.source, x) = kEnd;
@@ -135,7 +157,7 @@ std::string Pairs::decode(const std::vector<int64_t>& ids) const {
   for (const int64_t id : ids) {
     check(id >= 0 && id < vocab(), "pairs: id ", id, ", expected 0 to ", vocab() - 1);
     if (id == kEnd || id == kPad) break;
-    if (id > kEnd) bytes += byte_of_[static_cast<size_t>(id - kEnd - 1)];
+    if (id > kEnd) bytes += alphabet_.byte(id - kEnd - 1);
   }
   return bytes;
 }

@@ -14,16 +14,18 @@ namespace {
 
 constexpr int64_t kMostFile = int64_t{1} << 28;  // bytes of a file
 
-// Of one direction: the weights of the pixels [first, first + weights.size()) in each of `side` means.
+// Along one axis: the weights of the pixels [first, first + weights.size()) in each of `side` means.
 struct Mean {
   int64_t first;
   std::vector<float> weights;
 };
-std::vector<Mean> means(int64_t from, int64_t side) {
+// Resizes `from` pixels to `edge` and keeps the `side` in the middle.
+std::vector<Mean> means(int64_t from, int64_t edge, int64_t side) {
   std::vector<Mean> all;
-  const double scale = static_cast<double>(from) / static_cast<double>(side), reach = std::max(1.0, scale);
-  for (int64_t i = 0; i < side; ++i) {
-    const double centre = (static_cast<double>(i) + 0.5) * scale - 0.5;  // in pixels of the image
+  const double scale = static_cast<double>(from) / static_cast<double>(edge), reach = std::max(1.0, scale);
+  const int64_t cut = (edge - side) / 2;
+  for (int64_t i = cut; i < cut + side; ++i) {
+    const double centre = (static_cast<double>(i) + 0.5) * scale - 0.5;  // in pixels of the picture
     const auto first = std::max<int64_t>(0, std::llround(std::ceil(centre - reach)));
     const auto last = std::min(from - 1, static_cast<int64_t>(std::llround(std::floor(centre + reach))));
     std::vector<double> weights;
@@ -52,24 +54,28 @@ Tensor read_picture(const std::string& path, std::string* warning) {
   return image;
 }
 
-Tensor square_of(const Tensor& image, int64_t side) {
+Tensor square_of(const Tensor& image, int64_t side, const PictureFit& fit) {
   check(image.dtype() == DType::u8 && image.rank() == 3 && image.numel() > 0 && side > 0, "square_of: ", image.dtype(),
         ' ', image.shape(), " to a side of ", side, ", expected u8 [height, width, colours]");
+  const int64_t edge = fit.edge == 0 ? side : fit.edge;
+  check(edge >= side, "square_of: resized to ", edge, " pixels, expected at least the side of ", side);
   const int64_t height = image.size(0), width = image.size(1), colours = image.size(2);
-  const int64_t from = std::min(height, width), top = (height - from) / 2, left = (width - from) / 2;
-  const std::vector<Mean> by = means(from, side);
+  const int64_t least = std::min(height, width);
+  const int64_t rows_from = fit.stretch ? height : least, columns_from = fit.stretch ? width : least;
+  const int64_t top = (height - rows_from) / 2, left = (width - columns_from) / 2;
+  const std::vector<Mean> across = means(columns_from, edge, side), down = means(rows_from, edge, side);
   const uint8_t* pixel = image.data<uint8_t>();
-  std::vector<float> rows(static_cast<size_t>(from * side * colours));  // scaled from left to right
+  std::vector<float> rows(static_cast<size_t>(rows_from * side * colours));  // resized from left to right
   float* to = rows.data();
-  for (int64_t y = 0; y < from; ++y)
-    for (const Mean& m : by)
+  for (int64_t y = 0; y < rows_from; ++y)
+    for (const Mean& m : across)
       for (int64_t c = 0; c < colours; ++c, ++to) {
         const uint8_t* p = pixel + ((top + y) * width + left + m.first) * colours + c;
         for (const float w : m.weights) *to += w * *p, p += colours;
       }
   const Tensor square = empty({side, side, colours}, {DType::u8});
   uint8_t* out = square.mutable_data<uint8_t>();
-  for (const Mean& m : by)
+  for (const Mean& m : down)
     for (int64_t i = 0; i < side * colours; ++i) {
       float sum = 0;
       const float* p = &rows[static_cast<size_t>(m.first * side * colours + i)];

@@ -25,9 +25,18 @@ inline constexpr int64_t kMostPixels = int64_t{1} << 26;  // pixels of a picture
 // Decoded by libpng and libjpeg-turbo.
 Tensor read_picture(const std::string& path, std::string* warning = nullptr);
 
-// The square in the middle of an image u8 [height, width, colours], scaled to u8 [side, side, colours]: each pixel a mean with
-// weights that fall linearly to 0 one pixel of the coarser of both grids away, as of PIL's resize by BILINEAR. Throws where a
-// size is 0.
-Tensor square_of(const Tensor& image, int64_t side);
+// How a picture becomes a square image: resized, then cropped to the middle.
+struct PictureFit {
+  int64_t edge = 0;  // side of the square after resizing, before the crop; 0: the side of the image, nothing is cropped
+  bool stretch =
+      false;  // the whole picture is resized to that square, whatever its ratio; false: the square in its middle
+
+  bool operator==(const PictureFit&) const = default;
+};
+
+// A picture u8 [height, width, colours] -> u8 [side, side, colours]. Each pixel is a weighted mean. The weights fall linearly to 0
+// at a distance of one pixel of the coarser of both grids, as in PIL's resize by BILINEAR. Throws if a size is 0 or fit.edge is
+// between 0 and side.
+Tensor square_of(const Tensor& image, int64_t side, const PictureFit& fit = {});
 
 }  // namespace isonorm::data

@@ -6,6 +6,8 @@
 
 namespace isonorm::data {
 
+inline constexpr int64_t kNoLabel = -100;  // a target that is not to be predicted: CrossEntropyOptions::ignore_index
+
 struct RowLoaderOptions {
   int64_t rows = 64, length = 128;  // of Set::batch
   int prefetch = 2;                 // as LoaderOptions

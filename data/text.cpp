@@ -37,17 +37,20 @@ Text::Text(const Bytes& bytes, uint64_t seed, double held_out, const Alphabet& a
 std::string TokenFile::bytes_of(std::span<const uint32_t> ids) const {
   std::string all;
   for (const uint32_t id : ids)
-    for (int64_t i = 0; i < width(); ++i) all += static_cast<char>(id >> 8 * i);
+    for (int64_t i = 0; i < isonorm::data::bytes_of(width); ++i) all += static_cast<char>(id >> 8 * i);
   return all;
 }
 
-Text::Text(const TokenFile& file, uint64_t seed, double held_out) : vocab_(file.vocab), seed_(seed) {
-  const Bytes bytes = open_bytes(file.path);
+Text::Text(const TokenFile& file, uint64_t seed, double held_out) : Text(open_bytes(file.path), file, seed, held_out) {}
+
+Text::Text(const Bytes& bytes, const TokenFile& file, uint64_t seed, double held_out)
+    : vocab_(file.vocab), seed_(seed) {
   const Scope scope(bytes.name);
   check(vocab_ >= 1 && vocab_ <= int64_t{1} << 32, "a vocabulary of ", vocab_, ", expected 1 to ", int64_t{1} << 32);
-  const int64_t size = file.width();
+  const int64_t size = bytes_of(file.width);
   check(bytes.size > 0, "the file of token ids is empty");
-  check(bytes.size % size == 0, "the file has ", bytes.size, " bytes, ids of ", vocab_, " tokens have ", size, " each");
+  check(bytes.size % size == 0, "the file has ", bytes.size, " bytes, ids of ", name_of(file.width), " have ", size,
+        " each");
   length_ = bytes.size / size;
   hold_out(held_out);
   read_ = [bytes, size](int64_t first, int64_t n, int64_t* to) {
@@ -64,12 +67,13 @@ Text::Text(const TokenFile& file, uint64_t seed, double held_out) : vocab_(file.
     const int64_t n = std::min(std::ssize(piece), length_ - first);
     read_(first, n, piece.data());
     for (int64_t i = 0; i < n; ++i)
-      check(piece[i] < vocab_, "token ", first + i, " is ", piece[i], ", expected 0 to ", vocab_ - 1);
+      check(piece[i] < vocab_, "token ", first + i, ", read as ", name_of(file.width), ", is ", piece[i],
+            ", expected 0 to ", vocab_ - 1);
   }
 }
 
 void Text::hold_out(double part) {
-  check(part >= 0 && part < 1, "text: held out is the part ", part, ", expected 0 up to below 1");
+  check(part >= 0 && part <= 1, "text: held out is the part ", part, ", expected 0 to 1");
   shown_ = length_ - static_cast<int64_t>(part * static_cast<double>(length_));
 }
 
@@ -86,23 +90,29 @@ int64_t Text::held_out_windows(int64_t length) const {
   return std::max<int64_t>(0, held_out_length() - 1) / length;
 }
 
+int64_t Text::all_held_out_windows(int64_t length) const {
+  const int64_t windows = held_out_windows(length);
+  return windows + (windows * length < held_out_length() - 1);
+}
+
 TextBatch Text::held_out_rows(int64_t begin, int64_t rows, int64_t length) const {
-  const int64_t count = held_out_windows(length);
+  const int64_t count = all_held_out_windows(length);
   check(rows >= 1 && begin >= 0 && begin < count && rows <= count - begin, "text: ", rows, " windows from ", begin,
         " on, the held-out part has ", count);
   return windows(rows, length, [&](int64_t r) { return shown_ + (begin + r) * length; });
 }
 
-// Row r has the tokens from start(r) on.
+// Row r has the tokens from start(r) on, up to the end of the text.
 template <class Start> TextBatch Text::windows(int64_t rows, int64_t length, Start start) const {
   TextBatch batch{empty({rows, length}, {DType::i64}), empty({rows, length}, {DType::i64})};
   int64_t* x = batch.x.mutable_data<int64_t>();
   int64_t* y = batch.y.mutable_data<int64_t>();
   std::vector<int64_t> window(static_cast<size_t>(length) + 1);
   for (int64_t r = 0; r < rows; ++r) {
-    read_(start(r), length + 1, window.data());
-    x = std::copy(window.begin(), window.end() - 1, x);
-    y = std::copy(window.begin() + 1, window.end(), y);
+    const int64_t first = start(r), n = std::min(length, length_ - 1 - first);
+    read_(first, n + 1, window.data());
+    x = std::fill_n(std::copy_n(window.begin(), n, x), length - n, 0);
+    y = std::fill_n(std::copy_n(window.begin() + 1, n, y), length - n, kNoLabel);
   }
   return batch;
 }

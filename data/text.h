@@ -13,6 +13,7 @@
 #include "core/tensor.h"
 #include "data/alphabet.h"
 #include "data/row_loader.h"
+#include "data/text_content.h"
 
 namespace isonorm::data {
 
@@ -24,25 +25,27 @@ struct TextBatch {
   Tensor y;  // i64 [rows, length]: y[r][t] is the token after x[r][t]
 };
 
-// A file of token ids without a header, as nanoGPT has it: little-endian u16 where `vocab` is at most 65536, else u32.
+// A file of token ids without a header, as nanoGPT has it, little-endian.
 struct TokenFile {
   std::string path;
   int64_t vocab;
+  IdWidth width = vocab <= 1 << 16 ? IdWidth::u16 : IdWidth::u32;
 
-  int64_t width() const { return vocab <= 1 << 16 ? 2 : 4; }  // bytes of an id
   std::string bytes_of(std::span<const uint32_t> ids) const;  // as they stand in the file
 };
 
 class Text {
  public:
   // Reads a file of bytes. alphabet: the bytes that it may have; if it is empty, the file's own, in ascending order.
-  // held_out, from 0 up to and not including 1: the share at the end of the text that batch() never shows. Throws if the
+  // held_out, from 0 to 1: the share at the end of the text that batch() never shows. Throws if the
   // file cannot be read, is empty, is larger than kTextLimit or has a byte that is not in the alphabet.
   explicit Text(const std::string& path, uint64_t seed = 0, double held_out = 0, const Alphabet& alphabet = {});
   explicit Text(const Bytes& bytes, uint64_t seed = 0, double held_out = 0, const Alphabet& alphabet = {});
   // Reads the file once, in pieces, and then the windows that are asked for. Throws where it cannot be read, is empty, ends
   // within an id or has one that is not below `vocab`.
   explicit Text(const TokenFile& file, uint64_t seed = 0, double held_out = 0);
+  // The same of a file that is open: its name is that of `bytes`.
+  Text(const Bytes& bytes, const TokenFile& file, uint64_t seed = 0, double held_out = 0);
 
   int64_t vocab() const { return vocab_; }
   int64_t length() const { return length_; }
@@ -59,7 +62,10 @@ class Text {
   // How many windows of length + 1 tokens the held-out part has, each beginning with the last token of the one before:
   // every token but the first is to be predicted in one of them, but for a rest shorter than a window.
   int64_t held_out_windows(int64_t length) const;
-  // The windows [begin, begin + rows) of them. Throws where there are not so many.
+  // The same and, if there is such a rest, one window more, which has the rest.
+  int64_t all_held_out_windows(int64_t length) const;
+  // The windows [begin, begin + rows) of all_held_out_windows(). A rest is filled up: x with 0, y with kNoLabel. Throws if
+  // there are not so many windows.
   TextBatch held_out_rows(int64_t begin, int64_t rows, int64_t length) const;
 
   // Its bytes; empty if the text is of token ids.

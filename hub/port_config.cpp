@@ -112,6 +112,28 @@ std::vector<PortOption> port_options(const Port& port, const Config& config) {
   return options;
 }
 
+std::vector<std::string> class_names(const Config& config) {
+  const json* labels = found(config.values(), "id2label");
+  if (!labels || labels->is_null()) return {};
+  check(labels->is_object(), "config.json: \"id2label\" is ", Shown{dump(*labels)}, ", expected an object");
+  std::vector<std::string> names;
+  bool own = false;
+  for (size_t i = 0; i < labels->size(); ++i) {
+    const auto name = labels->find(text(i));
+    check(name != labels->end() && name->is_string(), "config.json: \"id2label\" has ", labels->size(),
+          " entries, and no name of class ", i);
+    names.push_back(name->get<std::string>());
+    own = own || names.back() != text("LABEL_", i);
+  }
+  return own ? names : std::vector<std::string>();
+}
+
+void set_class_names(json& config, const std::vector<std::string>& names) {
+  json labels = json::object(), ids = json::object();
+  for (size_t i = 0; i < names.size(); ++i) labels[text(i)] = names[i], ids[names[i]] = i;
+  config["id2label"] = std::move(labels), config["label2id"] = std::move(ids);
+}
+
 json exported_config(const Port& port, json base, const Metadata& options) {
   base["architectures"] = {port.architecture}, base["model_type"] = port.type;
   // A word for each block of another model. Without them every block sees all that is before it.

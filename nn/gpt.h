@@ -10,6 +10,7 @@ struct GptOptions {
   int64_t context = 64;
   int64_t position_offset = 0;     // first row of the position table that is used (OPT: 2)
   bool tied = false;               // the head uses the token table as its weight and has no bias
+  bool head_bias = true;           // the head, unless it is tied, has a bias if the linear layers have biases
   TransformerOptions transformer;  // always causal, whatever it says
 };
 

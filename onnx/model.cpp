@@ -275,8 +275,8 @@ class Builder {
 
 }  // namespace
 
-void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options, DType dtype,
-                int64_t opset) {
+void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options,
+                const Metadata& metadata, DType dtype, int64_t opset) {
   const training::ModelOptions model = options.complete();
   const nn::TransformerOptions& t = model.transformer();
   // A new member of TransformerOptions does not compile until it is named here: then compute it in the graph, or refuse
@@ -291,7 +291,9 @@ void save_model(const std::string& path, const LazyState& state, const training:
   Graph graph(dtype, opset);
   Builder builder(graph, state, model);
   kind == "gpt" ? builder.gpt() : builder.vit();
-  graph.save(path, state, model.description());
+  Metadata all = model.description();
+  all.insert(metadata.begin(), metadata.end());
+  graph.save(path, state, all);
 }
 
 }  // namespace isonorm::onnx

@@ -14,8 +14,9 @@ inline constexpr int64_t kOpsets[] = {17, 23};
 // it becomes RMSNormalization. A norm in f64 always becomes the operators of its formula, because the attribute epsilon
 // is f32.
 // Throws if the model is neither a GPT nor a ViT, or if its connections are not pre_ln.
-void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options, DType dtype,
-                int64_t opset);
+// The file's metadata_props are options.description() and `metadata`.
+void save_model(const std::string& path, const LazyState& state, const training::ModelOptions& options,
+                const Metadata& metadata, DType dtype, int64_t opset);
 
 // The name of the second file, for the weights, that save_model() writes if a model has more than 2 GB: `path`.data.
 std::string data_file(const std::string& path);

@@ -58,7 +58,7 @@ ExperimentResult image_norms(const ExperimentOptions& o) {
   ExperimentResult r;
   const data::FashionMnist images = data::FashionMnist::load(o.data);
   r.data_sha256 = io::sha256_of_files(data::FashionMnist::files(o.data));
-  const data::PixelScale scale{.mean = 0.5, .std = 128.0 / 255};  // near (pixel - 127.5) / 128
+  const data::PixelScale scale{.mean = {0.5}, .std = {128.0 / 255}};  // near (pixel - 127.5) / 128
   const Zca zca = Zca::fit(images.train, {.eps = 0.1, .images = 5000, .scale = scale});
   data::Loader loader(images.train, {.rows = s.batch, .seed = o.seed, .scale = scale, .prefetch = 0});
   const auto batch_of = [&](int64_t step) {

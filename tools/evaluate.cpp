@@ -4,59 +4,59 @@
 #include <memory>
 #include <optional>
 
-#include "core/system/mapped_file.h"
+#include "core/printed.h"
 #include "core/system/parallel.h"
-#include "data/text.h"
-#include "tokenizers/tokenizer.h"
 #include "tools/model_data.h"
 #include "tools/output.h"
 #include "tools/training_start.h"
 #include "tools/verb.h"
+#include "training/fields.h"
 #include "training/model_file.h"
 #include "training/records/held_out.h"
 #include "training/records/training_log.h"
 #include "training/records/training_text.h"
+#include "training/source.h"
+#include "training/text_data.h"
 
 namespace isonorm::tools {
 namespace {
 
 struct EvaluateOptions {
-  std::string model, data, tokenizer, json;
+  std::string model, data, test_data, tokenizer, json;
   int64_t token_vocab = 0;
+  std::optional<double> test_share;
+  std::optional<data::IdWidth> ids;
   bool is_text = false;
   TrainOptions training;  // threads and device; the rest is the file's
 };
 
-tokenizers::Tokenizer tokenizer_of(const EvaluateOptions& o) {
-  if (!o.tokenizer.empty()) return tokenizers::Tokenizer(o.tokenizer);
-  if (o.training.training.spec.tokenizer.empty())
-    throw UsageError(text(o.model, " has no tokenizer: --tokenizer is needed"));
-  return held_tokenizer(o.model, o.training.training.spec.tokenizer);
+void check_options(const EvaluateOptions& o) {
+  if (o.ids && o.is_text) throw UsageError("--ids and --text: the data are token ids, or a text");
+  if (!o.test_data.empty() && o.test_share) throw UsageError("--test-share belongs to --data, not to --test-data");
+  if (!o.test_data.empty() && !o.data.empty()) throw UsageError("--test-data and --data: one is tested on");
 }
 
-// The ids of a text as a file that data::TokenFile reads; it is gone when the program ends.
-std::string ids_of_text(const std::string& path, tokenizers::Tokenizer tokenizer, int64_t vocab) {
-  check(tokenizer.vocab() <= vocab, path, ": the tokenizer has ids up to ", tokenizer.vocab() - 1, ", the model has ",
-        vocab);
-  std::FILE* out = std::tmpfile();
-  check_io(out != nullptr, path, ": no temporary file can be made for its ids");
-  const data::TokenFile file{text("/proc/self/fd/", fileno(out)), vocab};
-  read_mapped(path, [&](std::string_view in) {
-    const Scope scope(path);
-    tokenizer.encode(in, [&](std::span<const uint32_t> ids) {
-      const std::string bytes = file.bytes_of(ids);
-      std::fwrite(bytes.data(), bytes.size(), 1, out);
-    });
-  });
-  check_io(std::fflush(out) == 0 && std::ferror(out) == 0, path, ": its ids cannot be written to a temporary file");
-  return file.path;
+// Sets the data that the model is tested on. Returns what they are of the file: a file that the model was not trained on is test data as
+// a whole, of the file of its training the share that no step trained on.
+std::string take_data(const EvaluateOptions& o, training::TrainingOptions& t) {
+  t.data = o.data, t.test_data = o.test_data, t.test_share = o.test_share.value_or(t.spec.test_share.value_or(0.1));
+  if (!t.test_data.empty()) return "all of it";
+  if (o.data.empty()) return "";
+  const std::string share = text("the last ", shortest(100 * t.test_share), " %");
+  if (o.test_share) return share;
+  if (t.spec.data != "sha256:" + training::data_sha256(t.model.row().input, o.data)) {
+    t.test_data = o.data, t.data = "";
+    return t.spec.data.empty() ? "all of it, since the model does not say what it was trained on"
+                               : "all of it, since the model was not trained on it";
+  }
+  check(t.test_share > 0, o.data, ": the model was trained on all of it; --test-data tests it on it all the same");
+  return text(share, ", which the model was not trained on");
 }
 
 int run(EvaluateOptions& o) {
-  check_outputs({{"--json", o.json}}, {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data)});
-  if (!o.tokenizer.empty() && !o.is_text) throw UsageError("--tokenizer belongs to --text");
-  if (o.is_text && o.token_vocab > 0) throw UsageError("--text and --token-vocab: --data is a text or a file of ids");
-  if (o.is_text && o.data.empty()) throw UsageError("--text needs --data");
+  check_outputs({{"--json", o.json}},
+                {{"MODEL", o.model}, {"--tokenizer", o.tokenizer}, data_input(o.data), test_data_input(o.test_data)});
+  check_options(o);
   check_device(o.training.training.device);
   const std::unique_ptr<nn::Module> model = load_finite_model(o.model);
   const SafetensorsFile file(o.model);
@@ -67,19 +67,31 @@ int run(EvaluateOptions& o) {
     t.model = training::ModelOptions(training::model_description(file));
     t.spec = training::spec_of(file);
   }
-  t.data = o.data, t.dtype = model->parameters().front().dtype();
-  if (o.token_vocab > 0) t.token_vocab = o.token_vocab, t.spec.alphabet = {};
+  t.dtype = model->parameters().front().dtype();
   if (t.threads > 0) set_num_threads(t.threads);
   const training::ModelShape shape = t.model.shape();
-  if (o.is_text) {
-    check(t.model.row().input == training::Input::text, o.model, ": it holds no language model");
-    t.data = ids_of_text(o.data, tokenizer_of(o), shape.vocab);
-    t.token_vocab = shape.vocab, t.spec.alphabet = {};
+  const bool of_texts = t.model.row().input == training::Input::text;
+  for (const auto& [option, given] : {std::pair{"--text", o.is_text},
+                                      {"--ids", o.ids.has_value()},
+                                      {"--tokenizer", !o.tokenizer.empty()},
+                                      {"--token-vocab", o.token_vocab > 0}})
+    check(!given || of_texts, o.model, ": it holds no language model, which ", option, " belongs to");
+  check_kind(t.model.row(), o.data);
+  check_kind(t.model.row(), o.test_data, "--test-data");
+  const std::string part = take_data(o, t);
+  if (of_texts) {
+    t.ids = o.ids, t.is_text = o.is_text, t.tokenizer = o.tokenizer;
+    if (o.token_vocab > 0 || !o.tokenizer.empty()) t.spec.alphabet = {};
+    if (!o.tokenizer.empty()) t.spec.tokenizer = {};
+    if (o.token_vocab > 0)
+      t.token_vocab = o.token_vocab;
+    else if (!o.tokenizer.empty())
+      t.token_vocab = shape.vocab;
+    else if (t.token_vocab == 0)
+      t.token_vocab = training::token_vocab_of(t.spec, shape.vocab, o.test_data.empty() ? o.data : o.test_data);
   }
   check_data(t);
-  std::optional<Scope> scope;
-  if (o.is_text) scope.emplace(o.data);  // not the file of its ids
-  const training::Source source(t);
+  const training::Source source(t, training::Uses::evaluation);
   const training::ModelShape shown = source.options().model.shape();
   check(shape.vocab == shown.vocab && shape.image == shown.image && shape.channels == shown.channels, o.model,
         ": its model is of ",
@@ -87,17 +99,23 @@ int run(EvaluateOptions& o) {
                         : text(shape.image, " x ", shape.image, " x ", shape.channels, " images"),
         ", the data are of ",
         shape.vocab > 0 ? text(shown.vocab) : text(shown.image, " x ", shown.image, " x ", shown.channels));
+  check(shown.classes <= shape.classes, o.data, ": there are ", shown.classes, " classes, the model has ",
+        shape.classes);
+  for (const std::string& note : spec_notes(t.spec, source)) tell("isonorm evaluate", text(o.model, ": ", note));
   model->to(t.device);
   nn::Module* models[] = {model.get()};
   const auto pass = training::test_pass(source, models, [](int, int) { return true; });
-  check(pass->predictions > 0, o.data, ": there is nothing to test on");
+  check(pass->predictions > 0, o.data, o.test_data, ": there is nothing to test on");
   if (!std::isfinite(pass->scores[0].loss))
     throw Diverged(text(o.model, ": its loss is not a finite number: its weights are too large for ", t.dtype));
   const training::Evaluation e{0, pass->scores[0].loss, pass->scores[0].right, pass->predictions};
+  std::string said;
+  for (const std::string& reading : source.readings()) said += text(reading, "; ", part, "\n");
   const training::Input input = t.model.row().input;
   warn_of_averages(file, o.model);
-  print_and_write(evaluation_text(e, input) + "\n", [&] {
-    if (!o.json.empty()) write_file(o.json, evaluation_json(e, input) + "\n");
+  print_and_write(said + evaluation_text(e, input) + "\n", [&] {
+    if (!o.json.empty())
+      write_file(o.json, evaluation_json(e, input, source.test_file_tokens(), source.test_file_bytes()) + "\n");
   });
   return kOk;
 }
@@ -111,13 +129,18 @@ Verb add_evaluate(CLI::App& app) {
       ->required();
   command->add_option(
       "--data", o->data,
-      "data as isonorm train takes them; the test is on their test images, or on the last tenth of the text");
+      "data as isonorm train takes them. The test is on test images beside training images, if there are any; else on "
+      "all of the data or, if the model was trained on them, on the share that no step trained on");
+  command->add_option("--test-data", o->test_data, "instead of --data: test on all of these");
+  add_number(*command, "test_share", o->test_share, "test on this share at the end of --data (default: see --data)",
+             training::kProbability);
   add_number(*command, "token_vocab", o->token_vocab,
-             "--data is a file of token ids below this number, as isonorm train takes it (default: none)",
+             "the data are a file of token ids below this number (default: the model's number of tokens)",
              training::from(1));
-  command->add_flag("--text", o->is_text, "--data is a text, which the tokenizer turns into ids");
+  add_number(*command, "ids", o->ids, "the data are token ids of this width (default: the bytes of the file decide)");
+  command->add_flag("--text", o->is_text, "the data are a text, whatever bytes they have");
   command->add_option("--tokenizer", o->tokenizer,
-                      "tokenizer for --text, as isonorm tokenize takes it (default: the one in MODEL)");
+                      "tokenizer of a text, as isonorm tokenize takes it (default: the one in MODEL)");
   command->add_option("--json", o->json, "write the numbers as a JSON object");
   add_threads(*command, o->training.training.threads);
   add_device(*command, o->training.training.device);

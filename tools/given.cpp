@@ -39,12 +39,24 @@ void check_together(const TrainingOptions& o, const Given& given) {
     throw UsageError(text("--task belongs to --model ", models_with(Input::pairs, " or "), " without --data"));
   if (o.token_vocab > 0 && (input != Input::text || o.data.empty()))
     throw UsageError(text("--token-vocab belongs to --model ", models_with(Input::text, " or "), " with --data"));
+  for (const char* of_texts : {"tokenizer", "ids", "text"})
+    if (given.contains(of_texts) && (input != Input::text || o.data.empty()))
+      throw UsageError(
+          text(training::word_of(of_texts), " belongs to --model ", models_with(Input::text, " or "), " with --data"));
+  if (o.ids && o.is_text) throw UsageError("--ids and --text: the data are token ids, or a text");
+  if (!o.test_data.empty() && o.data.empty() && input != Input::images) throw UsageError("--test-data needs --data");
+  if (given.contains("test_share") && !o.test_data.empty())
+    throw UsageError("--test-share and --test-data: with --test-data nothing of --data is for test passes");
   if (given.contains("letters") && (input == Input::images || !o.data.empty()))
     throw UsageError("--letters belongs to models of texts and of pairs without --data");
   for (const auto& [option, asked] :
        {std::pair{"--random-crop", o.random_crop > 0}, {"--random-flip", o.random_flip}, {"--mixup", o.mixup > 0}})
     if (asked && input != Input::images)
       throw UsageError(text(option, " belongs to --model ", models_with(Input::images, " or ")));
+  if (o.row_length > 0 && !o.model.has("context"))
+    throw UsageError(text("--row-length belongs to --model ", models_with("context", " or ")));
+  if (o.row_length > 0 && o.row_length > o.model.context())
+    throw UsageError(text("--row-length: ", o.row_length, " is above the model's context of ", o.model.context()));
   for (const char* rotary : {"rotary_base", "rotary_share"})
     if (given.contains(rotary) && !nn::rotates(o.model.transformer().positions))
       throw UsageError(text(training::word_of(rotary), " belongs to --positions rotary or rotary_halves"));
@@ -132,18 +144,19 @@ void check_device(Device device, const char* option) {
   check(device.index < gpu::device_count(), option, " ", device, ": there are ", gpu::device_count(), " GPUs");
 }
 
-void check_kind(const ModelRow& model, const std::string& data) {
+void check_kind(const ModelRow& model, const std::string& data, const char* option) {
   const std::optional<training::Input> kind = training::kind_of_data(data);
   if (kind && *kind != model.input)
-    throw UsageError(text("--data: ", data, " is ", training::data_noun(*kind), ", for ",
+    throw UsageError(text(option, ": ", data, " is ", training::data_noun(*kind), ", for ",
                           training::models_with(*kind, " or "), "; ", model.name, " reads ",
                           training::data_noun(model.input)));
 }
 
 void check_data(const TrainingOptions& o) {
-  if (o.model.row().input == training::Input::text && o.data.empty())
+  if (o.model.row().input == training::Input::text && o.data.empty() && o.test_data.empty())
     throw UsageError(text("a ", o.model.row().noun, " needs a text file: --data FILE"));
   check_kind(o.model.row(), o.data);
+  check_kind(o.model.row(), o.test_data, "--test-data");
 }
 
 void check_warmup(const TrainingOptions& o) {

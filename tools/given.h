@@ -27,8 +27,8 @@ void set_given(const std::vector<training::Option>& options, Given& given);
 void set_training_options(training::TrainingOptions& o, Given given);
 
 // Throws UsageError if the data are of a kind that the model does not read.
-void check_kind(const training::ModelRow& model, const std::string& data);
-// The same, and if a model of texts has no data.
+void check_kind(const training::ModelRow& model, const std::string& data, const char* option = "--data");
+// The same for data and test data, and if a model of texts has no data.
 void check_data(const training::TrainingOptions& o);
 
 // The numbers of threads and of control runs that a training and a proof can have.

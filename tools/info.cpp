@@ -10,6 +10,7 @@
 #include "core/system/blas_info.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
+#include "data/class_names.h"
 #include "hub/folder.h"
 #include "tools/output.h"
 #include "tools/training_start.h"
@@ -17,6 +18,7 @@
 #include "tools/verb.h"
 #include "training/fields.h"
 #include "training/model_file.h"
+#include "training/preprocessor.h"
 #include "training/records/manifest.h"
 
 namespace isonorm::tools {
@@ -71,14 +73,23 @@ int print_machine() {
   return kOk;
 }
 
-void print_spec(const training::DataSpec& spec) {
+// How pictures become images of this side.
+std::string fit_text(const data::PictureFit& fit, int64_t side) {
+  const auto square = [](int64_t length) { return text(length, " x ", length); };
+  const int64_t edge = fit.edge == 0 ? side : fit.edge;
+  return text(fit.stretch ? "the whole picture" : "the square in the middle", " resized to ", square(edge),
+              edge == side ? "" : text(", of which the middle ", square(side)));
+}
+
+void print_spec(const training::DataSpec& spec, const Metadata& description) {
   if (!spec.alphabet.empty()) say("alphabet", plural(spec.alphabet.size(), "byte"));
   if (!spec.tokenizer.empty())
     say("tokenizer", text("tokenizer.json of ", with_commas(std::ssize(spec.tokenizer)), " bytes"));
-  if (!spec.classes.empty()) {
-    ShortList names;
-    for (const std::string& name : spec.classes) names.add(printable(name, 80));
-    say("classes", names.str());
+  if (!spec.classes.empty()) say("classes", data::class_list(spec.classes));
+  if (!spec.preprocessor.empty()) {
+    const training::ModelShape shape = training::ModelOptions(description).shape();
+    say("pixels", scale_text(spec, shape));
+    say("pictures", fit_text(preprocessor_of(spec, shape).fit, shape.image));
   }
   if (!spec.data.empty()) say("data", printable(spec.data, 80));
 }
@@ -98,13 +109,14 @@ int run(const InfoOptions& o) {
     const training::OpenModelFile file = training::open_model_file(path);
     const Scope scope(path);
     state = file.state, foreign = file.foreign;
-    say("file", text(path, ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
     const bool ours = !file.description.empty();  // else an entry's name is another program's
+    const training::DataSpec spec = ours ? training::DataSpec::of(file.other) : training::DataSpec();
+    say("file", text(path, ", ", with_commas(static_cast<int64_t>(std::filesystem::file_size(path))), " bytes"));
     if (ours) print_model(file.description);
     if (is_checkpoint(file.file->metadata())) print_training(checkpoint_values(*file.file));
     for (const auto& [key, value] : file.other)
       if (!ours || !training::is_spec_entry(key)) say("says", printable(text(key, " = ", value), 200));
-    if (ours) print_spec(training::DataSpec::of(file.other));
+    print_spec(spec, file.description);
   }
   print_line("");
   for (const std::string& line : tree_of(state.outline, foreign)) print_line(line);
@@ -118,7 +130,7 @@ Verb add_info(CLI::App& app) {
   auto o = std::make_shared<InfoOptions>();
   command->add_option("FILE", o->file,
                       "a checkpoint, a safetensors file, or a folder of the hub; none: CPU, kernels and BLAS");
-  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory.");
+  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory, 130 interrupted.");
   return {command, [o] { return run(*o); }};
 }
 

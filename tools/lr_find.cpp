@@ -68,8 +68,12 @@ int run(LrFindOptions& find) {
   CLI::App& command = *find.train.command;
   take_config(command, find.train.config, *command.get_parent()->get_subcommand("train"));
   TrainOptions& o = find.train.options;
-  if (const auto data = find.train.given.find("data"); data != find.train.given.end()) o.training.data = data->second;
-  check_output_options(o.output, {data_input(o.training.data), {"--init", o.init}, {"--config", find.train.config}});
+  take_data(find.train);
+  check_output_options(o.output, {data_input(o.training.data),
+                                  test_data_input(o.training.test_data),
+                                  {"--init", o.init},
+                                  {"--tokenizer", o.training.tokenizer},
+                                  {"--config", find.train.config}});
   set_options(find.train, nullptr);
   check_data(o.training);
   if (const int steps = o.training.step_count(); steps < kLeastSteps)
@@ -83,7 +87,7 @@ int run(LrFindOptions& find) {
   manual_seed(options.seed);
   const std::unique_ptr<nn::Module> model = build_model(options, options.model.stream());
   if (!o.init.empty()) {
-    const TensorMap weights = initial_weights(o.init, *model, options.dtype, o.extend_alphabet);
+    const TensorMap weights = initial_weights(o.init, *model, options.dtype, options.spec, o.extend_alphabet);
     const Scope scope(o.init);
     model->load_state_dict(weights);
   }

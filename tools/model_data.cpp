@@ -16,6 +16,7 @@
 #include "tools/ending.h"
 #include "tools/given.h"
 #include "training/source.h"
+#include "training/text_data.h"
 
 namespace isonorm::tools {
 
@@ -67,6 +68,8 @@ Tensor data_inputs(const Metadata& description, const std::string& path) {
   training::TrainingOptions o;
   o.model = model, o.data = path, o.batch = 16;
   check_data(o);
+  if (model.row().input == training::Input::text)
+    o.token_vocab = training::token_vocab_of({}, model.number("vocab"), path);
   training::Source source(o);
   const training::ModelShape data = source.options().model.shape(), shape = model.shape();
   if (model.row().input != training::Input::images)

@@ -117,6 +117,11 @@ NamedFile data_input(const std::string& path) {
   return {.option = "--data", .path = path, .beside = data::data_files(path)};
 }
 
+NamedFile test_data_input(const std::string& path) {
+  if (path.empty()) return {};
+  return {.option = "--test-data", .path = path, .beside = data::data_files(path)};
+}
+
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) try {
   std::vector<NamedFile> written = {profile_output()};
   written.insert(written.end(), outputs.begin(), outputs.end());

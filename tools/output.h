@@ -12,8 +12,9 @@
 
 namespace isonorm::tools {
 
-// The files of --data, whichever model reads them.
+// The files of --data and --test-data, whichever model reads them.
 NamedFile data_input(const std::string& path);
+NamedFile test_data_input(const std::string& path);
 
 // Returns true if two names lead to the same regular file, which need not exist yet. An empty name leads to no file.
 bool one_file(const std::string& a, const std::string& b);

@@ -105,7 +105,7 @@ class Watcher {
 };
 
 int run(const ProveOptions& o) {
-  check_output_options(o.output, {data_input(o.proof.training.data)});
+  check_output_options(o.output, {data_input(o.proof.training.data), test_data_input(o.proof.training.test_data)});
   Watcher watcher(o);
   const ProofResult proof = prove(o.proof, [&](const StepInfo& info) { return watcher(info); });
   watcher.finish(proof);

@@ -19,6 +19,7 @@
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/model_file.h"
+#include "training/text_data.h"
 
 namespace isonorm::tools {
 namespace {
@@ -87,7 +88,7 @@ Vocabulary numbers(int64_t count) {
 Vocabulary vocabulary_of(const SampleOptions& o, int64_t ids) {
   if (o.ids) return numbers(ids);
   if (!o.tokenizer.empty()) return tokens(o.tokenizer, tokenizers::Tokenizer(o.tokenizer));
-  if (!o.data.empty()) return bytes(o.data, data::Text(o.data).alphabet());
+  if (!o.data.empty()) return bytes(o.data, training::open_text(o.data, {}, 0).text->alphabet());
   const SafetensorsFile file(o.model);
   const training::DataSpec spec = [&] {
     const Scope scope(o.model);

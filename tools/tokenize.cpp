@@ -8,8 +8,11 @@
 #include "data/text.h"
 #include "io/replacement.h"
 #include "tokenizers/tokenizer.h"
+#include "tools/options.h"
 #include "tools/output.h"
 #include "tools/verb.h"
+#include "training/fields.h"
+#include "training/text_data.h"
 
 namespace isonorm::tools {
 namespace {
@@ -18,7 +21,8 @@ using tokenizers::Tokenizer;
 
 struct TokenizeOptions {
   std::string tokenizer, in, out;
-  bool decode = false;
+  bool decode = false, is_text = false;
+  std::optional<data::IdWidth> ids;
 };
 
 // A file that gets its name at the end, written in large pieces.
@@ -51,9 +55,10 @@ int64_t encode(Tokenizer& tokenizer, std::string_view text, const data::TokenFil
   return count;
 }
 
-int64_t decode(const Tokenizer& tokenizer, std::string_view file, size_t width, Output& out) {
-  check(file.size() % width == 0, "the file has ", file.size(), " bytes, ids of ", tokenizer.vocab(), " tokens have ",
-        width, " each");
+int64_t decode(const Tokenizer& tokenizer, std::string_view file, data::IdWidth ids, Output& out) {
+  const auto width = static_cast<size_t>(bytes_of(ids));
+  check(file.size() % width == 0, "the file has ", file.size(), " bytes, ids of ", name_of(ids), " have ", width,
+        " each");
   for (size_t at = 0; at < file.size(); at += width) {
     int64_t id = 0;
     for (size_t i = 0; i < width; ++i) id |= int64_t{static_cast<uint8_t>(file[at + i])} << 8 * i;
@@ -64,19 +69,26 @@ int64_t decode(const Tokenizer& tokenizer, std::string_view file, size_t width, 
 
 int run(const TokenizeOptions& o) {
   check_outputs({{.option = "OUT", .path = o.out, .binary = !o.decode}}, {{"TOKENIZER", o.tokenizer}, {"IN", o.in}});
+  if (o.ids && !o.decode) throw UsageError("--ids belongs to --decode");
+  if (o.is_text && o.decode) throw UsageError("--text does not go with --decode, whose IN holds token ids");
   Tokenizer tokenizer(o.tokenizer);
+  const training::TextReading reading =
+      training::reading_of(open_bytes(o.in), {.token_vocab = o.decode ? tokenizer.vocab() : 0,
+                                              .ids = o.ids,
+                                              .is_text = o.is_text,
+                                              .command = "",
+                                              .reads_ids = "isonorm tokenize --decode"});
   Output out(o.out);
-  const data::TokenFile ids{o.decode ? o.in : o.out, tokenizer.vocab()};
+  const data::TokenFile ids{o.out, tokenizer.vocab()};
   int64_t count = 0;
   read_mapped(o.in, [&](std::string_view in) {
     const Scope scope(o.in);
-    count = o.decode ? decode(tokenizer, in, static_cast<size_t>(ids.width()), out) : encode(tokenizer, in, ids, out);
+    count = o.decode ? decode(tokenizer, in, reading.width, out) : encode(tokenizer, in, ids, out);
   });
   out.commit();
-  print_line(text(o.out, ": ",
-                  o.decode
-                      ? text("the text of ", count, " tokens.")
-                      : text(count, " tokens, u", 8 * ids.width(), ", for --token-vocab ", tokenizer.vocab(), ".")));
+  print_line(o.decode ? text(o.out, ": the text of ", count, " tokens, which were ", name_of(reading.width), ".")
+                      : text(o.out, ": ", count, " tokens, ", name_of(ids.width), ", for --token-vocab ",
+                             tokenizer.vocab(), "."));
   return kOk;
 }
 
@@ -93,6 +105,11 @@ Verb add_tokenize(CLI::App& app) {
   command->add_option("IN", o->in, "the text; with --decode a file of token ids")->required();
   command->add_option("OUT", o->out, "the file to write, for train --data; with --decode the text")->required();
   command->add_flag("--decode", o->decode, "from token ids to the text");
+  add_number(*command, "ids", o->ids,
+             "with --decode: width of the ids (default: u16 if the vocabulary has at most 65536 tokens, else u32; u32 "
+             "if every "
+             "second u16 is 0)");
+  command->add_flag("--text", o->is_text, "IN is a text, whatever bytes it has");
   command->footer(
       "Ids are u16 where the vocabulary has at most 65536, else u32, little-endian. No token is added at begin or "
       "end.\n"

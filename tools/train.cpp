@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "distributed/world.h"
@@ -29,22 +28,6 @@ namespace isonorm::tools {
 namespace {
 
 using namespace equivalence;
-
-// Reads --tokenizer, which must be the checkpoint's tokenizer. It replaces the tokenizer in --init. A training that goes on has its
-// tokenizer in the checkpoint and does not need the file.
-void take_tokenizer(TrainOptions& o, const NewestCheckpoint* newest) {
-  const int64_t ids = o.training.token_vocab;
-  if (o.tokenizer.empty() && ids > 0) return;
-  if (o.tokenizer.empty()) return o.training.spec.tokenizer.clear();  // the weights are trained on bytes now
-  if (ids == 0) throw UsageError("--tokenizer belongs to --token-vocab");
-  if (newest && !o.training.spec.tokenizer.empty() && !file_exists(o.tokenizer)) return;
-  std::string json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
-  check(!newest || o.training.spec.tokenizer.empty() || o.training.spec.tokenizer == json, o.tokenizer, ": ",
-        newest ? newest->path : "", " has another tokenizer");
-  const int64_t tokens = tokenizers::Tokenizer::of_json(json).vocab();
-  check(tokens <= ids, o.tokenizer, ": it has ids up to ", tokens - 1, ", --token-vocab is ", ids);
-  o.training.spec.tokenizer = std::move(json);
-}
 
 // The options of the run, for --config.
 std::string config_beside(const TrainOptions& o) { return o.checkpoint + ".toml"; }
@@ -72,9 +55,13 @@ void check_outputs(const TrainOptions& o, const std::string& config) {
   for (const std::string& file : {o.checkpoint, o.best, o.average, o.output.log, o.output.report, o.output.json})
     if (is_at_or_below(o.tensorboard, file))
       throw UsageError(text("--tensorboard: ", o.tensorboard, " is to be a folder, and ", file, " a file"));
-  check_output_options(
-      o.output, {data_input(o.training.data), {"--init", o.init}, {"--tokenizer", o.tokenizer}, {"--config", config}},
-      {checkpoint, best, {.option = "--ema-file", .path = o.average, .binary = true}});
+  check_output_options(o.output,
+                       {data_input(o.training.data),
+                        test_data_input(o.training.test_data),
+                        {"--init", o.init},
+                        {"--tokenizer", o.training.tokenizer},
+                        {"--config", config}},
+                       {checkpoint, best, {.option = "--ema-file", .path = o.average, .binary = true}});
   if (o.checkpoint.empty()) return;
   check_previous_checkpoint(o.checkpoint);
   check_config_beside(o, config);
@@ -94,7 +81,7 @@ int run(GivenTraining& verb) {
   TrainOptions& o = verb.options;
   distributed::Group& ranks = distributed::world();
   const bool first = ranks.rank() == 0;
-  if (const auto data = verb.given.find("data"); data != verb.given.end()) o.training.data = data->second;
+  take_data(verb);
   if (!first) o.output = {}, o.output.quiet = true, o.tensorboard = "";  // one rank prints and writes
   if (first) check_outputs(o, verb.config);
   make_folder(o.tensorboard);
@@ -105,7 +92,6 @@ int run(GivenTraining& verb) {
                           : text("there is no ", o.checkpoint),
                    "checkpoint");
   set_options(verb, newest ? &*newest : nullptr);
-  take_tokenizer(o, newest ? &*newest : nullptr);
   o.training.ranks = ranks.size();
   check_options(o);
   if (o.training.threads > 0) set_num_threads(o.training.threads);
@@ -135,9 +121,6 @@ Verb add_train(CLI::App& app) {
   verb->command = command;
   TrainOptions* o = &verb->options;
   add_train_options(*verb, is_of_train);
-  command->add_option("--tokenizer", o->tokenizer,
-                      "the tokenizer that made the ids of --data: tokenizer.json or its folder; it goes into the "
-                      "checkpoint, for sample");
   command->add_option("--ema-file", o->average,
                       "write the averaged weights of --ema into this file; test passes use these weights");
   command->add_option("--checkpoint", o->checkpoint,

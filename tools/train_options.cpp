@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
+#include "data/image_sets.h"
 #include "data/text.h"
 #include "streams/stream.h"
+#include "tokenizers/tokenizer.h"
 #include "tools/config.h"
 #include "training/fields.h"
 #include "training/model_file.h"
+#include "training/text_data.h"
 
 namespace isonorm::training {
 
@@ -29,8 +33,8 @@ namespace isonorm::tools {
 namespace {
 
 // Options that do not change the content of a checkpoint, and the data, which a checksum identifies.
-constexpr std::string_view kNotRecorded[] = {"data",   "threads",  "ranks",     "whole_parts", "zero",
-                                             "device", "captured", "any_order", "save_every"};
+constexpr std::string_view kNotRecorded[] = {"data", "test_data", "tokenizer", "threads",   "ranks",     "whole_parts",
+                                             "zero", "device",    "captured",  "any_order", "save_every"};
 constexpr std::string_view kKept[] = {"evaluate_every", "patience"};
 
 // The training's options and the options in fields().
@@ -43,6 +47,17 @@ std::vector<training::Option> all_options(TrainOptions& o) {
 // The model that --preset belongs to.
 const training::ModelRow& sized_model() {
   return **std::ranges::find_if(training::kModels, [](const training::ModelRow* row) { return row->preset; });
+}
+
+// If the model comes from a file, --context below the model's context means --row-length: the model keeps its context.
+void take_row_length(TrainOptions& o, Given& given) {
+  const auto at = given.find("context");
+  int64_t asked = 0;
+  if (at == given.end() || !o.training.model.has("context") || !read_number(at->second, asked)) return;
+  const int64_t context = o.training.model.context();
+  if (asked < 1 || asked > context) return;  // which is refused
+  o.training.row_length = asked < context ? asked : 0;
+  if (asked < context) given.erase(at);
 }
 
 // Takes the options that the command line does not give from the checkpoint that the training continues. Given options are
@@ -60,16 +75,27 @@ void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newes
   for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
   for (const auto& [name, value] : training::kNewOptions) values.try_emplace(name, value);
   set_as_trained(o, values);
+  take_row_length(o, given);
+}
+
+// If the data have a class that the weights lack, the training is of the data's classes instead of the weights'.
+void take_other_classes(training::TrainingOptions& o) {
+  std::vector<std::string>& classes = o.spec.classes;
+  if (classes.empty() || !data::holds_images(o.data)) return;
+  const std::vector<std::string> names = data::class_names(o.data);
+  const auto known = [&](const std::string& name) { return std::ranges::count(classes, name) > 0; };
+  if (!std::ranges::all_of(names, known)) classes = names;
 }
 
 // Takes the model's options that the command line does not give from --init, if that file has them. Options that only choose
-// coordinates for the same function stay the training's.
-void take_from_init(TrainOptions& o, Given& given) {
+// coordinates for the same function stay the training's. Returns true if the model is that of the file.
+bool take_from_init(TrainOptions& o, Given& given) {
   const training::OpenModelFile opened = training::open_model_file(o.init);
   const SafetensorsFile& file = *opened.file;
-  if (opened.description.empty()) return;
+  if (opened.description.empty()) return false;
   const Scope scope(o.init);
   o.training.spec = training::spec_of(file);
+  take_other_classes(o.training);
   if (o.extend_alphabet) {
     check(!o.training.spec.alphabet.empty(), "--extend-alphabet: it is not a model of bytes");
     if (o.training.data.empty()) throw UsageError("--extend-alphabet needs --data");
@@ -77,13 +103,15 @@ void take_from_init(TrainOptions& o, Given& given) {
   }
   training::ModelOptions model(opened.description);
   model.check_size(opened.state.outline);  // before a model of these options is built
-  if (given.emplace("model", model.row().name).first->second != model.row().name) return;
+  if (given.emplace("model", model.row().name).first->second != model.row().name) return false;
   if (row_of(model.stream().form).layer_norm_model())
     model.stream() = o.training.model.stream();
   else
     model.stream().storage = streams::Stored::raw;
   model.transformer().folded = false;  // gains begin at 1 again
   o.training.model = model;
+  take_row_length(o, given);
+  return true;
 }
 
 // A published size in place of the default sizes.
@@ -95,6 +123,26 @@ void take_preset(TrainOptions& o, Given& given, const std::string& preset) {
   } catch (const Error& e) {
     throw UsageError(text("--preset: ", e.what()));
   }
+}
+
+// Reads --tokenizer, which must be the checkpoint's tokenizer and replaces that of --init. A training that goes on does not need the
+// file: the checkpoint has the tokenizer. Sets the number of tokens, which follows
+// from the weights of --init (`weights`) or from the tokenizer.
+void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest, bool weights) {
+  if (o.model.row().input != training::Input::text) return;
+  std::string json;
+  const bool held = newest && !o.spec.tokenizer.empty();
+  if (!o.tokenizer.empty() && (!held || file_exists(o.tokenizer))) {
+    json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
+    check(!held || o.spec.tokenizer == json, o.tokenizer, ": ", newest ? newest->path : "", " has another tokenizer");
+    o.spec.tokenizer = json, o.spec.alphabet = {};
+  }
+  if (o.token_vocab == 0 && weights && !o.data.empty())
+    o.token_vocab = training::token_vocab_of(o.spec, o.model.number("vocab"), o.data);
+  if (json.empty()) return;
+  const int64_t tokens = tokenizers::Tokenizer::of_json(json).vocab();
+  if (o.token_vocab == 0 && !newest) o.token_vocab = tokens;
+  check(tokens <= o.token_vocab, o.tokenizer, ": it has ids up to ", tokens - 1, ", --token-vocab is ", o.token_vocab);
 }
 
 }  // namespace
@@ -151,18 +199,27 @@ void add_train_options(GivenTraining& t, const Wanted& wanted) {
   add_options(command, own.options, t.given, wanted);
 }
 
+void take_data(GivenTraining& t) {
+  training::TrainingOptions& o = t.options.training;
+  for (const auto& [name, file] :
+       {std::pair{"data", &o.data}, {"test_data", &o.test_data}, {"tokenizer", &o.tokenizer}})
+    if (const auto given = t.given.find(name); given != t.given.end()) *file = given->second;
+}
+
 void set_options(GivenTraining& t, NewestCheckpoint* newest) {
   TrainOptions& o = t.options;
   Given given = t.given;
+  bool initialised = false;
   if (newest)
     take_from_checkpoint(o, given, *newest);
   else if (!o.init.empty())
-    take_from_init(o, given);
+    initialised = take_from_init(o, given);
   if (!t.preset.empty()) take_preset(o, given, t.preset);
   training::Fields own;
   fields(o, own);
   set_given(own.options, given);
   set_training_options(o.training, std::move(given));
+  take_tokenizer(o.training, newest, initialised);
   const nn::Precision products = o.training.model.transformer().precision.products;
   for (const auto& [option, asked] : {std::pair{"--activations", o.activations}, {"--precision", products}})
     if (asked != nn::Precision::full && o.training.dtype != DType::f32)
@@ -182,7 +239,6 @@ training::OptionList given_of(const TrainOptions& o) {
   all.insert(all.begin(), {"--model", model.row().name});
   if (!o.init.empty()) all.emplace_back("--init", o.init);
   if (o.extend_alphabet) all.emplace_back("--extend-alphabet", "");
-  if (!o.tokenizer.empty()) all.emplace_back("--tokenizer", o.tokenizer);
   return all;
 }
 

@@ -15,7 +15,6 @@ struct TrainOptions {
   nn::Precision activations = nn::Precision::full;  // dtype of activations kept for the backward
   std::string checkpoint, init;                     // files to resume from and to start from; empty: none
   bool extend_alphabet = false;                     // adds the bytes of the data to the model in `init`
-  std::string tokenizer;                            // the tokenizer of the data's ids: file or folder; empty: none
   std::string average;                              // file for the averaged weights of --ema; empty: none
   bool extend = false;                              // the checkpoint may have been trained with other steps and rates
   bool captured = false;                            // replays steps on a GPU (training/steps/step.h)
@@ -43,6 +42,9 @@ struct GivenTraining {
 
 // Adds --config, --preset, --init, --extend-alphabet and those options of models, trainings and fields() that are `wanted`.
 void add_train_options(GivenTraining& t, const Wanted& wanted);
+
+// Sets the names of the data and of the tokenizer in t.options, which check_outputs() has to know before set_options() reads files.
+void take_data(GivenTraining& t);
 
 // Sets t.options. The command line comes first, then --preset, then the checkpoint or, without one, --init. Throws UsageError if
 // they contradict each other, Error if a file does.

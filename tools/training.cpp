@@ -70,11 +70,11 @@ int steps_of_epochs(double epochs, const training::Source& source) {
 // "16 steps of 64 images: 1024 images, 10.24 times the 100 to train on; warm-up: 16 steps".
 std::string length_text(const training::TrainingOptions& o, const training::Source& source) {
   const training::Input input = o.model.row().input;
-  const std::string noun = input == training::Input::pairs ? "pairs" : name_of(input);
-  const int64_t all = o.step_count() * source.batch_count();
-  return text(plural(o.step_count(), "step"), " of ", source.batch_count(), " ", noun, ": ", all, " ", noun, ", ",
-              printed("%.2f", static_cast<double>(all) / static_cast<double>(source.train_count())), " times the ",
-              source.train_count(), " to train on; warm-up: ", plural(o.warmup_steps(), "step"));
+  const char* noun = input == training::Input::pairs ? "pair" : input == training::Input::images ? "image" : "token";
+  const double all = static_cast<double>(source.batch_count()) * o.step_count();
+  return text(plural(o.step_count(), "step"), " of ", plural(source.batch_count(), noun), ": ", printed("%.0f ", all),
+              noun, all == 1 ? "" : "s", ", ", printed("%.2f", all / static_cast<double>(source.train_count())),
+              " times the ", source.train_count(), " to train on; warm-up: ", plural(o.warmup_steps(), "step"));
 }
 
 // True if the checkpoint of an older version has a warm-up that is longer than its training, which then was cut.
@@ -144,11 +144,14 @@ Training::Training(TrainOptions& o, std::optional<NewestCheckpoint> newest)
 void Training::begin() {
   check(!o_.extend, o_.checkpoint, ": there is no checkpoint to extend");
   if (o_.init.empty()) return;
-  const TensorMap weights = initial_weights(o_.init, *model_, o_.training.dtype, o_.extend_alphabet);
+  const TensorMap weights =
+      initial_weights(o_.init, *model_, o_.training.dtype, source_.options().spec, o_.extend_alphabet);
   const Scope scope(o_.init);
   model_->load_state_dict(weights);
   check_weights(text(o_.init, ": "));
   say(text(o_.init, ": beginning with its weights"));
+  for (const std::string& note : spec_notes(training::spec_of(SafetensorsFile(o_.init)), source_))
+    say(text(o_.init, ": ", note));
 }
 
 void Training::share() {
@@ -195,6 +198,7 @@ TensorMap Training::resume(const NewestCheckpoint& newest) {
   if (!checkpoint_is_good_ && is_first())
     tell("isonorm train", text(o_.checkpoint, " is damaged: taking the one before it"));
   say(text(from, ": going on after step ", step_));
+  for (const std::string& note : spec_notes(o_.training.spec, source_)) say(text(from, ": ", note));
   if (const auto earlier = identity_.find("earlier"); earlier != identity_.end()) {
     result_.manifest.earlier = earlier->second;
     say(text(printable(earlier->second, 1000), "; from here on with the rates of a training of ",
@@ -247,6 +251,9 @@ bool Training::run() {
   if (const CoreUse& use = core_use(); ranks_.size() > 1)
     say(text(ranks_.size(), " ranks (", use.ranks, " on this machine) with ", plural(num_threads(), "thread"),
              " each on ", plural(std::ssize(use.cores), "core")));
+  for (const std::string& line : source_.readings()) say(line);
+  if (source_.test_tokens() < source_.held_out_tokens() - 1)
+    say(text("a test pass predicts ", source_.test_tokens(), " of ", source_.held_out_tokens(), " held-out tokens"));
   for (const std::string& line : summary_) say(line);
   if (step_ == 0) say(length_text(o_.training, source_));
   if (o_.checkpoint.empty() && o_.best.empty() && o_.average.empty())
@@ -358,6 +365,7 @@ void Training::save() {
 training::DataSpec Training::spec() const {
   training::DataSpec spec = source_.options().spec;
   spec.data = identity_.at(training::kTrainingData);
+  spec.test_share = source_.options().test_share;
   return spec;
 }
 

@@ -1,20 +1,24 @@
 #include "tools/training_start.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "autograd/ops/arrange.h"
 #include "autograd/ops/create.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
+#include "core/printed.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
+#include "data/class_names.h"
 #include "equivalence/verify/verify.h"
 #include "io/sha256.h"
 #include "nn/skip_init.h"
 #include "streams/stream.h"
 #include "training/fields.h"
 #include "training/model_file.h"
+#include "training/preprocessor.h"
 #include "training/records/training_result.h"
 
 namespace isonorm::tools {
@@ -23,7 +27,7 @@ using namespace equivalence;
 
 namespace {
 
-constexpr const char* kEarlier = "earlier";
+constexpr const char *kEarlier = "earlier", *kTestData = "test_data";
 
 // What may differ between the weights of --init and the model beside kOfTrainingAlone: coordinates, and whether gains are in
 // their readers already.
@@ -55,20 +59,43 @@ void unfold(training::ModelFile& file, const nn::Module& model) {
     if (!there.find(name)) file.state.add(name, name.ends_with("bias") ? zeros_like(tensor) : ones_like(tensor));
 }
 
-// If a tensor has a row for each of `before` tokens and the model's has a row for each of `now`, the missing rows are the mean of the
-// others: with random rows, a model gives its new tokens too much probability (Hewitt, Initializing New Word Embeddings for Pretrained
-// Language Models, 2021).
+// The rows of a tensor that has one for each token or class: row i becomes row from[i]. If that is -1, it becomes the mean of all
+// rows: a model that knows nothing of a token gives it less than its share of probability (Hewitt, Initializing New Word
+// Embeddings for Pretrained Language Models, 2021).
+Tensor with_rows(const Tensor& x, const std::vector<int64_t>& from) {
+  const Tensor average = mean(x, {0}, true);
+  std::vector<Tensor> rows;
+  for (const int64_t i : from) rows.push_back(i < 0 ? average : narrow(x, 0, i, 1));
+  return cat(rows);
+}
+
+// The tensors that have a row for each of `before` tokens where those of `model` have one for each of `now`, with new rows behind.
 void add_rows(TensorMap& state, const TensorMap& model, int64_t before, int64_t now) {
+  std::vector<int64_t> from(static_cast<size_t>(now), -1);
+  std::iota(from.begin(), from.begin() + before, 0);
   TensorMap grown;
   for (const auto& [name, tensor] : state) {
     const Tensor* own = model.find(name);
-    Dims shape = tensor.shape();
     const bool rows =
-        own && tensor.rank() > 0 && own->rank() == tensor.rank() && shape[0] == before && own->size(0) == now;
-    if (rows) shape[0] = now - before;
-    grown.add(name, rows ? cat({tensor, expand(mean(tensor, {0}, true), shape)}) : tensor);
+        own && tensor.rank() > 0 && own->rank() == tensor.rank() && tensor.size(0) == before && own->size(0) == now;
+    grown.add(name, rows ? with_rows(tensor, from) : tensor);
   }
   state = std::move(grown);
+}
+
+// The head's rows in the order of other class names.
+void match_classes(TensorMap& state, const std::vector<std::string>& before, const std::vector<std::string>& now) {
+  std::vector<int64_t> from;
+  for (const std::string& name : now) {
+    const auto at = std::ranges::find(before, name);
+    from.push_back(at == before.end() ? -1 : at - before.begin());
+  }
+  TensorMap matched;
+  for (const auto& [name, tensor] : state) {
+    const bool rows = name.starts_with("head.") && tensor.rank() > 0 && tensor.size(0) == std::ssize(before);
+    matched.add(name, rows ? with_rows(tensor, from) : tensor);
+  }
+  state = std::move(matched);
 }
 
 }  // namespace
@@ -99,6 +126,7 @@ Metadata identity(const TrainOptions& o, const training::Source& source) {
     if (is_of_identity(name) && name != "init" && name != "model" && !m.contains(text(training::kOptionPrefix, name)))
       m.emplace(name, value);
   m.emplace(training::kTrainingData, "sha256:" + source.sha256());  // wherever it lies
+  if (!o.training.test_data.empty()) m.emplace(kTestData, "sha256:" + source.test_sha256());
   // A checkpoint holds this already, so a training that goes on does not need the file.
   if (file_exists(o.init)) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
   return m;
@@ -134,6 +162,9 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   hold("model", "model.kind");
   check(!differs("data"), path, ": was trained on other data: their checksum is ", before("data"), ", that of --data ",
         asked["data"]);
+  check(!differs(kTestData) && checkpoint.values.contains(kTestData) == asked.contains(kTestData), path,
+        ": was trained with other test data: their checksum is ", before(kTestData), ", that of --test-data ",
+        asked.contains(kTestData) ? asked[kTestData] : "nothing");
   const bool other_weights = !o.init.empty() && !checkpoint.values.contains("init");
   check(!other_weights && !differs("init"), path,
         ": did not begin with the weights of --init, which are for a new checkpoint");
@@ -153,7 +184,8 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   return asked;
 }
 
-TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, bool more_tokens) {
+TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, const training::DataSpec& spec,
+                          bool more_tokens) {
   training::ModelFile file = training::load_model_file(path);
   if (!file.description.empty()) {
     const Scope scope(path);
@@ -166,14 +198,47 @@ TensorMap initial_weights(const std::string& path, const nn::Module& model, DTyp
     const training::ModelOptions ours(training::describe(model));
     const int64_t before = theirs.number("vocab"), now = ours.number("vocab");
     if (more_tokens) theirs.fit({{"vocab", now}});
+    const std::vector<std::string> classes = training::DataSpec::of(file.other).classes;
+    const bool other_classes = !classes.empty() && !spec.classes.empty() && classes != spec.classes;
+    if (other_classes) theirs.set({"classes", std::ssize(spec.classes)});
     check_same_model(theirs, ours);
     unfold(file, model);
     if (before != theirs.number("vocab")) add_rows(file.state, model.state_dict(), before, now);
+    if (other_classes) match_classes(file.state, classes, spec.classes);
   }
   TensorMap weights;
   for (const auto& [name, tensor] : file.state)
     weights.add(name, is_floating(tensor.dtype()) ? tensor.to(dtype) : tensor);
   return weights;
+}
+
+std::string scale_text(const training::DataSpec& spec, const training::ModelShape& shape) {
+  const data::PixelScale scale = preprocessor_of(spec, shape).scale;
+  const auto list = [](const std::vector<double>& numbers) {
+    const bool alike = std::ranges::count(numbers, numbers[0]) == std::ssize(numbers);
+    std::string words;
+    for (const double x : std::span(numbers).first(alike ? 1 : numbers.size()))
+      words += text(words.empty() ? "" : " ", shortest(x));
+    return words;
+  };
+  return text("mean ", list(scale.mean), ", standard deviation ", list(scale.std));
+}
+
+std::vector<std::string> spec_notes(const training::DataSpec& file, const training::Source& source) {
+  std::vector<std::string> notes;
+  const training::TrainingOptions& o = source.options();
+  if (o.model.row().input != training::Input::images) return notes;
+  if (source.matches_classes() && file.classes != o.spec.classes)
+    notes.push_back(text("the head has the classes ", data::class_list(file.classes), "; those of the data are ",
+                         data::class_list(o.spec.classes),
+                         ": a class keeps its row by name, a new one begins with the mean of all rows"));
+  if (!source.matches_classes())
+    notes.push_back(
+        text("classes go by position: ", file.classes.empty() ? "the model has" : "the data have", " no class names"));
+  if (file.preprocessor.empty())
+    notes.push_back(
+        text("the model has no pixel scale: taking that of the data, ", scale_text(o.spec, o.model.shape())));
+  return notes;
 }
 
 }  // namespace isonorm::tools

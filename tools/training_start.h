@@ -34,7 +34,16 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
 
 // The weights in the file for a model whose parameters are raw, in `dtype`. Those of a described file are converted
 // where it stores them in a form's coordinates; names and shapes are left to load_state_dict(). Throws naming the
-// option in which the described model is another one than `model`. more_tokens: the model may have more than the file.
-TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, bool more_tokens);
+// option in which the described model is another one than `model`.
+//
+// spec: of the training. With `more_tokens` the model may have more tokens than the file. If both have class names, the rows of the
+// head are those of the same names. Rows that the file lacks, of a token or of a class, are the mean of those that it has.
+TensorMap initial_weights(const std::string& path, const nn::Module& model, DType dtype, const training::DataSpec& spec,
+                          bool more_tokens);
+
+// "mean 0.286, standard deviation 0.353": the pixel scale of a spec that has one.
+std::string scale_text(const training::DataSpec& spec, const training::ModelShape& shape);
+// Lines about a model of images whose file lacks class names or a pixel scale; file: its DataSpec, source: the data that it reads.
+std::vector<std::string> spec_notes(const training::DataSpec& file, const training::Source& source);
 
 }  // namespace isonorm::tools

@@ -1,9 +1,9 @@
 #include "training/data_spec.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/error.h"
+#include "core/printed.h"
 #include "core/system/foreign_text.h"
 #include "io/checkpoint.h"
 #include "io/json_text.h"
@@ -20,9 +20,7 @@ std::vector<std::string> read_classes(const std::string& words) {
       good = good && name.is_string();
       if (good) classes.push_back(name.get<std::string>());
     }
-  good = good && std::set<std::string>(classes.begin(), classes.end()).size() == classes.size();
-  check(good && !classes.empty(), "its entry '", kClasses, "' is ", Shown{words},
-        ", expected a JSON list of different names");
+  check(good && !classes.empty(), "its entry '", kClassNames, "' is ", Shown{words}, ", expected a JSON list of names");
   return classes;
 }
 
@@ -32,9 +30,10 @@ Metadata DataSpec::entries() const {
   Metadata all;
   if (!alphabet.empty()) all.emplace(kAlphabet, alphabet.written());
   if (!tokenizer.empty()) all.emplace(kTokenizer, tokenizer);
-  if (!classes.empty()) all.emplace(kClasses, dump(classes));
+  if (!classes.empty()) all.emplace(kClassNames, dump(classes));
   if (!preprocessor.empty()) all.emplace(kPreprocessor, preprocessor);
   if (!data.empty()) all.emplace(kTrainingData, data);
+  if (test_share) all.emplace(kTestShare, shortest(*test_share));
   return all;
 }
 
@@ -45,12 +44,15 @@ DataSpec DataSpec::of(const Metadata& metadata) {
       spec.alphabet = data::Alphabet::read(value);
     else if (name == kTokenizer)
       spec.tokenizer = value;
-    else if (name == kClasses)
+    else if (name == kClassNames)
       spec.classes = read_classes(value);
     else if (name == kPreprocessor)
       spec.preprocessor = value;
-    else
+    else if (name == kTrainingData)
       spec.data = value;
+    else
+      check(read_number(value, spec.test_share.emplace()) && *spec.test_share >= 0 && *spec.test_share < 1,
+            "its entry '", kTestShare, "' is ", Shown{value}, ", expected a number from 0 to below 1");
   return spec;
 }
 

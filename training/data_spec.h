@@ -1,6 +1,7 @@
 // DataSpec: what the inputs and outputs of a model stand for. A file holds it as text beside the weights.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ struct DataSpec {
   std::vector<std::string> classes = {};  // model of images: the class names in the order of the logits
   std::string preprocessor = {};          // model of images: how pictures become its inputs (training/preprocessor.h)
   std::string data = {};                  // "sha256:..." of the training data, Source::sha256()
+  std::optional<double> test_share = {};  // share of these data that no step trained on, TrainingOptions::held_out()
 
   // The members as metadata of a file; an empty member has no entry.
   Metadata entries() const;
@@ -28,10 +30,12 @@ struct DataSpec {
 // Names of the entries. They are metadata because other readers of safetensors skip metadata and refuse unknown tensors.
 inline constexpr const char* kAlphabet = "characters";        // data::Alphabet::written()
 inline constexpr const char* kTokenizer = "tokenizer";        // the text of tokenizer.json
-inline constexpr const char* kClasses = "classes";            // a JSON array of strings
+inline constexpr const char* kClassNames = "classes";         // a JSON array of strings
 inline constexpr const char* kPreprocessor = "preprocessor";  // the text of preprocessor_config.json
 inline constexpr const char* kTrainingData = "data";
-inline constexpr const char* kSpecEntries[] = {kAlphabet, kTokenizer, kClasses, kPreprocessor, kTrainingData};
+inline constexpr const char* kTestShare = "test_share";
+inline constexpr const char* kSpecEntries[] = {kAlphabet,     kTokenizer,    kClassNames,
+                                               kPreprocessor, kTrainingData, kTestShare};
 
 // Largest tokenizer.json in bytes. The header of a file has space for it even if every byte is escaped.
 inline constexpr int64_t kMostTokenizer = int64_t{1} << 25;

@@ -154,27 +154,48 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, token_vocab, spec, letters, task, optimizer, lr, warmup, schedule, min_lr, tuning,
-         weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup, label_smoothing, loss_l2,
-         decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero, steps, batch, dtype,
-         device, seed, threads] = o;
+  auto& [model, data, test_data, test_share, token_vocab, row_length, spec, tokenizer, ids, is_text, letters, task,
+         optimizer, lr, warmup, schedule, min_lr, tuning, weight_decay, clip, clip_gates, clip_value, random_crop,
+         random_flip, mixup, label_smoothing, loss_l2, decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks,
+         whole_parts, zero, steps, batch, dtype, device, seed, threads] = o;
   f.group = "Data";
   f("letters", letters, "without --data: alphabet size of the generated text or pairs; 0: sentences");
   f("data", data,
     text(models_with(Input::images),
          ": a folder of the four idx.gz files of MNIST or Fashion-MNIST (default: where the package "
-         "dataset-fashion-mnist puts them), of the six .bin files of CIFAR-10, or of pictures, train/CLASS/*.png and "
-         "test/CLASS/*.jpg (EXIF orientation is not applied); or one of mnist, fashion_mnist, cifar10, looked for in "
+         "dataset-fashion-mnist puts them), of the six .bin files of CIFAR-10, or of pictures, CLASS/*.png, or "
+         "train/CLASS/*.png and test/CLASS/*.jpg (EXIF orientation is not applied); or one of mnist, fashion_mnist, "
+         "cifar10, looked for in "
          "$ISONORM_DATA, ~/.cache/isonorm and "
          "/usr/share/datasets; ",
-         models_with(Input::text),
-         ": a text file, whose bytes are the tokens and whose last tenth is for test passes; ",
-         models_with(Input::pairs),
+         models_with(Input::text), ": a text file, whose bytes are the tokens; ", models_with(Input::pairs),
          ": a folder with source.txt and target.txt, line by line a pair (default: pairs generated for --task)"));
+  f("test_data", test_data,
+    "file or folder like --data for test passes, which then take nothing of --data (default: test images beside the "
+    "training images, else --test-share)");
+  f("test_share", test_share,
+    "share of --data for test passes, which no step trains on: the end of a text or of the pairs, of each class of "
+    "pictures some at random; 0: no test passes",
+    kProbability);
   f("token_vocab", token_vocab,
     text(models_with(Input::text),
-         ": --data is a file of token ids below this number: little-endian u16, or u32 if the number is over 65536, no "
-         "header; 0: --data is a text"));
+         ": tokens of the vocabulary; --data is then a file of token ids below this number, little-endian without a "
+         "header, or a text if there is a tokenizer; 0: that of the tokenizer or of the weights to begin with, without "
+         "these the tokens are the bytes of a text"));
+  f("tokenizer", tokenizer,
+    text(
+        models_with(Input::text),
+        ": the tokenizer of --data, as isonorm tokenize takes it (default: that of the weights to begin with); it goes "
+        "into the checkpoint"));
+  f("ids", ids,
+    text(models_with(Input::text),
+         ": --data and --test-data are token ids of this width, whatever they look like (default: the bytes of the "
+         "file decide)"));
+  f("text", is_text, text(models_with(Input::text), ": --data and --test-data are texts, whatever bytes they have"));
+  f("row_length", row_length,
+    text(
+        models_with("context"),
+        ": tokens in a row of a batch, up to the context, which a model that comes from a file keeps; 0: the context"));
   f("task", task, text(models_with(Input::pairs), " without --data: the task of the generated pairs"));
   f.group = "Optimizer";
   f("optimizer", optimizer, "optimizer");

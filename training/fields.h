@@ -21,6 +21,7 @@ template <> struct ValueNames<streams::Form> {
 };
 template <> struct ValueNames<streams::Stored> { static constexpr const char* names[] = {"raw", "mapped"}; };
 template <> struct ValueNames<optim::Decay> { static constexpr const auto& names = optim::kDecayNames; };
+template <> struct ValueNames<data::IdWidth> { static constexpr const auto& names = data::kIdWidthNames; };
 template <> struct ValueNames<data::Task> { static constexpr const auto& names = data::kTaskNames; };
 
 void fields(nn::TransformerOptions& options, Fields& f);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "autograd/ops/random.h"
+#include "core/system/foreign_text.h"
+#include "data/class_names.h"
 #include "data/image_sets.h"
 #include "data/loader.h"
 #include "data/made_text.h"
@@ -11,6 +13,8 @@
 #include "data/text.h"
 #include "io/sha256.h"
 #include "nn/vit.h"
+#include "training/preprocessor.h"
+#include "training/text_data.h"
 
 namespace isonorm::training {
 namespace {
@@ -32,6 +36,15 @@ std::vector<uint8_t> own_text(const TrainingOptions& o) {
   return bytes;
 }
 
+bool is_utf8(std::string_view s) {
+  for (size_t at = 0; at < s.size();) {
+    const int length = utf8_length(s.substr(at));
+    if (length == 0) return false;
+    at += static_cast<size_t>(length);
+  }
+  return true;
+}
+
 }  // namespace
 
 template <class Loader> void Source::take_from(const std::shared_ptr<Loader>& loader) {
@@ -39,55 +52,101 @@ template <class Loader> void Source::take_from(const std::shared_ptr<Loader>& lo
   next_ = [=] { return examples_of(loader->next()); };
 }
 
-template <class Set> void Source::take_rows(const std::shared_ptr<Set>& set, int64_t test_count) {
+template <class Set> void Source::take_rows(const std::shared_ptr<Set>& set) {
   take_from(std::make_shared<data::RowLoader<Set>>(
       *set, data::RowLoaderOptions{
                 .rows = options_.batch, .length = context_, .prefetch = ahead(), .device = options_.device}));
-  test_count_ = test_count;
-  test_rows_ = [set, length = context_](int64_t begin, int64_t rows) {
+  keeps_ = set;
+}
+
+template <class Set> void Source::take_test_rows(const std::shared_ptr<Set>& set, int64_t length, int64_t count) {
+  test_count_ = count;
+  test_rows_ = [set, length](int64_t begin, int64_t rows) {
     return examples_of(set->held_out_rows(begin, rows, length));
   };
 }
 
 void Source::take_images() {
   const TrainingOptions& o = options_;
+  DataSpec& spec = options_.spec;
   ModelShape shape = o.model.shape();
-  const auto set = std::make_shared<data::ImageSets>(data::load_images(o.data, shape.image));
-  train_count_ = set->train.labels.numel();
-  check(o.batch <= train_count_, data::image_folder(o.data), ": there are ", train_count_,
-        " images to train on, --batch ", o.batch, " is more");
-  const data::PixelScale scale = data::measured_scale(set->train, o.dtype);
-  take_from(std::make_shared<data::Loader<data::LabelledImages>>(
-      set->train, data::LoaderOptions{.rows = o.batch,
-                                      .seed = o.seed,
-                                      .scale = scale,
-                                      .augment = {.crop = o.random_crop, .flip = o.random_flip},
-                                      .mixup = {.alpha = o.mixup, .classes = set->classes},
-                                      .prefetch = ahead(),
-                                      .device = o.device}));
-  test_count_ = set->test.labels.numel();
-  test_rows_ = [=](int64_t begin, int64_t rows) {
-    return examples_of(data::slice_batch(set->test, begin, rows, scale));
+  const bool trains = uses_ == Uses::training, has_scale = !spec.preprocessor.empty();
+  Preprocessor preprocessor = preprocessor_of(spec, shape);
+  const auto load = [&](const std::string& data, double held_out, bool tests_only) {
+    return data::load_images(data, {.side = shape.image,
+                                    .fit = preprocessor.fit,
+                                    .classes = spec.classes,
+                                    .held_out = held_out,
+                                    .tests_only = tests_only});
   };
-  const int64_t side = set->train.images.size(1);
-  check(shape.image == side || shape.image == nn::VitOptions().image, data::image_folder(o.data),
-        ": its images have a side of ", side, " pixels, the model's ", shape.image);
-  shape.image = side;
-  shape.channels = set->train.images.rank() == 4 ? set->train.images.size(3) : 1;
-  shape.classes = set->classes;
+  const bool own_tests = o.test_data.empty(), only_tests = !trains && !own_tests;
+  data::ImageSets set = load(only_tests ? o.test_data : o.data, only_tests ? 1 : o.held_out(), !trains && has_scale);
+  take_classes(set);
+  if (!has_scale) preprocessor.scale = data::measured_scale(set.train.size() > 0 ? set.train : set.test);
+  preprocessor.scale.dtype = o.dtype;
+  const Dims image = set.test.images.shape();
+  check(shape.image == image[1] || shape.image == nn::VitOptions().image, data::image_folder(o.data),
+        ": its images have a side of ", image[1], " pixels, the model's ", shape.image);
+  shape.image = image[1];
+  shape.channels = image.rank == 4 ? image[3] : 1;
+  shape.classes = set.classes;
+  if (!has_scale) spec.preprocessor = preprocessor.text(shape.image, shape.channels);
+  const data::LabelledImages test = trains && !own_tests ? load(o.test_data, 1, true).test : set.test;
+  check(std::equal(image.begin() + 1, image.end(), test.images.shape().begin() + 1), o.test_data,
+        ": its images have shape ", test.images.shape(), ", the training's ", image);
+  train_count_ = set.train.size();
+  check(!trains || o.batch <= train_count_, data::image_folder(o.data), ": there are ", train_count_,
+        " images to train on, --batch ", o.batch, " is more");
+  if (trains)
+    take_from(std::make_shared<data::Loader<data::LabelledImages>>(
+        set.train, data::LoaderOptions{.rows = o.batch,
+                                       .seed = o.seed,
+                                       .scale = preprocessor.scale,
+                                       .augment = {.crop = o.random_crop, .flip = o.random_flip},
+                                       .mixup = {.alpha = o.mixup, .classes = set.classes},
+                                       .prefetch = ahead(),
+                                       .device = o.device}));
+  test_count_ = test.size();
+  test_rows_ = [test, scale = preprocessor.scale](int64_t begin, int64_t rows) {
+    return examples_of(data::slice_batch(test, begin, rows, scale));
+  };
   options_.model.fit(shape);
+}
+
+void Source::take_classes(data::ImageSets& set) {
+  std::vector<std::string>& classes = options_.spec.classes;
+  matches_classes_ = !set.names.empty() && !classes.empty();
+  if (!set.names.empty()) classes = set.names;
+  if (classes.empty()) return;
+  for (const std::string& name : classes)
+    check(is_utf8(name), options_.data, ": the class ", Shown{name}, " has a name that is not UTF-8");
+  check(set.classes <= std::ssize(classes), options_.data, ": there are ", set.classes,
+        " classes without names, the model has ", data::class_list(classes));
+  set.classes = std::ssize(classes);
 }
 
 void Source::take_pairs() {
   const TrainingOptions& o = options_;
-  const auto pairs = std::make_shared<data::Pairs>(
-      o.data.empty()
-          ? data::Pairs::made(o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, kHeldOut)
-          : data::Pairs(files()[0], files()[1], o.seed, kHeldOut));
-  check(pairs->longest() < context_, o.data.empty() ? "made pairs" : o.data, ": the longest side of a pair has ",
-        pairs->longest(), " bytes, a context of ", context_, " has place for ", context_ - 1, " and an end");
-  train_count_ = pairs->count() - pairs->held_out_count();
-  take_rows(pairs, std::min(kTestCharacters / context_ + 1, pairs->held_out_count()));
+  const auto open = [&](const std::string& folder, double held_out, const data::Alphabet& alphabet) {
+    const std::vector<std::string> files = data::Pairs::files(folder);
+    auto pairs = std::make_shared<data::Pairs>(files[0], files[1], o.seed, held_out, alphabet);
+    pairs->check_fits(context_);
+    return pairs;
+  };
+  std::shared_ptr<data::Pairs> pairs;
+  if (uses_ == Uses::training || o.test_data.empty())
+    pairs = o.data.empty()
+                ? std::make_shared<data::Pairs>(data::Pairs::made(
+                      o.task, kMadePairs, std::max<int64_t>(1, context_ - 1), letters(o), o.seed, o.held_out()))
+                : open(o.data, o.held_out(), o.spec.alphabet);
+  if (uses_ == Uses::training) {
+    train_count_ = pairs->count() - pairs->held_out_count();
+    take_rows(pairs);
+  }
+  if (!o.test_data.empty()) pairs = open(o.test_data, 1, pairs ? pairs->alphabet() : o.spec.alphabet);
+  const int64_t most = uses_ == Uses::training ? kMostTestTokens / context_ + 1 : pairs->held_out_count();
+  take_test_rows(pairs, context_, std::min(most, pairs->held_out_count()));
+  if (!o.data.empty()) options_.spec.alphabet = pairs->alphabet();
   ModelShape shape = o.model.shape();
   shape.vocab = pairs->vocab();
   options_.model.fit(shape);
@@ -95,22 +154,46 @@ void Source::take_pairs() {
 
 void Source::take_text() {
   const TrainingOptions& o = options_;
-  const auto text =
-      o.data.empty()
-          ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.spec.alphabet)  // no test
-      : o.token_vocab > 0 ? std::make_shared<data::Text>(data::TokenFile{o.data, o.token_vocab}, o.seed, kHeldOut)
-                          : std::make_shared<data::Text>(o.data, o.seed, kHeldOut, o.spec.alphabet);
-  train_count_ = text->length() - text->held_out_length();
-  check(context_ >= 1 && context_ < train_count_, o.data, ": a context of ", context_, " needs a text of ", context_,
-        " tokens and one more, this has ", train_count_, " to train on");
-  take_rows(text, std::min(std::max<int64_t>(1, kTestCharacters / context_), text->held_out_windows(context_)));
+  const auto open = [&](const std::string& path, double held_out, const data::Alphabet& alphabet) {
+    OpenText opened = open_text(path, o, held_out, alphabet, uses_ == Uses::evaluation ? "" : "isonorm train ");
+    readings_.push_back(std::move(opened.reading));
+    test_file_tokens_ = opened.text->length(), test_file_bytes_ = opened.bytes;  // of the last file that is opened
+    return opened.text;
+  };
+  std::shared_ptr<data::Text> text;
+  if (uses_ == Uses::training || o.test_data.empty())
+    text = o.data.empty()
+               ? std::make_shared<data::Text>(memory_bytes(own_text(o), "own text"), o.seed, 0, o.spec.alphabet)
+               : open(o.data, o.held_out(), o.spec.alphabet);
+  if (uses_ == Uses::training) {
+    train_count_ = text->length() - text->held_out_length();
+    check(context_ >= 1 && context_ < train_count_, o.data, ": a context of ", context_, " needs a text of ", context_,
+          " tokens and one more, this has ", train_count_, " to train on");
+    take_rows(text);
+  }
+  if (!o.test_data.empty()) text = open(o.test_data, 1, text ? text->alphabet() : o.spec.alphabet);
+  take_held_out(text);
   options_.spec.alphabet = text->alphabet();
+  if (text->alphabet().empty()) options_.token_vocab = text->vocab();
   ModelShape shape = o.model.shape();
   shape.vocab = text->vocab();
   options_.model.fit(shape);
 }
 
-Source::Source(const TrainingOptions& o) : options_(o), context_(o.model.context()) {
+void Source::take_held_out(const std::shared_ptr<data::Text>& text) {
+  held_out_tokens_ = text->held_out_length();
+  const bool is_short = uses_ == Uses::evaluation && text->held_out_windows(context_) == 0;
+  const bool whole = is_short || !options_.test_data.empty();
+  const int64_t length = whole ? std::clamp<int64_t>(held_out_tokens_ - 1, 1, context_) : context_;
+  const int64_t windows = whole ? text->all_held_out_windows(length) : text->held_out_windows(length);
+  const int64_t most = uses_ == Uses::training ? std::max<int64_t>(1, kMostTestTokens / length) : windows;
+  take_test_rows(text, length, std::min(most, windows));
+  test_tokens_ = std::max<int64_t>(0, std::min(test_count_ * length, held_out_tokens_ - 1));
+}
+
+Source::Source(const TrainingOptions& o, Uses uses)
+    : options_(o), uses_(uses), context_(o.row_length > 0 ? o.row_length : o.model.context()) {
+  options_.test_share = o.held_out();
   switch (o.model.row().input) {
     case Input::images:
       take_images();
@@ -132,18 +215,18 @@ Examples Source::batch(int64_t step) {
   return e;
 }
 
-std::string Source::sha256() const {
-  if (!shows_pairs()) return io::sha256_of_files(files());
-  io::Sha256 all;
-  for (const std::string& file : files()) all.update(io::sha256_of_files({file}));
-  return all.hex();
+std::vector<std::string> files_of_data(Input input, const std::string& data) {
+  if (input == Input::images) return data::image_files(data);
+  if (data.empty()) return {};
+  return input == Input::pairs ? data::Pairs::files(data) : std::vector{data};
 }
 
-std::vector<std::string> Source::files() const {
-  const std::string& data = options_.data;
-  if (shows_images()) return data::image_files(data);
-  if (data.empty()) return {};
-  return shows_pairs() ? data::Pairs::files(data) : std::vector{data};
+std::string data_sha256(Input input, const std::string& data) {
+  const std::vector<std::string> files = files_of_data(input, data);
+  if (input != Input::pairs) return io::sha256_of_files(files);
+  io::Sha256 all;
+  for (const std::string& file : files) all.update(io::sha256_of_files({file}));
+  return all.hex();
 }
 
 }  // namespace isonorm::training

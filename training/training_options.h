@@ -10,6 +10,7 @@
 
 #include "core/dtype.h"
 #include "data/pairs.h"
+#include "data/text_content.h"
 #include "optim/schedule.h"
 #include "training/data_spec.h"
 #include "training/model_options.h"
@@ -29,11 +30,17 @@ struct Warmup {
 
 struct TrainingOptions {
   ModelOptions model = {};
-  std::string data;         // images: a folder or the name of a set (data/image_sets.h); gpt: a text file, empty: see
-                            // `letters`; translator: folder of source.txt and target.txt, empty: see `task`
-  int64_t token_vocab = 0;  // of a file of token ids (data/text.h); 0: the data are a text
-  DataSpec spec = {};       // what the weights that the training begins with stand for; the data add what is unknown
-  int64_t letters = 13;     // without data: of a random text or of pairs; 0: sentences made from the seed
+  std::string data;  // images: a folder or the name of a set (data/image_sets.h); gpt: a text file, empty: see
+                     // `letters`; translator: folder of source.txt and target.txt, empty: see `task`
+  std::string test_data = {};  // examples for test passes, in a file or folder like `data`; empty: a share of `data`
+  double test_share = 0.1;     // without test_data: the share at the end of a text or of pairs that no step trains on
+  int64_t token_vocab = 0;     // tokens of the model, whose ids are below; 0: the tokens are the bytes of a text
+  int64_t row_length = 0;      // tokens in a row of a batch, below the model's context; 0: the context
+  DataSpec spec = {};          // what the weights that the training begins with stand for; the data add what is unknown
+  std::string tokenizer = {};  // file or folder of the tokenizer; empty: that of `spec`
+  std::optional<data::IdWidth> ids = {};  // data and test_data are token ids of this width; not set: the files decide
+  bool is_text = false;                   // data and test_data are texts, whatever bytes they have
+  int64_t letters = 13;                   // without data: of a random text or of pairs; 0: sentences made from the seed
   data::Task task = data::Task::translate;  // translator without data: what pairs are of
 
   const OptimizerRow* optimizer = &training::optimizer("adamw");  // never null
@@ -69,6 +76,7 @@ struct TrainingOptions {
   int threads = 0;  // 0: all that the machine has
 
   GradientLimits limits() const { return {.l2 = loss_l2, .value = clip_value, .gates = clip_gates, .norm = clip}; }
+  double held_out() const { return test_data.empty() ? test_share : 0; }  // share of `data` that no step trains on
   int step_count() const { return steps.value_or(dtype == DType::f64 ? 200 : 50); }
   static int default_warmup(int steps) { return std::min(20, steps); }
   int warmup_steps() const { return warmup ? warmup->of(step_count()) : default_warmup(step_count()); }

@@ -19,8 +19,13 @@ bool wants_color(std::FILE* file);
 // otherwise 0, no limit. So a table in a file or pipe is not cut.
 size_t line_width(std::FILE* file);
 
-// Writes to standard output. Its buffer is flushed when it is full or flush_output() is called. Both throw Error (io)
-// on failure.
+// The reader of the pipe at standard output has closed it.
+struct NobodyReads : Error {
+  using Error::Error;
+};
+
+// Writes to standard output. Its buffer is flushed when it is full or flush_output() is called. Both throw NobodyReads,
+// or Error (io) if writing fails for another reason.
 void print(std::string_view s);
 void flush_output();
 // print() for one line: as printable() shows it, with a newline.

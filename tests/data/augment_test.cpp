@@ -45,7 +45,7 @@ TEST_CASE("augment: each image is a window of itself with a border, mirrored or 
   for (const auto& [crop, flip] : {std::pair{0, true}, {2, false}, {2, true}}) {
     const Tensor images = numbered(kRows);
     const Image before = images.to_vector<double>();
-    augment(images, {.crop = crop, .flip = flip}, kBorder, 3, 17);
+    augment(images, {.crop = crop, .flip = flip}, {kBorder}, 3, 17);
     const Image after = images.to_vector<double>();
     constexpr size_t kSize = kHeight * kWidth * kColours;
     std::map<std::tuple<int, int, bool>, int> seen;
@@ -69,13 +69,13 @@ TEST_CASE("augment: each image is a window of itself with a border, mirrored or 
 TEST_CASE("augment: what happens depends on seed, step and row; a loader that goes on gives what it would have") {
   const auto after = [](uint64_t seed, int64_t step) {
     const Tensor images = numbered(50);
-    augment(images, {.crop = 1, .flip = true}, kBorder, seed, step);
+    augment(images, {.crop = 1, .flip = true}, {kBorder}, seed, step);
     return images.to_vector<double>();
   };
   CHECK(after(1, 2) == after(1, 2));
   CHECK(after(1, 2) != after(1, 3));
   CHECK(after(1, 2) != after(2, 2));
-  CHECK_THROWS_WITH(augment(numbered(1), {.crop = 4}, 0, 1, 1), Contains("a crop of 4 pixels of images of 4 x 5"));
+  CHECK_THROWS_WITH(augment(numbered(1), {.crop = 4}, {0}, 1, 1), Contains("a crop of 4 pixels of images of 4 x 5"));
 
   std::vector<uint8_t> pixels(20 * 6 * 6);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 7);

@@ -48,7 +48,7 @@ TEST_CASE("CIFAR-10: planes become pixels, files follow each other") {
     for (int p = 0; p < 1024; ++p)
       for (int colour = 0; colour < 3; ++colour) CHECK(*pixel++ == static_cast<uint8_t>(seed + p + 100 * colour));
   // A batch keeps the colours behind each other.
-  const data::Batch b = data::slice_batch(set.test, 0, 1, {.mean = 0, .std = 1, .dtype = DType::f64});
+  const data::Batch b = data::slice_batch(set.test, 0, 1, {.mean = {0}, .std = {1}, .dtype = DType::f64});
   CHECK(b.images.shape() == Dims{1, 32, 32, 3});
   CHECK(b.images.to_vector<double>()[3 * 7 + 1] == (50 + 7 + 100) / 255.0);
 }

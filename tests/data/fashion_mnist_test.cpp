@@ -73,5 +73,6 @@ TEST_CASE("Fashion-MNIST: the installed set") {
     for (int64_t c : count) CHECK(c == split->labels.numel() / 10);  // the classes are balanced
   }
   const data::PixelScale scale = data::measured_scale(set.train);
-  CHECK((scale.mean == data::kFashionMnistMean && scale.std == data::kFashionMnistStd));  // to the last bit
+  CHECK((scale.mean == std::vector{data::kFashionMnistMean} &&
+         scale.std == std::vector{data::kFashionMnistStd}));  // to the last bit
 }

@@ -36,7 +36,7 @@ TEST_CASE("folders of pictures are classes in the order of their names") {
   write_bytes(dir + "/train/cat/notes.txt", {});
   write_picture(dir + "/val/dog/1.jpeg", "420.jpg");
   CHECK(data::holds_images(dir));
-  const data::ImageSets set = data::load_images(dir, 4);
+  const data::ImageSets set = data::load_images(dir, {.side = 4});
   CHECK(set.classes == 2);
   CHECK(set.train.labels.to_vector<int64_t>() == std::vector<int64_t>{0, 0, 1});
   CHECK(set.test.labels.to_vector<int64_t>() == std::vector<int64_t>{1});
@@ -50,11 +50,11 @@ TEST_CASE("folders of pictures are classes in the order of their names") {
   CHECK(data::image_files(dir) == std::vector<std::string>{dir + "/train/cat/more/a.png", dir + "/train/cat/z.png",
                                                            dir + "/train/dog/b.JPG", dir + "/val/dog/1.jpeg"});
   write_picture(dir + "/val/bird/1.png", "grey8.png");
-  CHECK_THROWS_WITH(data::load_images(dir, 4), Contains("bird is no class"));
+  CHECK_THROWS_WITH(data::load_images(dir, {.side = 4}), Contains("'bird' is none of the classes cat, dog"));
   fs::remove_all(dir + "/val/bird"), fs::create_directory(dir + "/train/ant");
-  CHECK_THROWS_WITH(data::load_images(dir, 4), Contains("/train/ant: has no .png"));
+  CHECK_THROWS_WITH(data::load_images(dir, {.side = 4}), Contains("/train/ant: has no .png"));
   fs::remove_all(dir + "/train/ant"), fs::remove_all(dir + "/val");
-  CHECK_THROWS_WITH(data::load_images(dir, 4), Contains("/val: there is no such folder"));
+  CHECK_THROWS_WITH(data::load_images(dir, {.side = 4}), Contains("there is a folder train, and none for tests: test, val"));
 }
 
 TEST_CASE("links to folders of pictures are followed, and links to folders around them are not") {
@@ -86,16 +86,16 @@ TEST_CASE("pictures whose decoder warns are counted, and said in one warning") {
   write_picture(dir + "/test/cat/1.jpg", "420.jpg");
   std::vector<std::string> lines;
   const WarningHandler before = set_warning_handler([&](const std::string& line) { lines.push_back(line); });
-  const data::ImageSets set = data::load_images(dir, 4);
+  const data::ImageSets set = data::load_images(dir, {.side = 4});
   const std::string why = ": Corrupt JPEG data: 6 extraneous bytes before marker 0xd9";
   REQUIRE(lines.size() == 1);
   CHECK(lines[0] == text("1 damaged picture is read as far as possible; the first is ", dir, "/train/cat/2.jpg", why));
   CHECK(set.train.images.numel() == 2 * 4 * 4 * 3);
-  data::load_images(dir, 4);
+  data::load_images(dir, {.side = 4});
   CHECK(lines.size() == 1);  // said once
   write_picture(dir + "/test/cat/1.jpg", "extraneous.jpg");
   write_picture(dir + "/test/cat/2.jpg", "extraneous.jpg");
-  data::load_images(dir, 4);
+  data::load_images(dir, {.side = 4});
   set_warning_handler(before);
   REQUIRE(lines.size() == 2);
   CHECK(lines[1] == text("3 damaged pictures are read as far as possible; the first is ", dir, "/test/cat/1.jpg", why));
@@ -109,7 +109,7 @@ TEST_CASE("pictures of formats that are not read are counted, and said in one wa
   for (const char* name : {"/train/cat/2.WebP", "/test/cat/2.bmp", "/test/cat/notes.txt"}) write_bytes(dir + name, {});
   std::vector<std::string> lines;
   const WarningHandler before = set_warning_handler([&](const std::string& line) { lines.push_back(line); });
-  CHECK(data::load_images(dir, 4).train.labels.numel() == 1);
+  CHECK(data::load_images(dir, {.side = 4}).train.labels.numel() == 1);
   set_warning_handler(before);
   REQUIRE(lines.size() == 1);
   CHECK(lines[0] ==

@@ -84,7 +84,7 @@ TEST_CASE("batches hold (pixel / 255 - mean) / std in every dtype") {
   const LabelledImages set = numbered(20);
   const std::vector<int64_t> indices = {3, 0, 19, 3};
   for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-    const Batch b = gather_batch(set, indices, {.mean = 0.25, .std = 0.5, .dtype = dtype});
+    const Batch b = gather_batch(set, indices, {.mean = {0.25}, .std = {0.5}, .dtype = dtype});
     CHECK(b.images.shape() == Dims{4, 2, 3, 1});
     CHECK(b.images.dtype() == dtype);
     CHECK(labels_of(b) == indices);
@@ -98,7 +98,7 @@ TEST_CASE("batches hold (pixel / 255 - mean) / std in every dtype") {
   CHECK(labels_of(slice_batch(set, 17, 3)) == std::vector<int64_t>{17, 18, 19});
   CHECK_THROWS_WITH(slice_batch(set, 18, 3), Contains("18 to 21 of a set of 20"));
   CHECK_THROWS_WITH(gather_batch(set, std::vector<int64_t>{20}), Contains("index 20 of a set of 20"));
-  CHECK_THROWS_WITH(gather_batch(set, indices, {.std = 0}), Contains("std is 0"));
+  CHECK_THROWS_WITH(gather_batch(set, indices, {.std = {0}}), Contains("std is 0"));
   CHECK_THROWS_WITH(gather_batch({set.images, numbered(19).labels}, indices), Contains("[20, 2, 3] and labels [19]"));
   CHECK_THROWS_WITH(gather_batch(set, indices, {.dtype = DType::i64}), Contains("i64"));
 }
@@ -107,9 +107,9 @@ TEST_CASE("the scale of a set is its pixels' mean and deviation in four digits")
   // 0, 51, 102, 153, 204 and 255 of 255, with a mean of 1/2 and a variance of 35/300.
   const Tensor pixels = from_vector<uint8_t>({0, 51, 102, 153, 204, 255}, {1, 2, 3});
   const PixelScale scale = measured_scale({pixels, numbered(1).labels}, DType::f64);
-  CHECK((scale.mean == 0.5 && scale.std == 0.3416 && scale.dtype == DType::f64));
+  CHECK((scale.mean == std::vector{0.5} && scale.std == std::vector{0.3416} && scale.dtype == DType::f64));
   const PixelScale flat = measured_scale({from_vector(std::vector<uint8_t>(18, 100), {2, 3, 3}), numbered(2).labels});
-  CHECK((flat.mean == 0.3922 && flat.std == 1));
+  CHECK((flat.mean == std::vector{0.3922} && flat.std == std::vector{1.0}));
 }
 
 TEST_CASE("loader: next() gives the same batches with and without a thread") {

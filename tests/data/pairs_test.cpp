@@ -30,7 +30,7 @@ TEST_CASE("pairs: lines of two files become rows of ids") {
   const Files f("ab\nc\r\nbca", "CC\nA\nB\n");  // \r\n and no end at the end, too
   const Pairs pairs = f.read(0.34);             // the last one
   CHECK(pairs.vocab() == 9);                    // A B C a b c are 3 to 8
-  CHECK((pairs.count() == 3 && pairs.held_out_count() == 1 && pairs.longest() == 3));
+  CHECK((pairs.count() == 3 && pairs.held_out_count() == 1));
   const PairBatch last = pairs.held_out_rows(0, 1, 5);
   CHECK(last.x.shape() == Dims{1, 10});
   CHECK(last.x.to_vector<int64_t>() == Ids{7, 8, 6, kEnd, kPad, kBegin, 4, kPad, kPad, kPad});
@@ -100,10 +100,12 @@ TEST_CASE("pairs: files and numbers that are not right are refused in one line")
                     Contains("/nowhere/source.txt: not found: pairs are two text files"));
   const Files f("abc\nd\n", "a\nbcde\n");
   const Pairs pairs = f.read();
-  CHECK_THROWS_WITH(f.read(1), Contains("held out is the part 1"));
-  CHECK_THROWS_WITH(pairs.batch(20, 4, 0), "pairs: a side of pair 2 has 4 bytes, a row of 4 has place for 3");
+  CHECK_THROWS_WITH(f.read(1.5), Contains("held out is the part 1.5, expected 0 to 1"));
+  CHECK_THROWS_WITH(pairs.batch(20, 4, 0),
+                    f.target + ": line 2 has 4 bytes, a context of 4 has place for 3 and an end");
   CHECK_THROWS_WITH(pairs.batch(0, 4, 0), Contains("batch of 0 rows"));
-  CHECK_THROWS_WITH(f.read(0.9).batch(20, 3, 0), Contains("has 3 bytes, a row of 3 has place for 2"));
+  CHECK_THROWS_WITH(f.read(0.9).batch(20, 3, 0),
+                    Contains("source.txt: line 1 has 3 bytes, a context of 3 has place for 2 and an end"));
   CHECK_THROWS_WITH(pairs.held_out_rows(0, 1, 9), Contains("held out are 0"));
   CHECK_THROWS_WITH(pairs.decode({99}), "pairs: id 99, expected 0 to 7");
   CHECK_THROWS_WITH(Pairs::made(Task::copy, 1, 1, 27, 0), Contains("27 letters"));

@@ -168,7 +168,7 @@ TEST_CASE("subset, random split: parts without a common example, by sizes or by 
   // Images, too, with the options of images.
   const LabelledImages images{from_vector(std::vector<uint8_t>(60, 255), {10, 2, 3}), counted(10)};
   const auto [train, test] = random_split(images, {8, 2}, 1);
-  const Batch batch = Loader(train, {.rows = 8, .scale = {.mean = 0, .std = 2}}).next();
+  const Batch batch = Loader(train, {.rows = 8, .scale = {.mean = {0}, .std = {2}}}).next();
   CHECK((batch.images.shape() == Dims{8, 2, 3, 1} && batch.images.to_vector<float>()[0] == 0.5f));
 }
 

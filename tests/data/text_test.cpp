@@ -69,7 +69,7 @@ TEST_CASE("text: a file of token ids gives the windows that its tokens as bytes 
   }
   write_text(f / "high", std::string(2 * 65'536, '\0') + "\x01\x01\x05\x02");
   CHECK_THROWS_WITH(data::Text(data::TokenFile{f / "high", 517}),
-                    Contains("high: token 65537 is 517, expected 0 to 516"));
+                    Contains("high: token 65537, read as u16, is 517, expected 0 to 516"));
   CHECK_NOTHROW(data::Text(data::TokenFile{f / "high", 518}));
   write_text(f / "none", "");
   CHECK_THROWS_WITH(data::Text(data::TokenFile{f / "none", 5}), Contains("is empty"));
@@ -126,11 +126,18 @@ TEST_CASE("text: what is held out is shown by held_out_rows only") {
   CHECK(y.to_vector<int64_t>() == std::vector<int64_t>{187, 188, 189, 190, 191, 192, 193, 194, 195, 196, 197, 198});
   CHECK(t.held_out_windows(19) == 1);
   CHECK(t.held_out_windows(20) == 0);
-  CHECK_THROWS_WITH(t.held_out_rows(2, 2, 6), Contains("2 windows from 2 on, the held-out part has 3"));
+  REQUIRE(t.all_held_out_windows(6) == 4);  // 198 to 199, filled up
+  const auto [rest, next] = t.held_out_rows(2, 2, 6);
+  CHECK(rest.to_vector<int64_t>() == std::vector<int64_t>{192, 193, 194, 195, 196, 197, 198, 0, 0, 0, 0, 0});
+  CHECK(next.to_vector<int64_t>() ==
+        std::vector<int64_t>{193, 194, 195, 196, 197, 198, 199, -100, -100, -100, -100, -100});
+  CHECK((t.all_held_out_windows(19) == 1 && t.all_held_out_windows(20) == 1));
+  CHECK_THROWS_WITH(t.held_out_rows(3, 2, 6), Contains("2 windows from 3 on, the held-out part has 4"));
   CHECK_THROWS_WITH(t.held_out_rows(-1, 1, 6), Contains("from -1 on"));
   CHECK_THROWS_WITH(t.batch(1, 180, 0), Contains("the text has 180 and 20 held out"));
   CHECK(make(s).held_out_windows(1) == 0);
-  CHECK_THROWS_WITH(make(s, 3, 1), Contains("the part 1"));
+  CHECK_THROWS_WITH(make(s, 3, 1.5), Contains("the part 1.5, expected 0 to 1"));
+  CHECK(make(s, 3, 1).held_out_length() == 200);
 }
 
 TEST_CASE("text: bad input") {

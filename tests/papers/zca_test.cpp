@@ -42,7 +42,7 @@ Matrix times(const Matrix& a, const Matrix& b) {
 TEST_CASE("the ZCA matrix is the inverse root of the covariance, and whitens") {
   constexpr int64_t n = 1500, pixels = 24;  // more images than fit a block
   const data::LabelledImages set = made_images(n, {4, 3, 2});
-  const ZcaOptions o{.eps = 1e-3, .scale = {.mean = 0.4, .std = 0.3, .dtype = DType::f64}};
+  const ZcaOptions o{.eps = 1e-3, .scale = {.mean = {0.4}, .std = {0.3}, .dtype = DType::f64}};
   const Zca zca = Zca::fit(set, o);
   const std::vector<uint8_t> levels = set.images.to_vector<uint8_t>();
   std::vector<std::vector<long double>> x(n, std::vector<long double>(pixels));

@@ -25,9 +25,12 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"prove --model gpt --data @text", "--data:text", "--json --report --log", ""},
+    {"prove --model gpt --data @text --test-data @text --tokenizer @tok", "--data:text --tokenizer:tok/tokenizer.json",
+     "--json --report --log", ""},
+    {"prove --model gpt --data @a --test-data @text", "--test-data:text", "--json --report --log", ""},
     {"prove --model translator --data @pairs", "--data:pairs/source.txt --data:pairs/target.txt", "--json --log", ""},
     {"prove --model vit --data @pictures", "--data:pictures/val/a/deep/x.jpeg", "--json --report --log", ""},
+    {"train --model gpt --data @a --test-data @text", "--test-data:text", "--json --report --log", ""},
     {"train --model gpt --token-vocab 9 --data @text --init @a --tokenizer @tok --config @x.toml",
      "--data:text --init:a --tokenizer:tok/tokenizer.json --tokenizer:tok/vocab.json --config:x.toml",
      "--json --report --log --checkpoint --best --ema-file", "--tensorboard"},
@@ -71,8 +74,11 @@ constexpr Row kRows[] = {
     {"plot @a @b", "LOG:a LOG:b", "--report --json", "--svg"},
     {"evaluate @a --text --data @text --tokenizer @tok", "MODEL:a --data:text --tokenizer:tok/tokenizer.json", "--json",
      ""},
+    {"evaluate @a --test-data @text", "--test-data:text", "--json", ""},
     {"evaluate @a --data @pictures", "--data:pictures/train/a/x.png", "--json", ""},
     {"lr-find --model gpt --data @text --init @a", "--data:text --init:a", "--json --report", ""},
+    {"lr-find --model gpt --data @a --test-data @text --tokenizer @tok", "--test-data:text --tokenizer:tok/vocab.json",
+     "--json --report", ""},
     {"lr-find --config @x.toml", "--config:x.toml", "--json --report", ""},
     {"lr-find --model vit --data @pictures", "--data:pictures/train/a/x.png", "--json --report", ""},
     {"lr-find --model translator --data @pairs", "--data:pairs/target.txt", "--json --report", ""},

@@ -10,6 +10,7 @@
 #include "core/printed.h"
 #include "core/system/blas_info.h"
 #include "core/system/parallel.h"
+#include "data/class_names.h"
 #include "training/fields.h"
 #include "training/from_outside.h"
 
@@ -98,6 +99,7 @@ Manifest manifest_of(const TrainingOptions& options) {
   m.seed = options.seed;
   m.dtype = name_of(options.dtype);
   m.options = option_list(options);
+  m.classes = options.spec.classes;
   return m;
 }
 
@@ -135,6 +137,7 @@ reports::Environment environment_of(const Manifest& m, double seconds) {
                 {"seed", option_value("seed", text(m.seed))}},
       .command = m.command,
       .seconds = seconds};
+  if (!m.classes.empty()) e.facts.push_back({"classes", data::class_list(m.classes)});
   for (const auto& [name, value] : {std::pair{"data, SHA-256", &m.data_sha256},
                                     {"first weights, SHA-256", &m.init_sha256},
                                     {"earlier", &m.earlier}})

@@ -36,7 +36,8 @@ struct Manifest {
   std::string command;      // of the program, that repeats it, quoted for a POSIX shell; empty: there is none
   std::string init_sha256;  // of the file whose weights a training began with; empty: of none
   std::string earlier;      // options that steps before had otherwise: "to step 300 with --steps 300"; empty: none
-  std::string data_sha256;  // over the data files, in the order in which they are read; hexadecimal
+  std::vector<std::string> classes;  // names of the classes of images; empty: unknown, or other data
+  std::string data_sha256;           // over the data files, in the order in which they are read; hexadecimal
 };
 
 // Every option of the command line with its value, those that follow from others filled in.
@@ -47,10 +48,13 @@ Manifest manifest_of(const TrainingOptions& options);
 
 // Options that version 0.1.0 did not have at first, with the value that its trainings had. Checkpoints and logs without an
 // entry for such an option mean this value.
-inline constexpr std::pair<const char*, const char*> kNewOptions[] = {{"ema_warmup", "false"}};
+inline constexpr std::pair<const char*, const char*> kNewOptions[] = {
+    {"ema_warmup", "false"}, {"test_share", "0.1"}, {"ids", ""}, {"text", "false"}, {"row_length", "0"}};
 
 // Whether an option names a file, whose value is a text even where it reads "true" or "7".
-constexpr bool names_a_file(std::string_view option) { return option == "data" || option == "init"; }
+constexpr bool names_a_file(std::string_view option) {
+  return option == "data" || option == "test_data" || option == "tokenizer" || option == "init";
+}
 
 // A word as a POSIX shell reads it.
 std::string quoted(const std::string& word);

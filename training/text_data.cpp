@@ -1,0 +1,118 @@
+#include "training/text_data.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "core/system/mapped_file.h"
+#include "tokenizers/tokenizer.h"
+#include "training/records/manifest.h"
+
+namespace isonorm::training {
+namespace {
+
+// `command` with the names of this file and of the text that it makes.
+std::string command_for(std::string command, const std::string& path) {
+  std::filesystem::path made = path;
+  made.replace_extension();
+  if (made.extension() != ".txt") made += ".txt";
+  if (made == path) made.replace_extension(".utf8.txt");
+  for (const auto& [word, name] : {std::pair<std::string, std::string>{"FILE", path}, {"TEXT", made.string()}})
+    if (const size_t at = command.rfind(word); at != command.npos) command.replace(at, word.size(), quoted(name));
+  return command;
+}
+
+Bytes open_ids(std::FILE* out, const std::string& path) {
+  const std::shared_ptr<std::FILE> file(out, std::fclose);
+  const int64_t size = std::ftell(out);
+  return {path, size, [file](int64_t offset, void* to, int64_t n) {
+            check_io(pread(fileno(file.get()), to, static_cast<size_t>(n), offset) == n,
+                     "its ids cannot be read from a temporary file");
+          }};
+}
+
+tokenizers::Tokenizer tokenizer_of(const TrainingOptions& o) {
+  if (!o.tokenizer.empty()) return tokenizers::Tokenizer(o.tokenizer);
+  const Scope scope("the model's tokenizer");
+  return tokenizers::Tokenizer::of_json(o.spec.tokenizer);
+}
+
+}  // namespace
+
+TextReading reading_of(const Bytes& file, const TextQuestion& q) {
+  const std::string& path = file.name;
+  TextReading reading{.width = q.token_vocab > 1 << 16 || data::looks_like_u32(file) ? data::IdWidth::u32
+                                                                                     : data::IdWidth::u16};
+  const data::TextContent content = data::text_content(file);
+  if (q.ids) {
+    reading.as = Reading::ids, reading.width = *q.ids;
+    return reading;
+  }
+  if (!q.is_text)
+    check(content.format.empty(), path, ": is ", content.format,
+          ", and a text is expected: ", command_for(content.command, path), "; ", q.command,
+          "--text reads it as it is");
+  if (q.is_text || content.text) {
+    check(q.has_tokenizer || q.token_vocab == 0, path, ": is a text, and ids of ", q.token_vocab,
+          " tokens are expected: isonorm tokenize TOKENIZER ", quoted(path), " IDS makes them; ", q.command,
+          "--ids u16 takes the text for ids");
+    reading.as = q.has_tokenizer ? Reading::tokenized : Reading::bytes;
+    return reading;
+  }
+  check(q.token_vocab > 0 || q.has_tokenizer, path, ": is no text: ", content.why, "; ", q.reads_ids,
+        " reads token ids, ", q.command, "--text any bytes as a text");
+  reading.as = Reading::ids;
+  return reading;
+}
+
+Bytes tokenized(const std::string& path, tokenizers::Tokenizer& tokenizer, const data::TokenFile& ids) {
+  check(tokenizer.vocab() <= ids.vocab, path, ": the tokenizer has ids up to ", tokenizer.vocab() - 1,
+        ", the model has ", ids.vocab);
+  std::FILE* out = std::tmpfile();
+  check_io(out != nullptr, path, ": no temporary file can be made for its ids");
+  read_mapped(path, [&](std::string_view in) {
+    const Scope scope(path);
+    tokenizer.encode(in, [&](std::span<const uint32_t> some) {
+      const std::string bytes = ids.bytes_of(some);
+      std::fwrite(bytes.data(), bytes.size(), 1, out);
+    });
+  });
+  check_io(std::fflush(out) == 0 && std::ferror(out) == 0, path, ": its ids cannot be written to a temporary file");
+  return open_ids(out, path);
+}
+
+OpenText open_text(const std::string& path, const TrainingOptions& o, double held_out, const data::Alphabet& alphabet,
+                   const std::string& command) {
+  const Bytes bytes = open_bytes(path);
+  std::optional<tokenizers::Tokenizer> tokenizer;
+  TextQuestion q{o.token_vocab, o.ids, o.is_text, !o.tokenizer.empty() || !o.spec.tokenizer.empty(), command};
+  if (q.has_tokenizer) {
+    tokenizer.emplace(tokenizer_of(o));
+    if (q.token_vocab == 0) q.token_vocab = tokenizer->vocab();
+  }
+  const TextReading reading = reading_of(bytes, q);
+  OpenText open;
+  open.bytes = bytes.size;
+  if (reading.as == Reading::bytes) {
+    open.text = std::make_shared<data::Text>(bytes, o.seed, held_out, alphabet);
+    open.reading = text(path, ": a text of ", open.text->length(), " bytes");
+  } else if (reading.as == Reading::ids) {
+    open.text =
+        std::make_shared<data::Text>(bytes, data::TokenFile{path, q.token_vocab, reading.width}, o.seed, held_out);
+    open.reading = text(path, ": ", open.text->length(), " token ids, ", name_of(reading.width));
+  } else {
+    const data::TokenFile ids{path, q.token_vocab};
+    open.text = std::make_shared<data::Text>(tokenized(path, *tokenizer, ids), ids, o.seed, held_out);
+    open.reading = text(path, ": a text, ", open.text->length(), " tokens of the model's tokenizer");
+  }
+  return open;
+}
+
+int64_t token_vocab_of(const DataSpec& spec, int64_t vocab, const std::string& path) {
+  if (!spec.alphabet.empty()) return 0;
+  if (!spec.tokenizer.empty() || vocab > 256) return vocab;
+  return path.empty() || data::text_content(open_bytes(path)).text ? 0 : vocab;
+}
+
+}  // namespace isonorm::training
