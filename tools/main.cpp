@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <iostream>
+#include <sstream>
 #include <vector>
 
 #include "core/error.h"
@@ -28,7 +28,6 @@ constexpr size_t kHelpWidth = 80;  // if there is no terminal
 
 // Writes everything that was printed, and returns `code`. Throws as flush_output().
 int finish(int code) {
-  std::cout.flush();  // CLI11 prints there
   flush_output();
   return code;
 }
@@ -59,8 +58,9 @@ std::string not_expected(const CLI::App& app) {
   return text("not expected:", words);
 }
 
-// Runs `work`, which returns an exit code. Its error is told once, and ends all ranks that a launcher of MPI has started.
-int run(const std::string& who, const std::function<int()>& work) {
+// Runs `work`, which returns an exit code. Its error is told once, and ends all ranks that a launcher of MPI has started. A lack
+// of memory is told with `more`.
+int run(const std::string& who, const std::function<int()>& work, const char* more = "") {
   try {
     set_warning_handler([&who](const std::string& line) {
       if (!distributed::one_of_several() || distributed::world().rank() == 0) fail(who, line, kOk);
@@ -68,11 +68,11 @@ int run(const std::string& who, const std::function<int()>& work) {
     return finish(work());
   } catch (const std::exception& e) {
     const std::string rank = distributed::wait_to_tell(e);
-    const int code = fail(who, rank);
+    const int code = fail(who, rank, more);
     distributed::end_all(code);
     return code;
   } catch (...) {
-    return fail(who);
+    return fail(who, "", more);
   }
 }
 
@@ -81,6 +81,12 @@ bool first_of_ranks(const std::string& asked) {
   if (!distributed::one_of_several()) return true;
   distributed::world().check_same(asked, "command");
   return distributed::world().rank() == 0;
+}
+
+// How a verb that trains takes less memory.
+const char* less_memory(const Verb& verb) {
+  const bool trains = verb.command->get_option_no_throw("--accumulate");
+  return trains ? "; a smaller --batch or a larger --accumulate takes less" : "";
 }
 
 int run_verb(const Verb& verb) {
@@ -94,7 +100,9 @@ int run_verb(const Verb& verb) {
 
 // Prints the help or the version that was asked for.
 int print(const CLI::App& app, const std::string& who, const CLI::Success& asked) {
-  if (first_of_ranks(text(who, ' ', asked.get_name()))) app.exit(asked);
+  std::ostringstream help, none;
+  app.exit(asked, help, none);
+  if (first_of_ranks(text(who, ' ', asked.get_name()))) print_text(help.str());
   return kOk;
 }
 
@@ -154,7 +162,9 @@ int program(int argc, char** argv) {
     return run(who, [&]() -> int { throw UsageError(what); });
   }
   for (const Verb& verb : verbs)
-    if (verb.command->parsed()) return run(text("isonorm ", verb.command->get_name()), [&] { return run_verb(verb); });
+    if (verb.command->parsed())
+      return run(
+          text("isonorm ", verb.command->get_name()), [&] { return run_verb(verb); }, less_memory(verb));
   return kUsage;
 }
 

@@ -1,28 +1,8 @@
 // Trainings on images, of a folder as small as such a folder can be.
 #include "io/safetensors.h"
-#include "tests/support/gzip.h"
-#include "tests/tools/small_run.h"
+#include "tests/tools/small_images.h"
 
 using namespace isonorm;
-
-namespace {
-
-// A folder of Fashion-MNIST's four files.
-void write_images(const Folder& f) {
-  std::filesystem::create_directory(f / "images");
-  for (const auto& [name, n] : {std::pair{"images/train", 40}, {"images/t10k", 10}}) {
-    std::vector<uint8_t> images = {0, 0, 8, 3, 0, 0, 0, static_cast<uint8_t>(n), 0, 0, 0, 28, 0, 0, 0, 28};
-    std::vector<uint8_t> labels = {0, 0, 8, 1, 0, 0, 0, static_cast<uint8_t>(n)};
-    for (int i = 0; i < n; ++i) {
-      labels.push_back(static_cast<uint8_t>(i % 10));
-      for (int p = 0; p < 28 * 28; ++p) images.push_back(static_cast<uint8_t>(p * (i % 10 + 1) + i));
-    }
-    write_bytes(f / (name + std::string("-images-idx3-ubyte.gz")), gzip(images));
-    write_bytes(f / (name + std::string("-labels-idx1-ubyte.gz")), gzip(labels));
-  }
-}
-
-}  // namespace
 
 TEST_CASE("train --mixup: other losses, the same on resume; tests are of images as they are") {
   const Folder f;
