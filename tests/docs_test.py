@@ -30,6 +30,14 @@ class Blocks(unittest.TestCase):
                                ("a\nb\nc", "a\nb")]:
             self.assertFalse(same(shown, printed), (shown, printed))
 
+    def test_before(self):
+        """Commands that a page does not show make what its blocks read, and print nothing."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder).resolve()
+            for command, messages in [("echo 3 > x", 0), ("test -d $ROOT/scripts && echo 3 > x", 0), ("echo oops | tee x", 2), ("false", 1)]:
+                (root / "a.md").write_text(f"<!-- before: {command} -->\n\n<!-- output of: cat -->\n```\n$ cat x\n3\n```\n")
+                self.assertEqual(len(blocks.wrong(root, ["a.md"], root, quick=True)), messages, command)
+
 
 class Pages(unittest.TestCase):
     def test_links(self):

@@ -44,7 +44,6 @@ class Run {
   explicit Run(const ConvertOptions& o) : o_(o), form_(o.to), format_(format_named(o.dtype)) {
     if (!std::filesystem::is_directory(o.in)) {
       file_ = training::open_model_file(o.in);
-      warn_of_averages(*file_.file, o.in);
       return;
     }
     folder_ = hub::open_folder(o.in);
@@ -125,6 +124,7 @@ class Run {
       Metadata metadata = metadata_;
       metadata.merge(training::spec_entries(file_.other));
       save_safetensors(o_.out, content.entries, metadata, content.read);
+      warn_of_averages(*file_.file, o_.in);
     }
     for (const std::string& norm : identity_)
       o_.print(

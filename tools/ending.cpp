@@ -23,7 +23,7 @@ constexpr size_t kLongestMessage = 2000;  // bytes: a sentence and two paths, se
 bool regular = false;
 
 // The code of the exception that is being handled; throws std::bad_alloc where there is no memory to say it.
-int explained(const std::string& who, const std::string& rank) {
+int explained(const std::string& who, const std::string& rank, const char* more) {
   const auto told = [&](const std::string& what, int code) { return fail(who, rank + what, code); };
   try {
     throw;
@@ -33,7 +33,8 @@ int explained(const std::string& who, const std::string& rank) {
     return told(e.what(), kDiverged);
   } catch (const Error& e) {
     const ErrorKind kind = e.kind();
-    return told(e.what(), kind == ErrorKind::io ? kIo : kind == ErrorKind::memory ? kNoResources : kInvalid);
+    if (kind == ErrorKind::memory) return told(text(e.what(), more), kNoResources);
+    return told(e.what(), kind == ErrorKind::io ? kIo : kInvalid);
   } catch (const std::filesystem::filesystem_error& e) {
     return told(e.what(), kIo);
   } catch (const std::system_error& e) {  // a thread that cannot be made
@@ -81,12 +82,12 @@ int fail(const std::string& who, const std::string& what, int code) {
   return code;
 }
 
-int fail(const std::string& who, const std::string& rank) noexcept {
+int fail(const std::string& who, const std::string& rank, const char* more) noexcept {
   try {
-    return explained(who, rank);
+    return explained(who, rank, more);
   } catch (...) {
     write_waiting_lines(stderr);
-    for (const char* part : {who.c_str(), ": out of memory\n"}) std::fputs(part, stderr);
+    for (const char* part : {who.c_str(), ": out of memory", more, "\n"}) std::fputs(part, stderr);
     return kNoResources;
   }
 }

@@ -41,9 +41,9 @@ void guard_the_end();
 void tell(const std::string& who, const std::string& what);
 // The same, and returns the code.
 int fail(const std::string& who, const std::string& what, int code);
-// The same for the exception that is being handled, "who: rank what". Allocates nothing if the exception says that
-// memory ran out.
-int fail(const std::string& who, const std::string& rank = "") noexcept;
+// The same for the exception that is being handled, "who: rank what". If memory ran out, the line ends with `more`, and an
+// exception that does not say so itself is told without an allocation.
+int fail(const std::string& who, const std::string& rank = "", const char* more = "") noexcept;
 
 // Ends work that asked whether to stop.
 struct Interrupted {};

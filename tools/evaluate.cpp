@@ -112,6 +112,7 @@ int run(EvaluateOptions& o) {
   std::string said;
   for (const std::string& reading : source.readings()) said += text(reading, "; ", part, "\n");
   const training::Input input = t.model.row().input;
+  warn_of_averages(file, o.model);
   print_and_write(said + evaluation_text(e, input) + "\n", [&] {
     if (!o.json.empty())
       write_file(o.json, evaluation_json(e, input, source.test_file_tokens(), source.test_file_bytes()) + "\n");

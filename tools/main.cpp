@@ -59,8 +59,9 @@ std::string not_expected(const CLI::App& app) {
   return text("not expected:", words);
 }
 
-// Runs `work`, which returns an exit code. Its error is told once, and ends all ranks that a launcher of MPI has started.
-int run(const std::string& who, const std::function<int()>& work) {
+// Runs `work`, which returns an exit code. Its error is told once, and ends all ranks that a launcher of MPI has started. A lack
+// of memory is told with `more`.
+int run(const std::string& who, const std::function<int()>& work, const char* more = "") {
   try {
     set_warning_handler([&who](const std::string& line) {
       if (!distributed::one_of_several() || distributed::world().rank() == 0) fail(who, line, kOk);
@@ -68,11 +69,11 @@ int run(const std::string& who, const std::function<int()>& work) {
     return finish(work());
   } catch (const std::exception& e) {
     const std::string rank = distributed::wait_to_tell(e);
-    const int code = fail(who, rank);
+    const int code = fail(who, rank, more);
     distributed::end_all(code);
     return code;
   } catch (...) {
-    return fail(who);
+    return fail(who, "", more);
   }
 }
 
@@ -81,6 +82,12 @@ bool first_of_ranks(const std::string& asked) {
   if (!distributed::one_of_several()) return true;
   distributed::world().check_same(asked, "command");
   return distributed::world().rank() == 0;
+}
+
+// How a verb that trains takes less memory.
+const char* less_memory(const Verb& verb) {
+  const bool trains = verb.command->get_option_no_throw("--accumulate");
+  return trains ? "; a smaller --batch or a larger --accumulate takes less" : "";
 }
 
 int run_verb(const Verb& verb) {
@@ -154,7 +161,9 @@ int program(int argc, char** argv) {
     return run(who, [&]() -> int { throw UsageError(what); });
   }
   for (const Verb& verb : verbs)
-    if (verb.command->parsed()) return run(text("isonorm ", verb.command->get_name()), [&] { return run_verb(verb); });
+    if (verb.command->parsed())
+      return run(
+          text("isonorm ", verb.command->get_name()), [&] { return run_verb(verb); }, less_memory(verb));
   return kUsage;
 }
 

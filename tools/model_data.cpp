@@ -42,7 +42,6 @@ void warn_of_averages(const SafetensorsFile& file, const std::string& path) {
 }
 
 std::unique_ptr<nn::Module> load_finite_model(const std::string& path) {
-  warn_of_averages(SafetensorsFile(path), path);
   std::unique_ptr<nn::Module> model = training::load_model(path);
   check_finite(path, model->state_dict());
   return model;

@@ -19,10 +19,10 @@ namespace isonorm::tools {
 void check_finite(const std::string& path, const TensorMap& weights);
 
 // Warns if the file is a checkpoint of a training with averaged weights (--ema). Its test passes used the averages; whoever reads
-// the checkpoint as a model gets the weights of its step.
+// the checkpoint as a model gets the weights of its step. Call it when nothing can fail any more: a failure is one line.
 void warn_of_averages(const SafetensorsFile& file, const std::string& path);
 
-// training::load_model() for a verb that computes with it; warns as warn_of_averages(). Throws as load_model() and check_finite().
+// training::load_model() for a verb that computes with it. Throws as that and as check_finite().
 std::unique_ptr<nn::Module> load_finite_model(const std::string& path);
 
 // The JSON file of a description, at most 1 MB.

@@ -1,4 +1,4 @@
-// isonorm plot A.jsonl B.jsonl: the logs of trainings over each other.
+// isonorm plot A.jsonl B.csv: the logs of trainings over each other.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -8,6 +8,7 @@
 #include "tools/output.h"
 #include "tools/verb.h"
 #include "training/records/comparison.h"
+#include "training/records/run_logs.h"
 
 namespace isonorm::tools {
 namespace {
@@ -31,7 +32,7 @@ int run(const PlotOptions& o) {
     const Scope scope(path);
     std::ifstream log(path, std::ios::binary);
     check_io(log.is_open() && !std::filesystem::is_directory(path), "cannot be read");
-    trainings.push_back({printable(path, 60), training::last_logged(log)});
+    trainings.push_back({printable(path, 60), training::read_logged(log)});
   }
   const reports::Document document = training::comparison_of(trainings);
   for (const reports::Figure& figure : document.figures)
@@ -45,7 +46,8 @@ int run(const PlotOptions& o) {
 Verb add_plot(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plot", "Show the curves of one or more training logs together");
   auto o = std::make_shared<PlotOptions>();
-  command->add_option("LOG", o->logs, "what isonorm train --log wrote; the last training in each")->required();
+  command->add_option("LOG", o->logs, "what isonorm train --log wrote, JSON or CSV; the last training in each")
+      ->required();
   command->add_option("--report", o->report, "write a page with the curves");
   command->add_option("--svg", o->svg, "write loss.svg and course.svg into this folder, made where it is not there");
   command->add_option("--json", o->json, "write the numbers");

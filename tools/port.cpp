@@ -186,7 +186,6 @@ std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, cons
 
 // Of a file that has all tensors of its model, in the form that it has them in.
 ModelOptions options_in(const std::string& path, const training::OpenModelFile& file) {
-  warn_of_averages(*file.file, path);
   const Scope scope(path);
   const ModelOptions said(file.description);
   ModelOptions options = in_stored_form(said);
@@ -220,6 +219,7 @@ int run_onnx(const PortPaths& o) {
   const training::DataSpec spec = training::DataSpec::of(file.other);
   training::DataSpec of_images{.classes = spec.classes, .preprocessor = spec.preprocessor};
   onnx::save_model(o.out, file.state, options, of_images.entries(), dtype, opset);
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", options.row().noun, ", ", name_of(training::stored_form(options)), ", ", dtype,
                   ", opset ", opset, "."));
   return kOk;
@@ -247,8 +247,18 @@ int run_gguf(const PortPaths& o) {
   const Scope scope(o.in);
   const LazyState state = exported(port, file.state, description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
   return kOk;
+}
+
+// The token that ends a text in transformers' generate(). Without an entry that is the default of the class, an id of its own
+// vocabulary: 2 for a LLaMA.
+void add_text_ends(json& config, const std::string& tokenizer) {
+  std::vector<int64_t> ends;
+  if (!tokenizer.empty()) ends = tokenizers::Tokenizer::of_json(tokenizer).end_tokens();
+  config["bos_token_id"] = nullptr;
+  config["eos_token_id"] = ends.empty() ? json() : ends.size() == 1 ? json(ends[0]) : json(ends);
 }
 
 int run_export(const PortPaths& o) {
@@ -269,6 +279,7 @@ int run_export(const PortPaths& o) {
       base.erase(other);  // what else may load `like`, and not this folder
   } else {
     base["dtype"] = "float32";
+    if (options.row().input == training::Input::text) add_text_ends(base, tokenizer_of(o, file));
   }
   const training::DataSpec spec = spec_of(o.in, file);
   if (!spec.classes.empty() && std::ssize(spec.classes) == options.number("classes"))
@@ -281,6 +292,7 @@ int run_export(const PortPaths& o) {
   if (!spec.preprocessor.empty())
     content.texts.emplace("preprocessor_config.json", dump(parsed(spec.preprocessor), 2) + '\n');
   hub::write_folder(o.out, content, o.shard.value_or(5'000'000'000));
+  warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.architecture, ", ", state.outline.size(), " tensors."));
   return kOk;
 }

@@ -206,6 +206,7 @@ int run(SampleOptions o) {
     if (o.count > 1) print_text(text(i > 0 ? "\n" : "", texts[i].text()));
     print_text("\n");
   }
+  warn_of_averages(SafetensorsFile(o.model), o.model);
   if (!o.quiet)
     std::fputs(printed("%d tokens, %.1f tokens/s\n", made, static_cast<double>(made) / seconds).c_str(), stderr);
   return interrupted() ? kInterrupted : kOk;

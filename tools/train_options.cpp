@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "data/image_sets.h"
 #include "data/text.h"
@@ -115,6 +116,8 @@ void take_preset(TrainOptions& o, Given& given, const std::string& preset) {
 // from the weights of --init (`weights`) or from the tokenizer.
 void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest, bool weights) {
   if (o.model.row().input != training::Input::text) return;
+  // A training that goes on has its tokenizer in the checkpoint and does not need the file.
+  if (newest && !o.spec.tokenizer.empty() && !file_exists(o.tokenizer)) o.tokenizer.clear();
   std::string json;
   if (!o.tokenizer.empty()) {
     json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);

@@ -9,6 +9,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape.h"
 #include "core/printed.h"
+#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "data/class_names.h"
 #include "equivalence/verify/verify.h"
@@ -126,7 +127,8 @@ Metadata identity(const TrainOptions& o, const training::Source& source) {
       m.emplace(name, value);
   m.emplace(training::kTrainingData, "sha256:" + source.sha256());  // wherever it lies
   if (!o.training.test_data.empty()) m.emplace(kTestData, "sha256:" + source.test_sha256());
-  if (!o.init.empty()) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
+  // A checkpoint holds this already, so a training that goes on does not need the file.
+  if (file_exists(o.init)) m.emplace("init", "sha256:" + io::sha256_of_files({o.init}));
   return m;
 }
 
@@ -163,7 +165,9 @@ Metadata continued(const Checkpoint& checkpoint, const std::string& path, int64_
   check(!differs(kTestData) && checkpoint.values.contains(kTestData) == asked.contains(kTestData), path,
         ": was trained with other test data: their checksum is ", before(kTestData), ", that of --test-data ",
         asked.contains(kTestData) ? asked[kTestData] : "nothing");
-  check(!differs("init"), path, ": did not begin with the weights of --init, which are for a new checkpoint");
+  const bool other_weights = !o.init.empty() && !checkpoint.values.contains("init");
+  check(!other_weights && !differs("init"), path,
+        ": did not begin with the weights of --init, which are for a new checkpoint");
   // In the order of the options: what others follow from (the width of a head) is named first.
   training::ModelOptions model = o.training.model;
   for (const training::Option& option : model.options()) hold(option.name, text(training::kOptionPrefix, option.name));

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from . import links
 
+ROOT = Path(__file__).resolve().parents[2]
 _MARK = re.compile(r"<!-- (output of|slow output of|not run): (.*\S) -->")
+_BEFORE = re.compile(r"<!-- before: (.*\S) -->")
 _NUMBER = r"[+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _MASKS = [  # what two honest runs differ in
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "<date>"),
@@ -29,7 +31,7 @@ class Block:
     page: str
     line: int  # of the opening fence, from 1
     language: str
-    mark: str  # "output of", "slow output of", "not run" or nothing
+    mark: str  # "output of", "slow output of", "not run" or nothing; "before": a command that the page does not show
     about: str
     text: list
 
@@ -42,6 +44,8 @@ def of(root, page):
             mark = _MARK.fullmatch(lines[at - 1]) if at else None
             found.append(Block(page, at + 1, lines[at][3:], *(mark.groups() if mark else ("", "")), lines[at + 1:end]))
             at = end
+        elif before := _BEFORE.fullmatch(lines[at]):
+            found.append(Block(page, at + 1, "", "before", before[1], []))
         at += 1
     return found
 
@@ -96,7 +100,7 @@ def same(shown, printed):
 def _run(command, folder, build):
     path = f"{build / 'tools'}:{os.environ['PATH']}"
     environment = {k: v for k, v in os.environ.items() if k != "ISONORM_PROFILE"} | {
-        "PATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "140"}
+        "PATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "140", "ROOT": str(ROOT)}
     try:
         done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=_SECONDS)
@@ -138,6 +142,9 @@ def _wrong_of_page(root, page, build, marks, update):
             if block.mark not in marks:
                 continue
             now = printed(block, folder, build)
+            if block.mark == "before":
+                wrong += [f"{where}: {block.about}: {line}" for line in now if line]
+                continue
             if same(block.text, now):
                 continue
             if update and "..." not in block.text:
@@ -153,7 +160,7 @@ def _wrong_of_page(root, page, build, marks, update):
 def wrong(root, pages, build, quick=False, update=False):
     """A message for each block that is not what its command prints, or that says nothing of it; quick: slow ones are left out."""
     marks = ["output of"] if quick else ["output of", "slow output of"]
-    return [message for page in pages for message in _wrong_of_page(root, page, build, marks, update)]
+    return [message for page in pages for message in _wrong_of_page(root, page, build, ["before", *marks], update)]
 
 
 def show_unchecked(root):

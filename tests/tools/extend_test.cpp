@@ -125,7 +125,7 @@ TEST_CASE("train --init: it is another training than going on, and one that is g
 
 TEST_CASE("train --init: another model is refused, and named") {
   const Folder f;
-  f.succeeds(kTrain + "--steps 1 -q --checkpoint @c");
+  f.succeeds(kTrain + "--steps 2 -q --checkpoint @c");
   const std::string init = kTrain + "--init @c ", c = "isonorm train: " + f / "c";
   f.refuses(init + "--eps 1e-6", 3, c + ": its model.eps is 1e-05, asked for is 1e-06\n");
   f.refuses(init + "--mlp-width 16", 3, c + ": its model.mlp_width is 32, asked for is 16\n");

@@ -46,7 +46,7 @@ TEST_CASE("every verb takes the last value of an option, and all values of a lis
         "verify --tolerance 1", "hooks --json x", "compare --map x", "perturb --seed 1", "rotate --seed 1",
         "import --max-shard-size 1GB", "export --like x", "evaluate --threads 1", "lr-find --from 1", "plot --svg x",
         "info --json x"}) {
-    const std::string again = line + line.substr(line.find(' '));
+    const std::string again = line + line.substr(line.find(' ')) + " --no-such-option";  // nothing runs
     CHECK_FALSE(contains(f.run(again).err, "received"));
   }
 }

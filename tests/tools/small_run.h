@@ -122,7 +122,7 @@ inline std::string changed(const Folder& f, const std::string& folder, const std
 // Of a training of one step.
 inline double first_loss(const Folder& f, const std::string& train) {
   std::filesystem::remove(f / "first");
-  f.succeeds(train + " --steps 1 -q --log @first");
+  f.succeeds(train + " --steps 1 --warmup 0 -q --log @first");
   for (const nlohmann::json& line : f.lines("first"))
     if (line.contains("lr")) return line["loss"];
   return NAN;

@@ -17,7 +17,7 @@ using namespace isonorm::training;
 
 namespace {
 
-constexpr int64_t kClasses = 1000;
+constexpr int64_t kOutputs = 1000;
 
 // The mean loss of random targets.
 double initial_loss(const ModelOptions& options) {
@@ -28,11 +28,11 @@ double initial_loss(const ModelOptions& options) {
   const int64_t context = options.context();
   if (options.row().input == Input::images) {
     const int64_t side = options.shape().image;
-    return cross_entropy_of(*model, {randn({64, side, side, 1}, {}, g), randint(0, kClasses, {64}, kCpu, g)}).item();
+    return cross_entropy_of(*model, {randn({64, side, side, 1}, {}, g), randint(0, kOutputs, {64}, kCpu, g)}).item();
   }
   const int64_t length = options.row().input == Input::pairs ? 2 * context : context;
   return cross_entropy_of(*model,
-                          {randint(1, kClasses, {16, length}, kCpu, g), randint(1, kClasses, {16, context}, kCpu, g)})
+                          {randint(1, kOutputs, {16, length}, kCpu, g), randint(1, kOutputs, {16, context}, kCpu, g)})
       .item();
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("the loss at step 1 is about ln V for all models and initialisations a
           for (const bool tied : {false, true}) {
             if (tied && !has(*row, "tied")) continue;
             ModelOptions options(*row, {.width = 64, .depth = 4, .heads = 4, .connection = connection});
-            options.fit({.image = 14, .classes = kClasses, .vocab = kClasses});
+            options.fit({.image = 14, .classes = kOutputs, .vocab = kOutputs});
             options.fit({{"context", 8}, {"tied", tied}});
             options.set({"initialisation", std::string(initialisation)});
             options.transformer().positions = positions;
@@ -54,19 +54,19 @@ TEST_CASE("the loss at step 1 is about ln V for all models and initialisations a
             const double allowed = connection == nn::kResiDual ? 1 : 0.35;
             INFO(row->name << ' ' << connection.name << ' ' << initialisation << ' ' << name_of(positions)
                            << (tied ? " tied" : ""));
-            CHECK(initial_loss(options) < std::log(kClasses) + allowed);
+            CHECK(initial_loss(options) < std::log(kOutputs) + allowed);
           }
   for (const bool tied : {false, true}) {
     ModelOptions options = ModelOptions::preset(kGpt, "9m");
-    options.fit({{"vocab", kClasses}, {"context", 32}, {"tied", tied}});
-    CHECK(initial_loss(options) < std::log(kClasses) + 0.35);
+    options.fit({{"vocab", kOutputs}, {"context", 32}, {"tied", tied}});
+    CHECK(initial_loss(options) < std::log(kOutputs) + 0.35);
   }
 }
 
 TEST_CASE("the tables of a model with a tied head have standard deviation 0.02") {
   for (const char* name : nn::kInitialisationNames)
     for (const bool tied : {false, true}) {
-      ModelOptions options(kGpt, {.width = 64, .depth = 1}, {{"vocab", kClasses}, {"context", 100}, {"tied", tied}});
+      ModelOptions options(kGpt, {.width = 64, .depth = 1}, {{"vocab", kOutputs}, {"context", 100}, {"tied", tied}});
       options.set({"initialisation", std::string(name)});
       const bool by_layer = options.transformer().initialisation == nn::Initialisation::by_layer;
       const double expected = tied ? 0.02 : by_layer ? 1 : std::sqrt(0.4);

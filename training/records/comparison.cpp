@@ -70,14 +70,15 @@ reports::TextTable ends(const Trainings& trainings) {
                           reports::count_cell(last_step(c)),
                           cell("%.4f", last(running_mean(losses_of(c), window_of(c)))),
                           cell("%.4f", test ? test->loss : kNothing),
-                          test ? reports::percent_cell(test->accuracy()) : reports::TextCell{},
+                          test && test->predictions > 0 ? reports::percent_cell(test->accuracy()) : reports::TextCell{},
                           cell("%.1f", last(speed_of(c)))});
   }
   return table;
 }
 
-// Options of which two trainings have other values; a column each.
-reports::TextTable differences(const Trainings& trainings) {
+// Options of which two trainings have other values; a column each. A CSV log has no options.
+reports::TextTable differences(Trainings trainings) {
+  std::erase_if(trainings, [](const NamedTraining& t) { return t.logged.options.empty(); });
   reports::TextTable table{.heading = "Options in which they differ", .columns = {"log"}};
   std::vector<std::string> names;
   for (const NamedTraining& t : trainings)

@@ -5,12 +5,26 @@
 #include "core/error.h"
 #include "core/printed.h"
 #include "core/system/foreign_text.h"
+#include "core/system/foreign_text.h"
 #include "training/records/read_log.h"
 
 namespace isonorm::training {
 namespace {
 
-std::string header_of(const CsvTable::Cells& columns) {
+CsvTable::Cells cells_of(const std::string& line) {
+  CsvTable::Cells cells;
+  std::istringstream in(line + ",");
+  for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
+  return cells;
+}
+
+void check_row(bool is_row, const std::string& line) {
+  check(is_row, "this is no log of a training: '", printable(line, 80), "'");
+}
+
+}  // namespace
+
+std::string CsvTable::header(const Cells& columns) {
   std::string header = "step";
   for (const std::string& name : columns) {
     check(!name.empty() && name.find_first_of(",\"\r\n") == name.npos, "csv: the name of a column is '", name,
@@ -20,38 +34,36 @@ std::string header_of(const CsvTable::Cells& columns) {
   return header + "\n";
 }
 
-CsvTable::Cells cells_of(const std::string& line) {
-  CsvTable::Cells cells;
-  std::istringstream in(line + ",");
-  for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
-  return cells;
+int64_t CsvTable::read(std::istream& file, const Cells& columns,
+                       const std::function<bool(int64_t step, const Cells& cells)>& take) {
+  int64_t bytes = 0;
+  for (std::string line; next_line(file, line) && !file.eof();) {  // else the line was cut off
+    if (bytes > 0) {
+      const Cells cells = cells_of(line);
+      int64_t step = 0;
+      check_row(cells.size() == columns.size() + 1 && read_number(cells[0], step), line);
+      if (!take(step, cells)) break;
+    }
+    bytes += std::ssize(line) + 1;
+  }
+  return bytes;
 }
 
-}  // namespace
-
 CsvTable::CsvTable(const std::string& path, const Cells& columns, int64_t done,
-                   const std::function<bool(const Cells&)>& read)
-    : columns_(columns.size()), file_(path, header_of(columns)) {
-  size_t kept = 0;
+                   const std::function<bool(const Cells&)>& read_row)
+    : columns_(columns.size()), file_(path, header(columns)) {
+  int64_t kept = 0;
   read_log(path, [&](std::istream& log) {
-    std::string line;
-    while (std::getline(log, line)) {
-      if (log.eof()) break;  // the line was cut off
-      if (kept > 0) {        // a row
-        const Cells cells = cells_of(line);
-        int64_t step = 0;
-        const bool is_row = cells.size() == columns_ + 1 && read_number(cells[0], step);
-        check(is_row, "this is no log of a training: ", Shown{line});
-        check(done > 0, "has rows of a training; a CSV log is of one: choose another file");
-        if (step > done) break;
-        check(!read || read(cells), "this is no log of a training: ", Shown{line});
-      }
-      kept += line.size() + 1;
-    }
+    kept = read(log, columns, [&](int64_t step, const Cells& cells) {
+      check(done > 0, "has rows of a training; a CSV log is of one: choose another file");
+      if (step > done) return false;
+      check(!read_row || read_row(cells), "this is no log of a training: its row of step ", step);
+      return true;
+    });
     log.setstate(std::ios::eofbit);
   });
-  file_.keep(static_cast<int64_t>(kept));
-  if (kept == 0) file_.write(header_of(columns));
+  file_.keep(kept);
+  if (kept == 0) file_.write(header(columns));
 }
 
 void CsvTable::row(int64_t step, const std::vector<double>& values) {

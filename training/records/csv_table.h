@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,19 @@ class CsvTable {
   using Cells = std::vector<std::string>;
 
   // A file belongs to one training, which has taken `done` steps: rows of later steps are removed. Calls read(cells),
-  // if it is given, for each row that stays; false means that it is no row. Throws if a column's name is empty or has a
-  // comma, a quotation mark or a line break; if the file has other columns or is no table; if another process is
-  // writing it; if done = 0 and the file has rows.
+  // if it is given, for each row that stays; false means that it is no row. Throws as header(); if the file has other
+  // columns or is no table; if another process is writing it; if done = 0 and the file has rows.
   CsvTable(const std::string& path, const Cells& columns, int64_t done = 0,
            const std::function<bool(const Cells& cells)>& read = {});
+
+  // The first line of such a file: "step,loss,weight_norm". Throws if a column's name is empty or has a comma, a quotation mark or
+  // a line break.
+  static std::string header(const Cells& columns);
+  // Reads the header and the rows of such a file up to its end, or until take(step, cells) returns false; cells[0] is the step.
+  // Returns the bytes of the header and of the rows taken. A last line without a line break is no row. Throws if a row has no step
+  // or another number of cells.
+  static int64_t read(std::istream& file, const Cells& columns,
+                      const std::function<bool(int64_t step, const Cells& cells)>& take);
 
   // A number for each column, written with the fewest digits that give the same double. Throws if there are more or fewer.
   void row(int64_t step, const std::vector<double>& values);

@@ -8,6 +8,26 @@
 
 namespace isonorm::training {
 
+namespace {
+
+constexpr size_t kLongestLogLine = size_t{1} << 24;  // bytes; a line of ours has some thousands
+
+}  // namespace
+
+bool next_line(std::istream& log, std::string& line) {
+  line.clear();
+  for (;;) {
+    const int c = log.rdbuf()->sbumpc();
+    if (c == '\n') return true;
+    if (c == std::char_traits<char>::eof()) {
+      log.setstate(std::ios::eofbit);
+      return !line.empty();
+    }
+    check(line.size() < kLongestLogLine, "a line has more than ", kLongestLogLine, " bytes: this is no log");
+    line += static_cast<char>(c);
+  }
+}
+
 void read_log(const std::string& path, const std::function<void(std::istream&)>& read) {
   if (io::descriptor_of(path) >= 0 || !std::filesystem::is_regular_file(path)) return;
   const Scope scope(path);

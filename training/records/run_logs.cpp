@@ -1,8 +1,9 @@
 #include "training/records/run_logs.h"
 
+#include <algorithm>
+
 #include "core/printed.h"
 #include "training/records/read_log.h"
-#include "training/records/training_log.h"
 
 namespace isonorm::training {
 namespace {
@@ -10,19 +11,34 @@ namespace {
 const CsvTable::Cells kColumns = {"lr",        "loss",          "gradient_norm", "seconds",
                                   "test_loss", "test_accuracy", "test_right",    "test_predictions"};
 
-// Takes a row of a CSV log in; false if it is none.
+constexpr int kMostSteps = 10'000'000;  // of a log that is shown: a curve has a number for each step
+
+template <class Entry> int last_step(const std::vector<Entry>& entries) {
+  return entries.empty() ? 0 : entries.back().step;
+}
+
+// Adds a row of a CSV log to the course. Returns false if it is no row of one, or not after the rows before it.
 bool take_row(const CsvTable::Cells& cells, TrainingCourse& course) {
   TrainingStep s;
   if (!read_number(cells[0], s.step)) return false;
   if (cells[1].empty()) {
+    if (s.step < 0 || (!course.evaluations.empty() && s.step <= last_step(course.evaluations))) return false;
     Evaluation& now = course.evaluations.emplace_back(Evaluation{.step = s.step});
     return read_number(cells[5], now.loss) && read_number(cells[7], now.right) &&
            read_number(cells[8], now.predictions) && now.predictions >= 0;
   }
   if (double norm = 0; read_number(cells[3], norm)) s.gradient_norm = norm;
-  const bool whole = read_number(cells[1], s.lr) && read_number(cells[2], s.loss) && read_number(cells[4], s.seconds);
+  const bool whole = s.step > last_step(course.steps) && read_number(cells[1], s.lr) && read_number(cells[2], s.loss) &&
+                     read_number(cells[4], s.seconds);
   course.steps.push_back(s);
   return whole;
+}
+
+// Whether a log begins with the header of CsvLog; reads its first bytes.
+bool is_csv(std::istream& log) {
+  std::string begin(CsvTable::header(kColumns).size(), '\0');
+  log.read(begin.data(), std::ssize(begin));
+  return begin == CsvTable::header(kColumns);
 }
 
 }  // namespace
@@ -46,6 +62,23 @@ void JsonLog::evaluation(const Evaluation& e) {
 }
 
 void JsonLog::end(const TrainingResult& result) { file_.write(log_end(result)); }
+
+LoggedTraining read_logged(std::istream& log) {
+  LoggedTraining found;
+  const bool csv = is_csv(log);
+  log.clear(), log.seekg(0);
+  check_io(!log.fail(), "it cannot be read twice, expected a file");
+  if (csv)
+    CsvTable::read(log, kColumns, [&](int64_t step, const CsvTable::Cells& cells) {
+      check(take_row(cells, found.course), "this is no log of a training: its row of step ", step);
+      return true;
+    });
+  else
+    found = last_logged(log);
+  const int last = std::max(last_step(found.course.steps), last_step(found.course.evaluations));
+  check(last <= kMostSteps, "it has a step ", last, ", expected at most ", kMostSteps);
+  return found;
+}
 
 CsvLog::CsvLog(const std::string& path, int done)
     : table_(path, kColumns, done, [this](const CsvTable::Cells& cells) { return take_row(cells, earlier_); }) {}

@@ -9,6 +9,7 @@
 #include "io/event_file.h"
 #include "io/line_log.h"
 #include "training/records/csv_table.h"
+#include "training/records/training_log.h"
 #include "training/records/training_result.h"
 
 namespace isonorm::training {
@@ -58,6 +59,10 @@ class CsvLog : public RunLog {
  private:
   CsvTable table_;
 };
+
+// The last training of a JSON log, or the training of a CSV log, which has neither options nor a command. Throws as last_logged(),
+// if a row of a CSV log is none, and if there is a step beyond ten million.
+LoggedTraining read_logged(std::istream& log);
 
 // "train/loss", "train/lr", "train/gradient_norm", "test/loss" and "test/accuracy". TensorBoard drops entries of
 // earlier files in the folder after step `done`. file() also takes the user's numbers, histograms and pictures:

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "io/json_text.h"
+#include "training/records/read_log.h"
 #include "training/records/training_text.h"
 
 namespace isonorm::training {
@@ -79,24 +80,6 @@ json as_now(json part, const json& now, const std::string& earlier) {
       if ((earlier + ";").find(said + end) != earlier.npos) options[name] = now["options"][name];
   }
   return part;
-}
-
-constexpr int kMostSteps = 10'000'000;               // of a log that is shown: a curve has a number a step
-constexpr size_t kLongestLogLine = size_t{1} << 24;  // bytes; a line of ours has some thousands
-
-// As std::getline(), and throws where a line is longer than kLongestLogLine.
-bool next_line(std::istream& log, std::string& line) {
-  line.clear();
-  for (;;) {
-    const int c = log.rdbuf()->sbumpc();
-    if (c == '\n') return true;
-    if (c == std::char_traits<char>::eof()) {
-      log.setstate(std::ios::eofbit);
-      return !line.empty();
-    }
-    check(line.size() < kLongestLogLine, "a line has more than ", kLongestLogLine, " bytes: this is no log");
-    line += static_cast<char>(c);
-  }
 }
 
 // Whether a manifest is that of the steps before the training was extended.
@@ -210,10 +193,6 @@ LoggedTraining last_logged(std::istream& log) {
   log.clear(), log.seekg(0);
   check_io(!log.fail(), "it cannot be read twice, expected a file");
   found.course = course_of(log, last, last.contains("earlier") ? word(last["earlier"]) : "", INT_MAX);
-  const auto& [steps, evaluations] = found.course;
-  const int last_step =
-      std::max(steps.empty() ? 0 : steps.back().step, evaluations.empty() ? 0 : evaluations.back().step);
-  check(last_step <= kMostSteps, "it has a step ", last_step, ", expected at most ", kMostSteps);
   return found;
 }
 

@@ -26,8 +26,8 @@ std::string log_end(const TrainingResult& training);
 // and test pass the last line that was written. What belongs to other trainings, and a line that was cut off, is passed
 // over.
 TrainingCourse logged_course(std::istream& log, const Manifest& manifest, int until);
-// The last training that a log is of: its options and command as its manifest has them, and its course. Throws where no line
-// is a manifest, where the stream cannot be read twice, as a pipe, and where there is a step beyond ten million.
+// The last training of a log: its options and command as its manifest has them, and its course. Throws if no line is a manifest,
+// and if the stream cannot be read twice, as a pipe.
 struct LoggedTraining {
   std::vector<std::pair<std::string, std::string>> options;
   std::string command;

@@ -1,0 +1,63 @@
+// isonorm plot reads the CSV logs of trainings.
+#include "core/error.h"
+#include "tests/tools/small_run.h"
+
+using namespace isonorm;
+
+TEST_CASE("plot: a CSV log shows the numbers of the JSON log of the same training") {
+  const Folder f;
+  const std::string train = "train +small --dtype f64 --steps 30 -q --evaluate-every 10 ";
+  f.succeeds(train + "--log @a.jsonl");
+  f.succeeds(train + "--log @a.csv");
+  f.succeeds(train + "--log @b.jsonl --lr 0.5");
+  f.succeeds("plot @a.jsonl @a.csv --svg @pictures --json @numbers");
+  const nlohmann::json numbers = f.json("numbers");
+  const auto& rows = numbers["tables"]["Trainings"];
+  REQUIRE(rows.size() == 2);
+  double loss = 0, test = 0, right = 0, predictions = 0;
+  for (const nlohmann::json& line : f.lines("a.jsonl")) {
+    if (line.contains("loss")) loss = line["loss"];
+    if (line.contains("evaluation"))
+      test = line["evaluation"]["loss"], right = line["evaluation"]["right"],
+      predictions = line["evaluation"]["predictions"];
+  }
+  for (const nlohmann::json& row : rows) {
+    CHECK(row["steps"] == 30);
+    CHECK(row["loss"] == loss);
+    CHECK(row["test loss"] == test);
+    CHECK(row["accuracy"] == right / predictions);
+  }
+  CHECK_FALSE(numbers["tables"].contains("Options in which they differ"));  // a CSV log has no options
+  for (const char* picture : {"pictures/loss.svg", "pictures/course.svg"})
+    CHECK((contains(read(f / picture), "a.jsonl") && contains(read(f / picture), "a.csv")));
+  for (const auto& [name, curves] : numbers["curves"].items())
+    for (const auto& [title, lines] : curves.items())
+      if (title != "Steps per second") CHECK(lines.at(f / "a.jsonl") == lines.at(f / "a.csv"));
+  f.succeeds("plot @a.jsonl @a.csv @b.jsonl --json @three");
+  const auto differences = f.json("three")["tables"]["Options in which they differ"];
+  REQUIRE(differences.size() == 2);
+  CHECK(differences[1]["lr"] == "0.5");
+}
+
+TEST_CASE("plot: what is no CSV log of a training is refused with its row") {
+  const Folder f;
+  f.succeeds("train +small --steps 3 -q --log @a.csv");
+  const std::string log = read(f / "a.csv"), header = log.substr(0, log.find('\n') + 1);
+  const auto refused = [&](const std::string& rows, const std::string& says) {
+    write_text(f / "log.csv", header + rows);
+    f.refuses("plot @log.csv", 3, f / "log.csv" + ": " + says);
+  };
+  refused("1,0.1,2,,0.5,,,,\n1,0.1,2,,0.5,,,,\n", "this is no log of a training: its row of step 1\n");
+  refused("2,0.1,2,,0.5,,,,\n1,0.1,2,,0.5,,,,\n", "this is no log of a training: its row of step 1\n");
+  refused("0,0.1,2,,0.5,,,,\n", "this is no log of a training: its row of step 0\n");
+  refused("7,,,,,1,0.5,1,-2\n", "this is no log of a training: its row of step 7\n");
+  refused("9,,,,,1,0.5,1,2\n3,,,,,1,0.5,1,2\n", "this is no log of a training: its row of step 3\n");
+  refused("1,0.1,2\n", "this is no log of a training: '1,0.1,2'\n");
+  refused("1\xff\x1b,0.1,2\n", "this is no log of a training: '1\\xff\\x1b,0.1,2'\n");
+  refused("2147483646,0.1,2,,0.5,,,,\n", "it has a step 2147483646, expected at most 10000000\n");
+  write_text(f / "log.csv", log + "4,0.1,2");  // cut off
+  CHECK(contains(f.succeeds("plot @log.csv --json @numbers").out, "log.csv"));
+  CHECK(f.json("numbers")["tables"]["Trainings"][0]["steps"] == 3);
+  write_text(f / "other.csv", "a,b\n1,2\n");
+  f.refuses("plot @other.csv", 3, "it is no log of isonorm train --log");
+}
