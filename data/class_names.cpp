@@ -14,7 +14,7 @@ const std::vector<std::string> kClothes = {"T-shirt/top", "Trouser", "Pullover",
                                            "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 const std::vector<std::string> kAnimalsAndVehicles = {"airplane", "automobile", "bird",  "cat",  "deer",
                                                       "dog",      "frog",       "horse", "ship", "truck"};
-const std::vector<std::string> kDigits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+const std::vector<std::string> kDigitNames = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
 
 // "fashion-mnist", "FashionMNIST": only the letters, in lower case.
 std::string letters_of(const std::filesystem::path& name) {
@@ -32,7 +32,7 @@ std::vector<std::string> published_classes(const std::string& dir) {
   for (int i = 0; i < 2; ++i, path = path.parent_path()) {  // torchvision's files are in FashionMNIST/raw
     const std::string name = letters_of(path.filename());
     if (name == "fashionmnist") return kClothes;
-    if (name == "mnist") return kDigits;
+    if (name == "mnist") return kDigitNames;
   }
   return {};
 }

@@ -33,7 +33,7 @@ const std::vector<Key> kGeluKeys = {
 const std::vector<Fixed> kOfLayerNorm = {{"affine", "true"}, {"form", "layer_norm"}},
                          kOfRmsNorm = {{"affine", "true"}, {"norm_bias", "false"}, {"form", "uncentred_rms_norm"}},
                          kHalves = {{"positions", "rotary_halves"}},
-                         kOfLlama = {{"bias", "false"}, {"activation", "swiglu"}},
+                         kOfLlama = {{"bias", "false"}, {"activation", "swiglu"}}, kBareHead = {{"head_bias", "false"}},
                          kOneNorm = {{"parallel", "true"}, {"shared_norm", "true"}};
 
 std::vector<Part> outer(const std::vector<std::string_view>& norms, const std::vector<std::string_view>& head) {
@@ -66,7 +66,6 @@ std::vector<Part> apart(Change change = Change::none) {
 const std::vector<Part> kPosition = {{"position", {"position_embd"}, kWeight}};
 const std::vector<Part> kHeadNorms = {{"blocks.*.attn.q_norm", {"blk.*.attn_q_norm"}, kWeight},
                                       {"blocks.*.attn.k_norm", {"blk.*.attn_k_norm"}, kWeight}};
-const std::vector<Part> kNoHeadBias = {{"head.bias", {"output.weight"}, {}, Change::zeros, {"tied", "false"}}};
 
 Port row(std::string_view type, const std::vector<Key>& keys, const std::vector<Fixed>& fixed,
          const std::vector<Part>& parts) {
@@ -93,15 +92,16 @@ std::span<const Port> gguf_ports() {
           outer({}, kWeight) + branches(kWeight) + apart(Change::turned)),
       row("stablelm", kLayerNormKeys + kRotaryKeys + std::vector<Key>{{"qkv_bias", {"/qkv_bias"}, "", kFlag}},
           kOfLayerNorm + kOfLlama + kHalves, outer(kBoth, kWeight) + norms(kBoth) + branches(kWeight) + apart()),
-      row("gpt2", kLayerNormKeys + kGeluKeys, kOfLayerNorm,
-          outer(kBoth, kWeight) + kPosition + norms(kBoth) + packed(kBoth) + branches(kBoth) + kNoHeadBias),
-      row("starcoder", kLayerNormKeys + kGeluKeys, kOfLayerNorm,
-          outer(kBoth, kWeight) + kPosition + norms(kBoth) + packed(kBoth) + branches(kBoth) + kNoHeadBias),
+      row("gpt2", kLayerNormKeys + kGeluKeys, kOfLayerNorm + kBareHead,
+          outer(kBoth, kWeight) + kPosition + norms(kBoth) + packed(kBoth) + branches(kBoth)),
+      row("starcoder", kLayerNormKeys + kGeluKeys, kOfLayerNorm + kBareHead,
+          outer(kBoth, kWeight) + kPosition + norms(kBoth) + packed(kBoth) + branches(kBoth)),
       row("gptneox",
           kLayerNormKeys + kRotaryKeys + kGeluKeys +
               std::vector<Key>{{"parallel", {"use_parallel_residual"}, "", kFlag}},
-          kOfLayerNorm + kHalves, outer(kBoth, kWeight) + norms(kBoth) + packed(kBoth) + branches(kBoth) + kNoHeadBias),
-      row("phi2", kLayerNormKeys + kRotaryKeys + kGeluKeys, kOfLayerNorm + kOneNorm + kHalves,
+          kOfLayerNorm + kHalves + kBareHead, outer(kBoth, kWeight) + norms(kBoth) + packed(kBoth) + branches(kBoth)),
+      row("phi2", kLayerNormKeys + kRotaryKeys + kGeluKeys,
+          kOfLayerNorm + kOneNorm + kHalves + std::vector<Fixed>{{"head_bias", "true"}},
           outer(kBoth, kBoth) + std::vector<Part>{norms(kBoth)[0]} + packed(kBoth) + branches(kBoth)),
       row("falcon", kLayerNormKeys + kRotaryKeys + kGeluKeys,
           kOfLayerNorm + kOneNorm + kHalves + std::vector<Fixed>{{"bias", "false"}},

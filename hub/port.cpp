@@ -94,9 +94,6 @@ Tensor to_ours(const Step& s, const Tensor& x, const Sizes& sizes) {
       return detached::reshape(x, s.change == Change::rows ? Dims{x.size(1), x.size(2)} : Dims{x.size(2)});
     case Change::by_head:
       return exchanged(x, sizes.heads, 3, sizes, name);
-    case Change::zeros:
-      check(x.rank() > 0, "tensor ", Shown{name}, " has no rows");
-      return outline({x.size(0)}, x.dtype());
   }
   return x;
 }
@@ -230,21 +227,9 @@ LazyState exported(const Port& port, const LazyState& ours, const Metadata& opti
   LazyState result;
   std::map<std::string, Place> places;
   std::set<std::string> used;
-  DType dtype = DType::f32;
-  for (const auto& [_, x] : ours.outline) dtype = x.dtype();
   for (const Step& s : steps_of(port, port.stems[0], options)) {
     used.insert(s.ours);
-    const bool gain = !ours.outline.find(s.ours) && s.ours.find("norm") != s.ours.npos && s.ours.ends_with(".weight");
-    const int64_t width = s.ours.find(".attn.") == s.ours.npos ? sizes.width : sizes.head_width;
-    const Tensor x = gain ? outline({width}, dtype) : needed(ours.outline, s.ours, "the model");
-    if (s.change == Change::zeros) {
-      const Tensor zeros = ours.read(s.ours);
-      const Tensor in_f64 = detached::to(detached::contiguous(zeros), DType::f64);
-      for (int64_t i = 0; i < in_f64.numel(); ++i)
-        check(in_f64.data<double>()[i] == 0, "'", s.ours, "' is not zero, and a model of type '", port.type,
-              "' has no place for it");
-      continue;
-    }
+    const Tensor& x = needed(ours.outline, s.ours, "the model");
     int64_t first = 0;
     for (size_t i = 0; i < s.theirs.size(); ++i) {
       const bool several = s.theirs.size() > 1;
@@ -258,14 +243,8 @@ LazyState exported(const Port& port, const LazyState& ours, const Metadata& opti
   }
   for (const auto& [name, _] : ours.outline)
     check(used.contains(name), "tensor '", name, "' has no place in a model of type '", port.type, "'");
-  result.read = [read = ours.read, has = ours.outline, places, sizes,
-                 outline = result.outline](const std::string& name) {
+  result.read = [read = ours.read, places, sizes](const std::string& name) {
     const Place& p = places.at(name);
-    if (!has.find(p.step.ours)) {
-      const Tensor& like = outline.at(name);
-      const Tensor one = from_vector(std::vector<double>{1}, {1});
-      return detached::contiguous(detached::expand(detached::to(one, like.dtype()), like.shape()));
-    }
     const Tensor x = read(p.step.ours);
     return detached::contiguous(
         to_theirs(p.step, p.rows > 0 ? detached::narrow(x, 0, p.first, p.rows) : x, sizes, p.part));

@@ -34,7 +34,6 @@ struct Port {
     rows,        // [1, n, width]; ours: [n, width]
     turned,      // of three, queries and keys: the two halves of a head's rows; theirs: one and one of the other
     by_head,     // query, key and value of each head side by side; ours: all queries, all keys, all values
-    zeros,       // theirs has none: ours are zeros, as many as theirs has rows
   };
   struct Part {
     std::string_view ours;
@@ -72,8 +71,7 @@ std::vector<PortOption> port_options(const Port& port, const Config& config);
 // no place in our model.
 LazyState imported(const Port& port, const Folder& folder, const Metadata& options);
 
-// Our tensors as those of a folder. Gains that our model has not are ones. Throws where a tensor is missing or has no place
-// in a model of that family, and, when it is read, where one is not zero that the family has no place for.
+// Our tensors as those of a folder. Throws if a tensor is missing or has no place in a model of that family.
 LazyState exported(const Port& port, const LazyState& ours, const Metadata& options);
 
 // `base` with what the options say; keys that say it already stay as they are. Throws where a value has no counterpart.

@@ -46,8 +46,7 @@ std::vector<Part> gpt2_parts(Change matrices) {
           {"blocks.*.mlp.fc1", {".h.*.mlp.c_fc"}, kBoth, matrices},
           {"blocks.*.mlp.fc2", {".h.*.mlp.c_proj"}, kBoth, matrices},
           {"norm", {".ln_f"}, kBoth},
-          {"head", {"lm_head"}, kWeight, Change::none, {"tied", "false"}},
-          {"head.bias", {"lm_head.weight"}, {}, Change::zeros, {"tied", "false"}}};
+          {"head", {"lm_head"}, kWeight, Change::none, {"tied", "false"}}};
 }
 
 // Of the models whose names are those of LLaMA.
@@ -107,7 +106,7 @@ std::span<const Port> ports() {
        .stems = {"transformer.", ""},
        .keys = gpt2_keys("gelu_new") +
                std::vector<Key>{{"", {"scale_attn_by_inverse_layer_idx"}, "false", {{"false", ""}}}},
-       .fixed = {{"affine", "true"}, {"form", "layer_norm"}},
+       .fixed = {{"affine", "true"}, {"head_bias", "false"}, {"form", "layer_norm"}},
        .parts = gpt2_parts(Change::transposed),
        .passed_over = {".h.*.attn.bias", ".h.*.attn.masked_bias"},
        .tied_head = "lm_head.weight"},
@@ -175,7 +174,7 @@ std::span<const Port> ports() {
        .stems = {"transformer."},
        .keys =
            gpt2_keys("gelu_pytorch_tanh") + std::vector<Key>{{"kv_heads", {"multi_query"}, "true", {{"true", "1"}}}},
-       .fixed = {{"affine", "true"}, {"form", "layer_norm"}},
+       .fixed = {{"affine", "true"}, {"head_bias", "false"}, {"form", "layer_norm"}},
        .parts = gpt2_parts(Change::none),
        .passed_over = {".h.*.attn.bias", ".h.*.attn.masked_bias"},
        .tied_head = "lm_head.weight"},
@@ -198,7 +197,7 @@ std::span<const Port> ports() {
                             {"", {"tie_word_embeddings"}, "false", {{"false", ""}}},
                             {"", {"qk_layernorm"}, "false", {{"false", ""}}}} +
            kPlainRotary,
-       .fixed = kParallel,
+       .fixed = kParallel + std::vector<Port::Fixed>{{"head_bias", "true"}},
        .parts = {{"token", {".embed_tokens"}, kWeight},
                  {"blocks.*.norm1", {".layers.*.input_layernorm"}, kBoth},
                  {"blocks.*.attn.qkv",
@@ -290,7 +289,11 @@ std::span<const Port> ports() {
                 {"", {"_remove_final_layer_norm"}, "false", {{"false", ""}}},
                 {"", {"layer_norm_elementwise_affine"}, "true", {{"true", ""}}},
                 {"", {"enable_bias"}, "true", {{"true", ""}}}},
-       .fixed = {{"affine", "true"}, {"eps", "1e-5"}, {"position_offset", "2"}, {"form", "layer_norm"}},
+       .fixed = {{"affine", "true"},
+                 {"eps", "1e-5"},
+                 {"position_offset", "2"},
+                 {"head_bias", "false"},
+                 {"form", "layer_norm"}},
        .parts = {{"token", {".embed_tokens"}, kWeight},
                  {"position", {".embed_positions"}, kWeight},
                  {"blocks.*.norm1", {".layers.*.self_attn_layer_norm"}, kBoth},
@@ -302,8 +305,7 @@ std::span<const Port> ports() {
                  {"blocks.*.mlp.fc1", {".layers.*.fc1"}, kBoth},
                  {"blocks.*.mlp.fc2", {".layers.*.fc2"}, kBoth},
                  {"norm", {".final_layer_norm"}, kBoth},
-                 {"head", {"lm_head"}, kWeight, Change::none, {"tied", "false"}},
-                 {"head.bias", {"lm_head.weight"}, {}, Change::zeros, {"tied", "false"}}},
+                 {"head", {"lm_head"}, kWeight, Change::none, {"tied", "false"}}},
        .tied_head = "lm_head.weight"},
       {.type = "gpt_neox",
        .architecture = "GPTNeoXForCausalLM",
@@ -323,7 +325,7 @@ std::span<const Port> ports() {
                                 {"tied", {"tie_word_embeddings"}, "false", kFlag},
                                 {"", {"attention_bias"}, "true", {{"true", ""}}}} +
                kPlainRotary,
-       .fixed = {{"affine", "true"}, {"positions", "rotary_halves"}, {"form", "layer_norm"}},
+       .fixed = {{"affine", "true"}, {"head_bias", "false"}, {"positions", "rotary_halves"}, {"form", "layer_norm"}},
        .parts = {{"token", {".embed_in"}, kWeight},
                  {"blocks.*.norm1", {".layers.*.input_layernorm"}, kBoth},
                  {"blocks.*.attn.qkv", {".layers.*.attention.query_key_value"}, kBoth, Change::by_head},
@@ -332,8 +334,7 @@ std::span<const Port> ports() {
                  {"blocks.*.mlp.fc1", {".layers.*.mlp.dense_h_to_4h"}, kBoth},
                  {"blocks.*.mlp.fc2", {".layers.*.mlp.dense_4h_to_h"}, kBoth},
                  {"norm", {".final_layer_norm"}, kBoth},
-                 {"head", {"embed_out"}, kWeight, Change::none, {"tied", "false"}},
-                 {"head.bias", {"embed_out.weight"}, {}, Change::zeros, {"tied", "false"}}},
+                 {"head", {"embed_out"}, kWeight, Change::none, {"tied", "false"}}},
        .passed_over = {".layers.*.attention.bias", ".layers.*.attention.masked_bias",
                        ".layers.*.attention.rotary_emb.inv_freq"},
        .tied_head = "embed_out.weight"},

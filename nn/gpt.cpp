@@ -25,7 +25,7 @@ Gpt::Gpt(const GptOptions& o)
       blocks_(add("blocks", TransformerStack(options.transformer))),
       norm_(add("norm", o.transformer.connection.last(o.transformer.width, o.transformer.last_norm()))),
       head_(add("head", o.tied ? Linear::tied_to(token_)
-                               : Linear(o.transformer.width, o.vocab, {.bias = o.transformer.bias}))) {
+                               : Linear(o.transformer.width, o.vocab, {.bias = o.head_bias && o.transformer.bias}))) {
   options.transformer.initialise(*this, o.tied);
 }
 

@@ -10,6 +10,7 @@ struct GptOptions {
   int64_t context = 64;
   int64_t position_offset = 0;     // rows of the table of positions before that of the first id (OPT: 2)
   bool tied = false;               // the head reads with the token table instead of a weight and bias of its own
+  bool head_bias = true;           // a head of its own has a bias if the linear layers have biases
   TransformerOptions transformer;  // causal whatever it says
 };
 

@@ -33,7 +33,7 @@ constexpr size_t kJudged = 2;  // of them, the first
 
 training::TrainingOptions small_language_model(uint64_t seed) {
   training::TrainingOptions o;
-  o.model = {training::kGpt, {.width = 48, .depth = 2, .heads = 4}, {{"context", 32}}};
+  o.model = {training::kGpt, {.width = 48, .depth = 2, .heads = 4}, {{"context", 32}, {"head_bias", true}}};
   o.letters = 0, o.seed = seed, o.batch = 8;
   o.lr = 3e-3, o.warmup = 10, o.steps = kSteps, o.dtype = DType::f32;
   return o;

@@ -16,7 +16,7 @@ namespace {
 
 training::ModelOptions small_model(const training::ModelRow& row) {
   training::ModelOptions model(row, {.width = 32, .depth = 2, .heads = 4});
-  model.fit({{"context", 32}});
+  model.fit({{"context", 32}, {"head_bias", true}});
   return model;
 }
 

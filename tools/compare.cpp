@@ -180,7 +180,7 @@ Verb add_compare(CLI::App& app) {
   command->add_flag("-q,--quiet", o->quiet, "print the closing sentence only");
   command->footer(
       "Exit codes: 0 the same, 1 different, 2 usage, 3 bad input, 4 input/output, 5 undecided, "
-      "70 no memory or threads.");
+      "70 no memory or threads, 130 interrupted.");
   return {command, [o] {
             for (const std::string& pattern : o->options.noise) {
               if (!o->options.gradients) throw UsageError("--noise: needs --gradients");

@@ -29,6 +29,8 @@ int explained(const std::string& who, const std::string& rank, const char* more)
     throw;
   } catch (const UsageError& e) {
     return told(text(e.what(), "; see ", who, " --help"), kUsage);
+  } catch (const NobodyReads&) {
+    return kInterrupted;  // as head(1) ends a program: not a failure that needs a line
   } catch (const Diverged& e) {
     return told(e.what(), kDiverged);
   } catch (const Error& e) {

@@ -42,7 +42,7 @@ void tell(const std::string& who, const std::string& what);
 // The same, and returns the code.
 int fail(const std::string& who, const std::string& what, int code);
 // The same for the exception that is being handled, "who: rank what". If memory ran out, the line ends with `more`, and an
-// exception that does not say so itself is told without an allocation.
+// exception that does not say so itself is told without an allocation. NobodyReads prints nothing and returns kInterrupted.
 int fail(const std::string& who, const std::string& rank = "", const char* more = "") noexcept;
 
 // Ends work that asked whether to stop.

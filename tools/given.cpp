@@ -53,6 +53,10 @@ void check_together(const TrainingOptions& o, const Given& given) {
        {std::pair{"--random-crop", o.random_crop > 0}, {"--random-flip", o.random_flip}, {"--mixup", o.mixup > 0}})
     if (asked && input != Input::images)
       throw UsageError(text(option, " belongs to --model ", models_with(Input::images, " or ")));
+  if (o.row_length > 0 && !o.model.has("context"))
+    throw UsageError(text("--row-length belongs to --model ", models_with("context", " or ")));
+  if (o.row_length > 0 && o.row_length > o.model.context())
+    throw UsageError(text("--row-length: ", o.row_length, " is above the model's context of ", o.model.context()));
   for (const char* rotary : {"rotary_base", "rotary_share"})
     if (given.contains(rotary) && !nn::rotates(o.model.transformer().positions))
       throw UsageError(text(training::word_of(rotary), " belongs to --positions rotary or rotary_halves"));

@@ -317,7 +317,7 @@ Verb add_hooks(CLI::App& app) {
   auto spec = std::make_shared<std::string>();
   command->add_option("SPEC", *spec, "the JSON file of convert --spec, or a folder of the hub (docs/conversion.md)")
       ->required();
-  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
+  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
   return {command, [spec] { return run(*spec); }};
 }
 

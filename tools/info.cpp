@@ -130,7 +130,7 @@ Verb add_info(CLI::App& app) {
   auto o = std::make_shared<InfoOptions>();
   command->add_option("FILE", o->file,
                       "a checkpoint, a safetensors file, or a folder of the hub; none: CPU, kernels and BLAS");
-  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory.");
+  command->footer("Exit codes: 0 printed, 2 usage, 3 bad input, 4 input/output, 70 no memory, 130 interrupted.");
   return {command, [o] { return run(*o); }};
 }
 

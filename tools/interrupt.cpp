@@ -27,6 +27,7 @@ int64_t now() {
 }
 
 void take_signal(int signal) {
+  if (signal == SIGPIPE && !catching) return;  // the write fails
   if (catching) {
     // SIGPIPE and SIGXCPU come again while the work ends. SIGUSR1 and SIGUSR2 announce a SIGTERM.
     const bool may_wait = signal != SIGINT && signal != SIGTERM && signal != SIGHUP;

@@ -6,7 +6,8 @@
 namespace isonorm::tools {
 
 // From now on these signals remove unfinished files (io/unfinished.h) before they end the process. Ignored signals stay
-// ignored.
+// ignored. SIGPIPE does not end the process: the write to the closed pipe fails, and print() throws NobodyReads
+// (core/system/terminal.h).
 void end_clean_on_signals();
 
 // From now on these signals only set a flag, which the work reads between two steps. A second SIGINT, SIGTERM or

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <iostream>
+#include <sstream>
 #include <vector>
 
 #include "core/error.h"
@@ -28,7 +28,6 @@ constexpr size_t kHelpWidth = 80;  // if there is no terminal
 
 // Writes everything that was printed, and returns `code`. Throws as flush_output().
 int finish(int code) {
-  std::cout.flush();  // CLI11 prints there
   flush_output();
   return code;
 }
@@ -101,7 +100,9 @@ int run_verb(const Verb& verb) {
 
 // Prints the help or the version that was asked for.
 int print(const CLI::App& app, const std::string& who, const CLI::Success& asked) {
-  if (first_of_ranks(text(who, ' ', asked.get_name()))) app.exit(asked);
+  std::ostringstream help, none;
+  app.exit(asked, help, none);
+  if (first_of_ranks(text(who, ' ', asked.get_name()))) print_text(help.str());
   return kOk;
 }
 

@@ -112,7 +112,7 @@ Verb add_completion(CLI::App& app) {
   command->footer(
       "bash: source <(isonorm completion bash), in ~/.bashrc for every shell\n"
       "zsh: isonorm completion zsh > _isonorm in a folder of $fpath\n"
-      "Exit codes: 0 printed, 2 usage.");
+      "Exit codes: 0 printed, 2 usage, 4 input/output, 130 interrupted.");
   return {command, [&app, shell] {
             print_text(*shell == "bash" ? bash(app) : zsh(app));
             return kOk;
@@ -123,7 +123,7 @@ Verb add_man(CLI::App& app) {
   CLI::App* command = app.add_subcommand("man", "Print the manual page of isonorm or of a verb");
   auto verb = std::make_shared<std::string>();
   command->add_option("VERB", *verb, "a verb; none: isonorm itself");
-  command->footer("isonorm man train | man -l -\nExit codes: 0 printed, 2 usage.");
+  command->footer("isonorm man train | man -l -\nExit codes: 0 printed, 2 usage, 4 input/output, 130 interrupted.");
   return {command, [&app, verb] {
             const std::vector<CLI::App*> verbs = verbs_of(app);
             const auto at = std::ranges::find(verbs, *verb, [](const CLI::App* v) { return v->get_name(); });

@@ -51,7 +51,7 @@ Verb add_plot(CLI::App& app) {
   command->add_option("--report", o->report, "write a page with the curves");
   command->add_option("--svg", o->svg, "write loss.svg and course.svg into this folder, made where it is not there");
   command->add_option("--json", o->json, "write the numbers");
-  command->footer("Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 70 no memory.");
+  command->footer("Exit codes: 0 shown, 2 usage, 3 bad input, 4 input/output, 70 no memory, 130 interrupted.");
   return {command, [o] { return run(*o); }};
 }
 

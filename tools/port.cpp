@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <set>
 
+#include "autograd/ops/create.h"
 #include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/terminal.h"
+#include "core/view.h"
 #include "hub/gguf.h"
 #include "nn/skip_init.h"
 #include "onnx/model.h"
@@ -44,29 +46,35 @@ ModelOptions options_of(const hub::Port& port, const hub::Config& config) {
   return options.complete();
 }
 
-// Throws where the tensors are not those of the model, all of them. Blocks are alike, so that a model with one of them is made.
-void check_tensors(const ModelOptions& options, const TensorMap& outline) {
-  options.check_size(outline);
+// Names and shapes of the model's tensors. Blocks are alike, so that a model with one of them is made.
+TensorMap outline_of(const ModelOptions& options) {
   const nn::SkipInit skip;  // names and shapes alone are read
   ModelOptions one = options;
-  if (&options.row() != &training::kTranslator) one.transformer().depth = 1;  // it has two stacks
-  const TensorMap expected = one.make()->state_dict();
+  const bool stacked = &options.row() != &training::kTranslator;  // it has two stacks
+  if (stacked) one.transformer().depth = 1;
   const std::string first = "blocks.0.";
+  TensorMap all;
+  for (const auto& [name, tensor] : one.make()->state_dict()) {
+    const bool in_block = stacked && name.starts_with(first);
+    for (int64_t block = 0; block < (in_block ? options.transformer().depth : 1); ++block)
+      all.add(in_block ? text("blocks.", block, '.', name.substr(first.size())) : name,
+              outline(tensor.shape(), DType::f32));
+  }
+  return all;
+}
+
+// Throws if the tensors are not those of the model, all of them.
+void check_tensors(const ModelOptions& options, const TensorMap& outline) {
+  options.check_size(outline);
+  const TensorMap expected = outline_of(options);
   for (const auto& [name, tensor] : outline) {
-    std::string like = name;
-    if (like.starts_with("blocks.")) like.replace(0, like.find('.', 7) + 1, first);
-    const Tensor* there = expected.find(like);
+    const Tensor* there = expected.find(name);
     check(there != nullptr, "tensor '", name, "' is none of the model's");
     check(tensor.shape() == there->shape(), "tensor '", name, "' has shape ", tensor.shape(), ", the model's has ",
           there->shape());
   }
-  for (const auto& [name, _] : expected) {
-    const bool in_block = name.starts_with(first);
-    for (int64_t block = 0; block < (in_block ? options.transformer().depth : 1); ++block) {
-      const std::string own = in_block ? text("blocks.", block, '.', name.substr(first.size())) : name;
-      check(outline.find(own) != nullptr, "there is no tensor '", own, "', which the model has");
-    }
-  }
+  for (const auto& [name, _] : expected)
+    check(outline.find(name) != nullptr, "there is no tensor '", name, "', which the model has");
 }
 
 struct PortPaths {
@@ -138,50 +146,100 @@ ModelOptions in_stored_form(ModelOptions o) {
   return o;
 }
 
-// The model as one of the forms that folders have: raw weights are the Pre-LN model's; of rms_norm the stored weights are
-// those of a model with RMSNorm by definition, and a norm without a gain is one whose gain is 1.
+// Stored weights of rms_norm are the weights of a model with RMSNorm by definition.
 ModelOptions as_published(ModelOptions o) {
   if (o.stream().form == streams::Form::rms_norm) o.stream() = {.form = streams::Form::uncentred_rms_norm};
-  nn::TransformerOptions& t = o.transformer();
-  if (o.stream().form == streams::Form::uncentred_rms_norm && !t.affine) t.affine = true, t.norm_bias = false;
   return o;
 }
 
-// Why a folder of that config.json is not of this model; empty where it is.
-std::string difference(const hub::Port& port, const json& config, const Metadata& options) {
-  const Metadata there = options_of(port, hub::Config(dump(config))).description();
-  for (const auto& [key, value] : options)
-    if (!not_of_folder(key) && there.at(key) != value)
-      return text(key.substr(training::kOptionPrefix.size()), " is ", value, ", not ", there.at(key));
-  return "";
+// Returns true if a model whose option `key` is that of `theirs` computes what `ours` does: with gains of 1, and with biases and
+// positions of 0, in place of parameters that ours does not have; or if ours does not read the option.
+bool contains_ours(const std::string& key, const Metadata& ours, const Metadata& theirs) {
+  const auto is = [](const Metadata& model, const char* option, const char* value) {
+    const auto at = model.find(text(training::kOptionPrefix, option));
+    return at != model.end() && at->second == value;
+  };
+  const std::string option = key.substr(training::kOptionPrefix.size());
+  if (option == "affine" || option == "bias" || option == "cls_position") return is(theirs, option.c_str(), "true");
+  if (option == "norm_bias") return is(theirs, "norm_bias", "true") || is(ours, "affine", "false");
+  if (option == "qkv_bias") return is(theirs, "qkv_bias", "true") || is(theirs, "bias", "true");
+  if (option == "head_bias")
+    return is(ours, "head_bias", "true") ? is(ours, "tied", "true") || is(ours, "bias", "false")
+                                         : is(ours, "tied", "false");
+  return option == "positions" && is(ours, option.c_str(), "none") && is(theirs, option.c_str(), "learned");
 }
 
-// The first of the ports that has this model, of the family where that is not empty, and what its config.json says: `base`
-// where that says it already. Throws, with the option in which each differs, where none has.
-std::pair<const hub::Port&, json> fitting(std::span<const hub::Port> ports, const char* of, const PortPaths& o,
-                                          const std::string& family, const json& base, const ModelOptions& options) {
-  const Metadata description = options.description();
-  std::string why;
-  for (const hub::Port& p : ports) {
-    if ((!family.empty() && p.type != family) || p.model != options.row().name) continue;
-    json config = base;
-    std::string differs;
-    try {
-      if (!base.contains("model_type") || !difference(p, config, description).empty())
-        config = exported_config(p, base, description);
-      differs = difference(p, config, description);
-    } catch (const Error& e) {
-      differs = e.what();
+// The weights of the model `wide`, which contains_ours(): `ours`, and the parameters that ours does not have. A table of positions
+// that is longer begins with the additional rows.
+LazyState as_wider(const LazyState& ours, const ModelOptions& wide) {
+  LazyState result{{}, {}};
+  result.half = ours.half;
+  const DType dtype = ours.outline.begin()->second.dtype();
+  for (const auto& [name, tensor] : outline_of(wide)) {
+    const Tensor* there = ours.outline.find(name);
+    result.outline.add(name, outline(tensor.shape(), there ? there->dtype() : dtype));
+  }
+  result.read = [ours, all = result.outline](const std::string& name) {
+    const Tensor& like = all.at(name);
+    const Tensor* there = ours.outline.find(name);
+    if (!there) {
+      const bool gain = name.find("norm") != name.npos && name.ends_with(".weight");
+      return gain ? ones(like.shape(), {like.dtype()}) : zeros(like.shape(), {like.dtype()});
     }
-    if (differs.empty()) return {p, config};
-    why += text(why.empty() ? "" : "; ", p.type, ": ", differs);
+    const int64_t rows = like.size(0) - there->size(0);
+    if (rows == 0) return ours.read(name);
+    Tensor longer = zeros(like.shape(), {like.dtype()});
+    copy_into(detached::narrow(longer, 0, rows, there->size(0)), ours.read(name));
+    return longer;
+  };
+  return result;
+}
+
+struct Fitting {
+  const hub::Port& port;
+  json config;         // config.json
+  ModelOptions model;  // what it says; contains_ours() for every option in which it differs from the model
+};
+
+// The first of the ports that has this model as it is, or else one that contains it; of the family if that is not empty. `base` is
+// kept as config.json if it says the same. Throws if no port has the model, and names the option in which each differs.
+Fitting fitting(std::span<const hub::Port> ports, const char* of, const PortPaths& o, const std::string& family,
+                const json& base, const ModelOptions& options) {
+  const Metadata ours = options.description();
+  std::string why;
+  // The options that differ in a way that matters; empty if there are none.
+  const auto difference = [&](const ModelOptions& there, bool wider) -> std::string {
+    const Metadata theirs = there.description();
+    for (const auto& [key, value] : ours)
+      if (!not_of_folder(key) && theirs.at(key) != value && !(wider && contains_ours(key, ours, theirs)))
+        return text(key.substr(training::kOptionPrefix.size()), " is ", value, ", not ", theirs.at(key));
+    return "";
+  };
+  const auto said = [](const hub::Port& p, const json& config) { return options_of(p, hub::Config(dump(config))); };
+  for (const bool wider : {false, true}) {
+    why.clear();
+    for (const hub::Port& p : ports) {
+      if ((!family.empty() && p.type != family) || p.model != options.row().name) continue;
+      std::string differs;
+      try {
+        json config = base;
+        if (!base.contains("model_type") || !difference(said(p, config), wider).empty())
+          config = exported_config(p, base, ours);
+        const ModelOptions there = said(p, config);
+        differs = difference(there, wider);
+        if (differs.empty()) return {p, config, there};
+      } catch (const Error& e) {
+        differs = e.what();
+      }
+      why += text(why.empty() ? "" : "; ", p.type, ": ", differs);
+    }
   }
   const Scope scope(o.in);
   check(false, "no family of ", of, " has this model: ",
         !why.empty()     ? why
         : family.empty() ? text("none is of kind ", options.row().name)
                          : text("none is of type ", family));
-  return {ports.front(), base};
+  return {ports.front(), base, options};
 }
 
 // Of a file that has all tensors of its model, in the form that it has them in.
@@ -242,10 +300,10 @@ int run_gguf(const PortPaths& o) {
   const ModelOptions options = as_published(options_in(o.in, file));
   const json tokenizer = o.like.empty() ? own_gguf_tokenizer(o, file, options.number("vocab"))
                                         : hub::gguf_tokenizer(o.like, options.number("vocab"));
-  const Metadata description = options.description();
-  const auto [port, config] = fitting(hub::gguf_ports(), "GGUF files", o, o.family, json::object(), options);
+  const auto [port, config, model] = fitting(hub::gguf_ports(), "GGUF files", o, o.family, json::object(), options);
   const Scope scope(o.in);
-  const LazyState state = exported(port, file.state, description);
+  const Metadata description = model.description();
+  const LazyState state = exported(port, as_wider(file.state, model), description);
   hub::write_gguf(o.out, port, config, description, state, format_named(o.dtype), tokenizer);
   warn_of_averages(*file.file, o.in);
   print_line(text(o.out, ": ", port.type, ", ", state.outline.size(), " tensors."));
@@ -269,7 +327,6 @@ int run_export(const PortPaths& o) {
   hub::check_new_folder(o.out);
   const training::OpenModelFile file = training::open_model_file(o.in);
   const ModelOptions options = as_published(options_in(o.in, file));
-  const Metadata description = options.description();
   json base = json::object();
   std::string family = o.family;
   if (!o.like.empty()) {
@@ -284,9 +341,10 @@ int run_export(const PortPaths& o) {
   const training::DataSpec spec = spec_of(o.in, file);
   if (!spec.classes.empty() && std::ssize(spec.classes) == options.number("classes"))
     hub::set_class_names(base, spec.classes);
-  const auto [port, config] = fitting(hub::ports(), "folders", o, family, base, options);
+  const auto [port, config, model] = fitting(hub::ports(), "folders", o, family, base, options);
   const Scope scope(o.in);
-  const LazyState state = io::in_format(exported(port, file.state, description), format_named(o.dtype));
+  const LazyState state =
+      io::in_format(exported(port, as_wider(file.state, model), model.description()), format_named(o.dtype));
   hub::FolderContent content{io::content_of(state), config, {{"format", "pt"}}, o.like};
   if (const std::string own = tokenizer_of(o, file); !own.empty()) content.texts.emplace("tokenizer.json", own);
   if (!spec.preprocessor.empty())
@@ -301,7 +359,7 @@ int run_export(const PortPaths& o) {
 void add_common(CLI::App& command, PortPaths& o) {
   command.add_option("--dtype", o.dtype, "dtype of the tensors (default: as they are)")
       ->check(CLI::IsMember(kFormatNames));
-  command.footer("Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads.");
+  command.footer("Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
 }
 
 }  // namespace

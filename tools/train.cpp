@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/printed.h"
-#include "core/system/file.h"
 #include "core/system/foreign_text.h"
 #include "core/system/parallel.h"
 #include "distributed/world.h"

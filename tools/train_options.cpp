@@ -49,6 +49,17 @@ const training::ModelRow& sized_model() {
   return **std::ranges::find_if(training::kModels, [](const training::ModelRow* row) { return row->preset; });
 }
 
+// If the model comes from a file, --context below the model's context means --row-length: the model keeps its context.
+void take_row_length(TrainOptions& o, Given& given) {
+  const auto at = given.find("context");
+  int64_t asked = 0;
+  if (at == given.end() || !o.training.model.has("context") || !read_number(at->second, asked)) return;
+  const int64_t context = o.training.model.context();
+  if (asked < 1 || asked > context) return;  // which is refused
+  o.training.row_length = asked < context ? asked : 0;
+  if (asked < context) given.erase(at);
+}
+
 // Takes the options that the command line does not give from the checkpoint that the training continues. Given options are
 // compared with the checkpoint later (continued()).
 void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newest) {
@@ -64,6 +75,7 @@ void take_from_checkpoint(TrainOptions& o, Given& given, NewestCheckpoint& newes
   for (const auto& [key, value] : model.description()) values[key] = value;  // sizes that follow from others
   for (const auto& [name, value] : training::kNewOptions) values.try_emplace(name, value);
   set_as_trained(o, values);
+  take_row_length(o, given);
 }
 
 // If the data have a class that the weights lack, the training is of the data's classes instead of the weights'.
@@ -98,6 +110,7 @@ bool take_from_init(TrainOptions& o, Given& given) {
     model.stream().storage = streams::Stored::raw;
   model.transformer().folded = false;  // gains begin at 1 again
   o.training.model = model;
+  take_row_length(o, given);
   return true;
 }
 
@@ -112,17 +125,18 @@ void take_preset(TrainOptions& o, Given& given, const std::string& preset) {
   }
 }
 
-// Reads --tokenizer, which must be the checkpoint's tokenizer and replaces that of --init. Sets the number of tokens, which follows
+// Reads --tokenizer, which must be the checkpoint's tokenizer and replaces that of --init. A training that goes on does not need the
+// file: the checkpoint has the tokenizer. Sets the number of tokens, which follows
 // from the weights of --init (`weights`) or from the tokenizer.
 void take_tokenizer(training::TrainingOptions& o, const NewestCheckpoint* newest, bool weights) {
   if (o.model.row().input != training::Input::text) return;
   // A training that goes on has its tokenizer in the checkpoint and does not need the file.
   if (newest && !o.spec.tokenizer.empty() && !file_exists(o.tokenizer)) o.tokenizer.clear();
   std::string json;
-  if (!o.tokenizer.empty()) {
+  const bool held = newest && !o.spec.tokenizer.empty();
+  if (!o.tokenizer.empty() && (!held || file_exists(o.tokenizer))) {
     json = tokenizers::json_of(o.tokenizer, training::kMostTokenizer);
-    check(!newest || o.spec.tokenizer.empty() || o.spec.tokenizer == json, o.tokenizer, ": ",
-          newest ? newest->path : "", " has another tokenizer");
+    check(!held || o.spec.tokenizer == json, o.tokenizer, ": ", newest ? newest->path : "", " has another tokenizer");
     o.spec.tokenizer = json, o.spec.alphabet = {};
   }
   if (o.token_vocab == 0 && weights && !o.data.empty())

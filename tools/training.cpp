@@ -70,11 +70,11 @@ int steps_of_epochs(double epochs, const training::Source& source) {
 // "16 steps of 64 images: 1024 images, 10.24 times the 100 to train on; warm-up: 16 steps".
 std::string length_text(const training::TrainingOptions& o, const training::Source& source) {
   const training::Input input = o.model.row().input;
-  const std::string noun = input == training::Input::pairs ? "pairs" : name_of(input);
-  const int64_t all = o.step_count() * source.batch_count();
-  return text(plural(o.step_count(), "step"), " of ", source.batch_count(), " ", noun, ": ", all, " ", noun, ", ",
-              printed("%.2f", static_cast<double>(all) / static_cast<double>(source.train_count())), " times the ",
-              source.train_count(), " to train on; warm-up: ", plural(o.warmup_steps(), "step"));
+  const char* noun = input == training::Input::pairs ? "pair" : input == training::Input::images ? "image" : "token";
+  const double all = static_cast<double>(source.batch_count()) * o.step_count();
+  return text(plural(o.step_count(), "step"), " of ", plural(source.batch_count(), noun), ": ", printed("%.0f ", all),
+              noun, all == 1 ? "" : "s", ", ", printed("%.2f", all / static_cast<double>(source.train_count())),
+              " times the ", source.train_count(), " to train on; warm-up: ", plural(o.warmup_steps(), "step"));
 }
 
 // True if the checkpoint of an older version has a warm-up that is longer than its training, which then was cut.

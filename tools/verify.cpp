@@ -37,7 +37,7 @@ Verb add_verify(CLI::App& app) {
   command->add_flag("-q,--quiet", o->quiet, "print the verdict only");
   command->footer(
       "Exit codes: 0 same function, 1 different or undecided, 2 usage, 3 bad input, 4 input/output, "
-      "70 no memory or threads.");
+      "70 no memory or threads, 130 interrupted.");
   return {command, [o] { return run(*o); }};
 }
 

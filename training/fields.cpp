@@ -154,10 +154,10 @@ void fields(streams::StreamOptions& o, Fields& f) {
 }
 
 void fields(TrainingOptions& o, Fields& f) {
-  auto& [model, data, test_data, test_share, token_vocab, spec, tokenizer, ids, is_text, letters, task, optimizer, lr,
-         warmup, schedule, min_lr, tuning, weight_decay, clip, clip_gates, clip_value, random_crop, random_flip, mixup,
-         label_smoothing, loss_l2, decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks, whole_parts, zero,
-         steps, batch, dtype, device, seed, threads] = o;
+  auto& [model, data, test_data, test_share, token_vocab, row_length, spec, tokenizer, ids, is_text, letters, task,
+         optimizer, lr, warmup, schedule, min_lr, tuning, weight_decay, clip, clip_gates, clip_value, random_crop,
+         random_flip, mixup, label_smoothing, loss_l2, decay_matrices_only, no_decay, accumulate, ema, resume_at, ranks,
+         whole_parts, zero, steps, batch, dtype, device, seed, threads] = o;
   f.group = "Data";
   f("letters", letters, "without --data: alphabet size of the generated text or pairs; 0: sentences");
   f("data", data,
@@ -192,6 +192,10 @@ void fields(TrainingOptions& o, Fields& f) {
          ": --data and --test-data are token ids of this width, whatever they look like (default: the bytes of the "
          "file decide)"));
   f("text", is_text, text(models_with(Input::text), ": --data and --test-data are texts, whatever bytes they have"));
+  f("row_length", row_length,
+    text(
+        models_with("context"),
+        ": tokens in a row of a batch, up to the context, which a model that comes from a file keeps; 0: the context"));
   f("task", task, text(models_with(Input::pairs), " without --data: the task of the generated pairs"));
   f.group = "Optimizer";
   f("optimizer", optimizer, "optimizer");

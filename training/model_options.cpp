@@ -52,10 +52,11 @@ ModelOptions::ModelOptions(const Metadata& description, ModelList models)
   for (const Option& option : options()) {
     const std::string key = text(kOptionPrefix, option.name);
     const auto at = description.find(key);
-    check(at != description.end(), "model file: there is no entry '", key, "'");
-    check(option.set(at->second), "model file: entry '", key, "' is ", Shown{at->second}, ", expected ",
-          option.expected);
-    ++known;
+    const auto older = std::ranges::find(kNewModelOptions, option.name, [](const auto& o) { return o.first; });
+    check(at != description.end() || older != std::end(kNewModelOptions), "model file: there is no entry '", key, "'");
+    const std::string word = at != description.end() ? at->second : older->second;
+    check(option.set(word), "model file: entry '", key, "' is ", Shown{word}, ", expected ", option.expected);
+    known += at != description.end();
   }
   if (known == description.size()) return;
   for (const auto& [key, value] : description)

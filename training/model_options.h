@@ -21,6 +21,10 @@ inline constexpr std::string_view kOfTrainingAlone[] = {"model.dropout",        
                                                         "model.precision",      "model.stream_precision",
                                                         "model.initialisation", "model.scaled_gains"};
 
+// Options of models that version 0.1.0 did not have at first, with the value that its models had. Files without an entry for such an
+// option mean this value.
+inline constexpr std::pair<std::string_view, const char*> kNewModelOptions[] = {{"head_bias", "true"}};
+
 // What the data decide about a model.
 struct ModelShape {
   int64_t image = 28, channels = 1, classes = 10;  // of images

@@ -90,6 +90,7 @@ using ModelList = std::span<const ModelRow* const>;
 //   stream_rows(m)    about how many rows of the stream's width the parameters outside of the blocks have. Throws if
 //                     there is no model of these options
 //   more_blocks(m)    blocks outside of `transformer`, for complete options; 0 if M does not have it
+//   defaults()        only if the program's defaults are not those of Module::options
 //   preset(name)      only if sizes were published: the options of the size `name`. Throws, listing the names, if there
 //                     is no such size
 //   enters(name, m)   true if a number added to this parameter is added to the stream at its entry. If several
@@ -97,7 +98,10 @@ using ModelList = std::span<const ModelRow* const>;
 template <class M> constexpr ModelRow row_of(ModelRow row) {
   using Module = typename M::Module;
   using Options = std::remove_const_t<decltype(Module::options)>;
-  row.options = [] { return AnyOptions(Options{}); };
+  row.options = [] {
+    if constexpr (requires { M::defaults(); }) return AnyOptions(M::defaults());
+    return AnyOptions(Options{});
+  };
   if constexpr (requires { M::preset(std::string_view()); })
     row.preset = [](std::string_view name) { return AnyOptions(M::preset(name)); };
   row.options_of = [](const nn::Module& module) {

@@ -191,7 +191,8 @@ void Source::take_held_out(const std::shared_ptr<data::Text>& text) {
   test_tokens_ = std::max<int64_t>(0, std::min(test_count_ * length, held_out_tokens_ - 1));
 }
 
-Source::Source(const TrainingOptions& o, Uses uses) : options_(o), uses_(uses), context_(o.model.context()) {
+Source::Source(const TrainingOptions& o, Uses uses)
+    : options_(o), uses_(uses), context_(o.row_length > 0 ? o.row_length : o.model.context()) {
   options_.test_share = o.held_out();
   switch (o.model.row().input) {
     case Input::images:

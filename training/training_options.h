@@ -35,6 +35,7 @@ struct TrainingOptions {
   std::string test_data = {};  // examples for test passes, in a file or folder like `data`; empty: a share of `data`
   double test_share = 0.1;     // without test_data: the share at the end of a text or of pairs that no step trains on
   int64_t token_vocab = 0;     // tokens of the model, whose ids are below; 0: the tokens are the bytes of a text
+  int64_t row_length = 0;      // tokens in a row of a batch, below the model's context; 0: the context
   DataSpec spec = {};          // what the weights that the training begins with stand for; the data add what is unknown
   std::string tokenizer = {};  // file or folder of the tokenizer; empty: that of `spec`
   std::optional<data::IdWidth> ids = {};  // data and test_data are token ids of this width; not set: the files decide

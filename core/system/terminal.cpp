@@ -92,7 +92,11 @@ size_t line_width(std::FILE* file) {
 }
 
 namespace {
-void check_printed(bool good) { check_io(good, "standard output cannot be written: ", std::strerror(errno)); }
+void check_printed(bool good) {
+  if (!good && errno == EPIPE)
+    throw NobodyReads(ErrorKind::io, "standard output: nobody reads it any longer", __FILE__, __LINE__);
+  check_io(good, "standard output cannot be written: ", std::strerror(errno));
+}
 }  // namespace
 
 void print(std::string_view s) {

@@ -19,7 +19,13 @@ bool wants_color(std::FILE* file);
 // on; else 0, no limit. So a table in a file or pipe is as wide as it is.
 size_t line_width(std::FILE* file);
 
-// Writes to standard output, whose buffer is flushed when it is full or flush_output() is called. Throws Error (io) if that fails.
+// Nobody reads standard output any longer: the reader of its pipe has closed it.
+struct NobodyReads : Error {
+  using Error::Error;
+};
+
+// Writes to standard output, whose buffer is flushed when it is full or flush_output() is called. Throws NobodyReads, or Error (io)
+// if writing fails for another reason.
 void print(std::string_view s);
 void flush_output();
 // The same for a line as printable() shows it, and a newline.

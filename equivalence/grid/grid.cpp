@@ -28,7 +28,7 @@ training::TrainingOptions model_options(const TableOptions& o, int seed) {
       *o.model,
       {.width = 8, .depth = o.depth, .heads = 2, .mlp_width = 16, .affine = o.affine, .connection = o.connection});
   if (o.made) p.model.fit({.image = 14});
-  p.model.fit({{"context", 6}, {"tied", o.tied}});
+  p.model.fit({{"context", 6}, {"tied", o.tied}, {"head_bias", true}});
   p.data = o.data;
   p.steps = o.steps;
   p.warmup = 0;

@@ -92,7 +92,7 @@ training::TrainingOptions training_options(const Architecture& a, DType dtype, u
                                               .bias = a.bias,
                                               .connection = a.connection});
   o.model.fit({.image = 6, .channels = 2, .classes = 5, .vocab = 11});
-  o.model.fit({{"patch", 3}, {"context", 6}, {"tied", a.tied()}, {"mean_pool", a.other_output}});
+  o.model.fit({{"patch", 3}, {"context", 6}, {"tied", a.tied()}, {"head_bias", true}, {"mean_pool", a.other_output}});
   if (a.optimizer) o.optimizer = a.optimizer;
   o.warmup = 0;
   o.batch = 4;

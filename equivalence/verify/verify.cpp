@@ -74,7 +74,7 @@ training::ModelOptions converted_options(training::ModelOptions o, const streams
   o.stream() = {.form = to, .storage = to == Form::layer_norm ? Stored::raw : Stored::mapped};
   const auto any = [&](auto&& has) { return std::ranges::any_of(from.norms, has); };
   // Biases of norms become biases of their readers.
-  t.bias = t.bias || any([](const streams::NormPlace& n) { return !n.bias.empty(); });
+  if (any([](const streams::NormPlace& n) { return !n.bias.empty(); })) t.bias = true, o.fit({{"head_bias", true}});
   // Gains that no reader takes up stay.
   t.folded = t.affine && (t.connection.inner_norms || t.qk_norm != NormKind::none ||
                           any([](const streams::NormPlace& n) { return n.keeps_gain; }));

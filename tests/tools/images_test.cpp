@@ -1,28 +1,8 @@
 // Trainings on images, of a folder as small as such a folder can be.
 #include "io/safetensors.h"
-#include "tests/support/gzip.h"
-#include "tests/tools/small_run.h"
+#include "tests/tools/small_images.h"
 
 using namespace isonorm;
-
-namespace {
-
-// A folder of Fashion-MNIST's four files.
-void write_images(const Folder& f) {
-  std::filesystem::create_directory(f / "images");
-  for (const auto& [name, n] : {std::pair{"images/train", 40}, {"images/t10k", 10}}) {
-    std::vector<uint8_t> images = {0, 0, 8, 3, 0, 0, 0, static_cast<uint8_t>(n), 0, 0, 0, 28, 0, 0, 0, 28};
-    std::vector<uint8_t> labels = {0, 0, 8, 1, 0, 0, 0, static_cast<uint8_t>(n)};
-    for (int i = 0; i < n; ++i) {
-      labels.push_back(static_cast<uint8_t>(i % 10));
-      for (int p = 0; p < 28 * 28; ++p) images.push_back(static_cast<uint8_t>(p * (i % 10 + 1) + i));
-    }
-    write_bytes(f / (name + std::string("-images-idx3-ubyte.gz")), gzip(images));
-    write_bytes(f / (name + std::string("-labels-idx1-ubyte.gz")), gzip(labels));
-  }
-}
-
-}  // namespace
 
 TEST_CASE("train --mixup: other losses, the same on resume; tests are of images as they are") {
   const Folder f;
@@ -57,11 +37,10 @@ TEST_CASE(
     write_picture(path, "extraneous.jpg");
   const std::string train =
       "train --data @set --image 8 --patch 4 --width 8 --depth 1 --heads 2 --batch 2 --steps 1 --threads 1 -q ";
-  const std::string line =
-      text("3 damaged pictures are read as far as possible; the first is ", f / "set/test/dog/1.jpg",
-           ": Corrupt JPEG data: 6 extraneous bytes before marker 0xd9\n");
-  CHECK(f.succeeds(train + "--checkpoint @c").err == "isonorm train: " + line);
-  CHECK(f.succeeds("evaluate @c --data @set").err == "isonorm evaluate: " + line);
+  const std::string line = text(" read as far as possible; the first is ", f / "set/test/dog/1.jpg",
+                                ": Corrupt JPEG data: 6 extraneous bytes before marker 0xd9\n");
+  CHECK(f.succeeds(train + "--checkpoint @c").err == "isonorm train: 3 damaged pictures are" + line);
+  CHECK(f.succeeds("evaluate @c --data @set").err == "isonorm evaluate: 1 damaged picture is" + line);  // of the tests
   std::filesystem::resize_file(f / "set/train/cat/1.JPG", pictures.at("extraneous.jpg").numel() - 11);
   f.refuses(train, 3, "1.JPG: the JPEG cannot be decoded: the file is cut off");
 }

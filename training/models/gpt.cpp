@@ -12,14 +12,25 @@ struct Gpt {
 
   static void fields(nn::GptOptions& m, Fields& f) {
     f.group = "Model";
-    auto& [vocab, context, position_offset, tied, transformer] = m;
+    auto& [vocab, context, position_offset, tied, head_bias, transformer] = m;
     f("vocab", vocab, "", from(1));
     f("context", context, "context length in tokens", from(1));
     f("position_offset", position_offset, "rows of the position table before the row of the first token",
       {.most = 1 << 16});
     f("tied", tied, "weight tying: the head uses the embedding table");
+    f("head_bias", head_bias,
+      "a head that is not tied has a bias, which published families other than Phi do not have");
   }
-  static nn::GptOptions preset(std::string_view name) { return nn::llama_preset(name); }
+  static nn::GptOptions defaults() {
+    nn::GptOptions o;
+    o.head_bias = false;  // so that the model can be exported
+    return o;
+  }
+  static nn::GptOptions preset(std::string_view name) {
+    nn::GptOptions o = nn::llama_preset(name);
+    o.head_bias = defaults().head_bias;  // LLaMA has no biases
+    return o;
+  }
   static int64_t stream_rows(const nn::GptOptions& m) {
     const auto add = [](int64_t a, int64_t b) { return checked_add(a, b, "model file: size"); };
     return add(m.vocab, m.transformer.positions == nn::Positions::learned ? add(m.position_offset, m.context) : 0);

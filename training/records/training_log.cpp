@@ -60,9 +60,14 @@ nlohmann::json identity(const json& manifest) {
   for (const char* name : {"options", "data_sha256", "init_sha256", "earlier"})
     if (manifest.contains(name)) of[name] = manifest[name];
   if (!of.contains("options") || !of["options"].is_object()) return of;
-  for (const auto& [name, value] : kNewOptions)
-    if (!of["options"].contains(name)) of["options"][name] = option_value(name, value);
-  for (const char* name : {"data", "test_data", "tokenizer", "init", "threads", "ranks", "whole_parts", "zero", "device", "any_order"})
+  const auto leave_out = [&](const std::string& name, const char* value) {  // an older log does not have it
+    const auto at = of["options"].find(name);
+    if (at != of["options"].end() && *at == option_value(name, value)) of["options"].erase(at);
+  };
+  for (const auto& [name, value] : kNewOptions) leave_out(name, value);
+  for (const auto& [name, value] : kNewModelOptions) leave_out(std::string(name), value);
+  for (const char* name :
+       {"data", "test_data", "tokenizer", "init", "threads", "ranks", "whole_parts", "zero", "device", "any_order"})
     of["options"].erase(name);
   return of;
 }
