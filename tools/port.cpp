@@ -359,7 +359,8 @@ int run_export(const PortPaths& o) {
 void add_common(CLI::App& command, PortPaths& o) {
   command.add_option("--dtype", o.dtype, "dtype of the tensors (default: as they are)")
       ->check(CLI::IsMember(kFormatNames));
-  command.footer("Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
+  command.footer(
+      "Exit codes: 0 written, 2 usage, 3 bad input, 4 input/output, 70 no memory or threads, 130 interrupted.");
 }
 
 }  // namespace
